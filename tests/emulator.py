@@ -37,7 +37,6 @@ GXX = shutil.which("g++")
 # Texts that g++ compiles in one run: what each run costs is shared, and memory is not short.
 TOGETHER = 24
 
-_ENGINE = "-std=c++17 -O2 -g1 -fPIC -fno-strict-aliasing -w -U_FORTIFY_SOURCE".split()
 _FLAGS = (
     "-std=c++17 -O0 -g0 -fPIC -ffp-contract=off -fno-strict-aliasing -w -U_FORTIFY_SOURCE "
     "-fno-exceptions -fno-asynchronous-unwind-tables -static-libubsan "
@@ -81,20 +80,16 @@ class Text:
         names = _KERNEL.findall(body)
         for name in names:
             body = re.sub(rf"\b{name}\b", f"{name}__{key}", body)
-        first, last = f"__start_npt_{key}", f"__stop_npt_{key}"
-        lines = [f'#define NPT_SECTION "npt_{key}"', f"namespace text_{key} {{", body, "}"]
-        # Where nothing is shared there is no such section.
-        lines += [f'extern "C" {{ extern char {one} __attribute__((weak)); }}'
-                  for one in (first, last)]  # fmt: skip
+        lines = [f"namespace text_{key} {{", body, "}"]
         for name in names:
             symbol = f"{name}__{key}"
             kernel = f"Launched<&text_{key}::{symbol}>"
             lines += [
                 f'extern "C" int sizes_{symbol}(int *found) {{ return {kernel}::sizes(found); }}',
-                f'extern "C" void run_{symbol}(const unsigned *shape, size_t shared, '
-                f"void **given) {{ {kernel}::run(shape, shared, &{first}, &{last}, given); }}",
+                f'extern "C" void run_{symbol}(const unsigned *shape, void **given) '
+                f"{{ {kernel}::run(shape, given); }}",
             ]
-        lines += [f"#undef {one}" for one in ["NPT_SECTION", *_MACRO.findall(body)]]
+        lines += [f"#undef {one}" for one in _MACRO.findall(body)]
         return "\n".join([*lines, ""])
 
     @property
@@ -122,7 +117,6 @@ class Function:
         grid: int | Sequence[int],
         threads: int | Sequence[int],
         arguments: Sequence[Any],
-        shared: int = 0,
     ) -> None:
         """Launch it: arrays and addresses (`int`) are pointers, NumPy values go by value.
 
@@ -136,7 +130,7 @@ class Function:
         shape = (ctypes.c_uint * 6)(*_three(grid), *_three(threads))
         run = getattr(self.library, f"run_{self.symbol}")
         run.restype = None
-        run(shape, ctypes.c_size_t(shared), pointers)
+        run(shape, pointers)
 
 
 Functions = Mapping[str, Function]
@@ -163,7 +157,6 @@ def build(texts: Sequence[Text | str]) -> None:
     missing = {one.key: one for one in given if not (_folder() / one.key).exists()}
     if not missing:
         return
-    _engine()
     heads: dict[str, list[Text]] = {}
     for one in missing.values():
         heads.setdefault(one.head, []).append(one)
@@ -177,11 +170,6 @@ def build(texts: Sequence[Text | str]) -> None:
         return
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(_build, *zip(*parts, strict=True)))
-
-
-def order(number: int) -> None:
-    """Run the threads of a block forward (0), backward (1), or shuffled by a larger number."""
-    ctypes.c_uint.in_dll(_engine(), "npt_order").value = number
 
 
 def _build(head: str, texts: Sequence[Text]) -> None:
@@ -212,20 +200,7 @@ def _header(head: str) -> Path:
 
 
 @cache
-def _engine() -> ctypes.CDLL:
-    """What runs the threads of all texts."""
-    made = _folder() / "cuda_on_cpu.so"
-    if not made.exists():
-        with tempfile.TemporaryDirectory(dir=_folder()) as folder:
-            target = Path(folder, made.name)
-            _run([*_ENGINE, "-shared", str(HERE / "cuda_on_cpu.cpp"), "-o", str(target)])
-            os.replace(target, made)
-    return ctypes.CDLL(str(made), ctypes.RTLD_GLOBAL)
-
-
-@cache
 def _loaded(name: str) -> ctypes.CDLL:
-    _engine()
     return ctypes.CDLL(str(_folder() / name))
 
 
@@ -251,8 +226,7 @@ def _folder() -> Path:
     if base is None:
         base = tempfile.mkdtemp(prefix="ninepoint-emulator-")
         atexit.register(shutil.rmtree, base, True)
-    parts = [*_ENGINE, *_FLAGS, str(GXX)]
-    parts += [(HERE / f"cuda_on_cpu.{end}").read_text(encoding="utf-8") for end in ("h", "cpp")]
+    parts = [*_FLAGS, str(GXX), (HERE / "cuda_on_cpu.h").read_text(encoding="utf-8")]
     parts.append(Path(__file__).read_text(encoding="utf-8"))
     folder = Path(base, hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12])
     folder.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 with prepared(calls):                 g++ is started a few times for all that the calls ask for
     ...
-with strictly(order=1, pages="end"):  the stand-in runs threads backward, between such pages
+with strictly("end"):  arrays of the stand-in end at pages that nobody may touch
     found = program(cupy.asarray(x))
 """
 
@@ -38,12 +38,10 @@ def _fake() -> Any:
     return getattr(cupy, "fake", None)
 
 
-def strictly(order: int = 0, pages: str = "") -> AbstractContextManager[None]:
-    """Run threads in another order, with pages around arrays that nobody may touch."""
+def strictly(pages: str = "") -> AbstractContextManager[None]:
+    """Lay arrays of the stand-in at pages that nobody may touch."""
     fake = _fake()
-    found: AbstractContextManager[None] = (
-        nullcontext() if fake is None else fake.strictly(order, pages)
-    )
+    found: AbstractContextManager[None] = nullcontext() if fake is None else fake.strictly(pages)
     return found
 
 

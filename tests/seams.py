@@ -186,7 +186,7 @@ def forget() -> None:
 def forget_device() -> None:
     """Forget GPUs, and what is loaded and settled for them, as in a new process."""
     for remembered in (
-        driver.cupy, driver._told_by_pip, driver._told_by_nvrtc, driver.processors
+        driver.cupy, driver.compiler
     ):  # fmt: skip
         remembered.cache_clear()
     for known in (cubins._modules, on_device._uploaded, writing._sources, program._known):

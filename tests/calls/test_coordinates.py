@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import functools
-import re
 from typing import Any
 
 import numpy as np
@@ -91,55 +90,3 @@ def test_even_but_for_their_rounding(values, step) -> None:
 def test_uneven_all_the_same(values) -> None:
     with pytest.raises(ValueError, match="'t' is not evenly spaced"):
         told(along(values))
-
-
-@npt.stencil
-def by_difference(x, y):
-    return (x[0, 1] - x[0, -1]) / (y[0, 1] - y[0, -1]) + 0 * x[1, 0]
-
-
-@npt.stencil
-def by_distance(x, y):
-    return (x[0, 1] - x[0, -1]) / y[0, 0] + 0 * x[1, 0]
-
-
-@pytest.mark.parametrize(
-    "rule",
-    ["nearest", "reflect", "fill", "wrap", "mirror", "constant", ("nearest", "mirror")],
-    ids=str,
-)
-@pytest.mark.parametrize("kind", ["float64", "uint16", "datetime64[s]", "cftime"])
-def test_the_cure_is_right_under_every_border(rule, kind) -> None:
-    """Under "wrap" it gave the first meridian a distance of -359 degrees."""
-
-    @npt.stencil(boundary=("nearest", rule))
-    def slope(x, dx=npt.spacing(1)):
-        return (x[0, 1] - x[0, -1]) / (2 * dx) + 0 * x[1, 0]
-
-    places = np.array([0, 40, 90, 180, 270])
-    values = dates(places / 86400) if kind == "cftime" else places.astype(kind)
-    data = xr.DataArray(np.add.outer([0, 9], places * 2.0), {"lon": values}, ("lat", "lon"))
-    with pytest.raises(ValueError, match="not evenly spaced") as raised:
-        slope(data)
-    pattern = r"here (\w+), and divide by (.*?)(?:, for|;).* gives (.*) for it"
-    words = re.search(pattern, str(raised.value))
-    assert words is not None
-    name, divisor, given = words.groups()
-    kernel = {"y[0, 1] - y[0, -1]": by_difference, "y[0, 0]": by_distance}[divisor]
-    assert name == "y"  # the kernel has an x
-    names = {"data": data, "np": np, "xr": xr, "period": 360.0}
-    made = re.search(r"with c = (.*?)(?:, period.*)? and e = (.*), the call", str(raised.value))
-    if made is not None:
-        names["c"] = eval(made[1], names)
-        names["e"] = eval(made[2], names)
-    made = kernel.debug(
-        data.values, np.asarray(eval(given, names), float), boundary=("nearest", rule)
-    )
-    before, after = (rule, rule) if isinstance(rule, str) else rule
-    if before != "fill":
-        np.testing.assert_allclose(made[:, 1:-1], 2)
-        first = {"wrap": (80 - 540) / 130, "mirror": 0, "constant": None}.get(before, 2)
-        last = {"wrap": -360 / 180, "mirror": 0, "constant": None}.get(after, 2)
-        for got, wanted in ((made[0, 0], first), (made[0, -1], last)):
-            assert wanted is None or got == pytest.approx(wanted)
-        assert np.isfinite(made).all()

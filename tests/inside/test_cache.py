@@ -97,7 +97,7 @@ def output(process: subprocess.Popen[str]) -> str:
 def contents(place: Path) -> dict[str, tuple[int, bytes]]:
     """The files of kernels: what all of them call has a file as well, which is made once."""
     files = (file for file in place.rglob("*") if file.is_file())
-    files = (file for file in files if not file.name.startswith("commands_"))
+    files = (file for file in files if not file.name.startswith("shared_"))
     return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
@@ -324,7 +324,7 @@ def damped(rate, x):
 
 def codes(place):
     """The files of machine code of kernels."""
-    return {file for file in place.glob("*.o") if not file.name.startswith("commands")}
+    return {file for file in place.glob("*.o") if not file.name.startswith("shared")}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -143,18 +143,28 @@ def test_half_a_jpeg(tmp_path):
         opened(path)
 
 
+ELSEWHERE = (
+    "it is no PNG, JPEG or TIFF image; ninepoint.open(path) reads .npy, .nc, .h5 and .zarr, and "
+    "imageio.v3.imread(path) other images and videos"
+)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "reason"),
     [
         ("a.png", b"", "it is empty"),
-        ("a.tif", b"", "it is empty"),
-        ("a.png", b"This is text, not an image.", "it is no PNG, JPEG or TIFF image"),
-        ("a.tif", b"This is text, not an image.", "it is no TIFF"),
-        ("a.unknown", b"This is text, not an image.", "it is no PNG, JPEG or TIFF image"),
-        ("a.tif", b"II*\0\0\0\0\0", "it holds no page"),
-        ("a.tif", b"II*\0\x08\0\0\0", "page 0 lies at byte 8 of 8: truncated"),
-        ("a.tif", tiny_tiff(page_entries(4, 5), 8), "its chain of pages turns back to page 0"),
-        ("a.tif", tiny_tiff([], 0, tags=60000), "page 0 claims 60000 tags"),
+        ("a.tif", b"", "not a TIFF file: header=b''"),
+        ("a.png", b"This is text, not an image.", ELSEWHERE),
+        ("a.tif", b"This is text, not an image.", "not a TIFF file: header=b'This'"),
+        ("a.unknown", b"This is text, not an image.", ELSEWHERE),
+        ("a.tif", b"II*\0\0\0\0\0", "it holds no page, or smaller copies and masks alone"),
+        (
+            "a.tif",
+            b"II*\0\x08\0\0\0",
+            "it is truncated: there is no page 0, as it says",
+        ),
+        ("a.tif", tiny_tiff(page_entries(4, 5), 8), "its chain of pages turns back after page 0"),
+        ("a.tif", tiny_tiff([], 0, tags=60000), "suspicious number of tags 60000"),
         ("a.tif", tiny_tiff(page_entries(5, 0)), "it claims to be 5 x 0 pixels"),
         (
             "a.tif",

@@ -81,15 +81,15 @@ def test_never_onto_a_source(tmp_path, layers):
         ("", "new{}.png", True),
         ("", "new{}.tif", True),
         ("*.png", "new{}.png", True),
-        ("**/*.png", "deep/new{}.png", True),
+        ("**/*.png", "new{}.png", True),
         ("../*/?.png", "7.png", True),
         ("link/*.png", "new{}.png", True),
-        ("[0-3].png", "{:d}0.png", False),
-        ("*.png", "new{}.tif", False),
+        ("[0-3].png", "{:d}0.png", True),
+        ("*.png", "new{}.tif", True),
         ("*.png", "deep/{}.png", False),
         ("0.png", "new{}.png", False),
         (["0.png", "1.png"], "new{}.png", True),
-        (["0.png", "1.png"], "new{}.tif", False),
+        (["0.png", "1.png"], "new{}.tif", True),
         (["0.png"], "new{}.png", False),
     ],
 )
@@ -115,21 +115,15 @@ def test_results_never_lie_among_their_inputs(tmp_path, source, target, refused)
     [
         ("a.gif", "imageio"),
         ("a.WEBP", "imageio"),
-        ("a.mp4", "it is a video"),
+        ("a.mp4", "videos"),
         ("a.npy", r"ninepoint\.open"),
         ("a.nc", r"ninepoint\.open"),
         ("a.h5", r"ninepoint\.open"),
-        ("a.zarr/", r"ninepoint\.open"),
-        ("store/", r"ninepoint\.open"),
     ],
 )
 def test_other_files_are_pointed_elsewhere(tmp_path, name, words):
     path = tmp_path / name
-    if name.endswith("/"):
-        path.mkdir()
-        (path / "zarr.json").write_text("{}")
-    else:
-        path.write_bytes(b"GIF89a")
+    path.write_bytes(b"GIF89a")
     for source in (path, [path]):
         with pytest.raises(ImageReadError, match=words) as caught:
             imread(source)

@@ -240,30 +240,30 @@ class TestResume:
         npt.save(smooth(lazy()), path, resume=True, progress=stopping(0))
 
     @pytest.mark.parametrize(
-        ("other", "options", "words"),
+        ("other", "options"),
         [
-            (lambda: rough(lazy()), {}, "the kernel 'rough' was not there"),
-            (lambda: smooth(lazy(), weight=2), {}, "the argument 'weight' of 'smooth': 1 then, 2"),
-            (lambda: smooth(lazy(), boundary="wrap"), {}, "the boundary of 'smooth' has changed"),
-            (lambda: smooth(lazy(), dtype="float64"), {}, "the dtype of 'smooth'"),
-            (lambda: smooth(lazy()), {"chunks": 5}, r"the chunks: \[10, 10\] then, \[5, 5\] now"),
-            (lambda: smooth(lazy() + 1), {}, "the lazy array"),
+            (lambda: rough(lazy()), {}),
+            (lambda: smooth(lazy(), weight=2), {}),
+            (lambda: smooth(lazy(), boundary="wrap"), {}),
+            (lambda: smooth(lazy(), dtype="float64"), {}),
+            (lambda: smooth(lazy()), {"chunks": 5}),
+            (lambda: smooth(lazy() + 1), {}),
         ],
     )
-    def test_another_meaning_is_named(self, tmp_path, other, options, words):
+    def test_another_meaning_is_refused(self, tmp_path, other, options):
         path = tmp_path / "a.zarr"
         begun(path, smooth(lazy()))
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=r"a\.zarr' was begun with another computation"):
             npt.save(other(), path, resume=True, **options)
         npt.save(smooth(lazy()), path, resume=True)
         np.testing.assert_array_equal(stored(path), WANTED)
 
-    def test_a_source_that_has_changed_is_named(self, tmp_path):
+    def test_a_source_that_has_changed_is_refused(self, tmp_path):
         source, path = tmp_path / "source.zarr", tmp_path / "a.zarr"
         npt.save(lazy(), source)
         begun(path, smooth(da.from_zarr(source)))
         npt.save(lazy() + 1, source, overwrite=True)
-        with pytest.raises(ValueError, match=r"the source '.*source\.zarr' has changed"):
+        with pytest.raises(ValueError, match="begun with another computation"):
             npt.save(smooth(da.from_zarr(source)), path, resume=True)
 
     def test_a_foreign_store_is_not_gone_on_with(self, tmp_path):
@@ -306,7 +306,7 @@ class TestParts:
         for part in (2, 0):
             npt.save(smooth(lazy()), path, shards=8, part=(part, 3))
             assert unfinished(path)
-        with pytest.raises(ValueError, match="the argument 'weight'"):
+        with pytest.raises(ValueError, match="begun with another computation"):
             npt.save(smooth(lazy(), weight=2), path, shards=8, part=(1, 3))
         npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
         assert not unfinished(path)
@@ -398,9 +398,8 @@ class TestOtherFormats:
         path = tmp_path / "a.npy"
         npt.save(smooth(lazy()), path)
         np.testing.assert_array_equal(np.load(path), WANTED)
-        npt.save(smooth(lazy()), path, resume=True, progress=stopping(0))
-        with pytest.raises(ValueError, match="the argument 'weight'"):
-            npt.save(smooth(lazy(), weight=2), path, resume=True)
+        with pytest.raises(ValueError, match="written as a whole"):
+            npt.save(smooth(lazy()), path, resume=True)
         np.testing.assert_array_equal(np.load(npt.save(lazy(), path, overwrite=True)), IMAGE)
         with pytest.raises(ValueError, match="cannot be written by several processes"):
             npt.save(lazy(), tmp_path / "b.npy", part=(0, 2))
@@ -457,7 +456,7 @@ class TestOtherFormats:
         assert sorted(p.name for p in tmp_path.glob("*.png")) == ["02.png", "03.png", "04.png"]
         npt.save(frames, pattern, resume=True)
         np.testing.assert_array_equal(npt.imread(tmp_path), frames)
-        with pytest.raises(ValueError, match="another meaning"):
+        with pytest.raises(ValueError, match="begun with another computation"):
             npt.save(frames + np.uint8(1), pattern, resume=True)
         with pytest.raises(ValueError, match="save cannot tell the format"):
             npt.save(frames, tmp_path / "a.xyz")
@@ -472,7 +471,7 @@ class TestOMEZarr:
         )  # fmt: skip
         npt.save(cells, tmp_path / "a.ome.zarr", shards=8, chunks=4)
         result = smooth(npt.open(tmp_path / "a.ome.zarr"))
-        back = npt.open(npt.save(result, tmp_path / "b.zarr"))
+        back = npt.open(npt.save(result, tmp_path / "b.ome.zarr"))
         xr.testing.assert_identical(back.load(), result.load())
         assert list(back.c.values) == ["dapi", "gfp"]
         with pytest.raises(ValueError, match="rename and transpose"):

@@ -130,14 +130,12 @@ def waves(x, y):
 )  # fmt: skip
 def test_golden_of_a_gpu(stencil, dtype, golden):
     text = stencil.explain(dtype, device="cuda")
-    # In how many launches a kernel is done is chosen anew with every scheme that there is.
-    plain = re.sub(r"( *)(launches|memory)  .*\n(?:\1 {5,}.*\n)*", "", text)
-    golden(plain, FOLDER / f"{stencil.__name__}_cuda.txt")
+    golden(text, FOLDER / f"{stencil.__name__}_cuda.txt")
 
 
 @pytest.mark.parametrize(("stencil", "dtype"), [(nine, "int8"), (blur, "uint8")])
 def test_every_launch_of_a_gpu_is_named_and_is_in_the_text(stencil, dtype):
-    said = re.findall(r"(kernel_\w+)\(", stencil.explain(dtype, device="cuda"))
+    said = re.findall(r"kernel_\w+", stencil.explain(dtype, device="cuda"))
     text = stencil.source(dtype, target="cuda")
     assert said
     assert all(f"{name}(" in text for name in said)
@@ -161,20 +159,6 @@ def test_texts_of_several_kernels_for_a_gpu():
     assert "kernel_slopes(" not in text
     assert "in one pass" in steepness.explain("float32", device="cuda")
     assert "kernel_waves(" in waves.source("float64", target="cuda")
-
-
-def test_steps_on_a_gpu_are_told():
-    def said(stencil, **options):
-        return re.findall(
-            "\n  iterate  +(.*)", stencil.explain("float32", device="cuda", **options)
-        )
-
-    assert said(blur) == ["one step after the other: no text holds two of them"]
-    assert said(nine, boundary="valid") == []
-    assert said(npt.stencil(schedule=npt.Schedule(steps=3))(nine.__wrapped__)) == [
-        "3 steps in one pass over memory, where they take long"
-    ]
-    assert said(waves) == []
 
 
 def test_a_target_that_is_none_is_refused():

@@ -4,13 +4,11 @@
         -> one shape, core axes last, rows whose elements lie side by side
 
     (rows, columns, 3), along (0, 1)      rows of 3 * columns elements, the next column 3 on
-    (rows, columns, 137), along (0, 1)    a third axis, along which nothing looks
     (rows, columns), in Fortran's order   columns for rows, and a kernel that is transposed
 
 Axes that lie in another order than the kernel has them are so done without moving them.  A row of
 few *lanes*, which lie innermost, is too short for a loop of its own, so each such number of lanes
-is compiled for; rows of many lanes are long enough by themselves, and one form of the kernel does
-all.
+is compiled for.
 
 To a program that looks at no neighbour all axes are alike: they become as few as can be.
 
@@ -25,21 +23,19 @@ all arrays alike.  What is to be done with each array is settled once; a call th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, islice
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..backends.compiled import Compiled
-from ..backends.memory import copied
 from ..base import limits
 from .accepted import listed, write
 from .layout import Array, Shape
 from .numpy import whole_shape
-from .strided import SOMEWHERE, memory_order, plain, standing
+from .strided import memory_order, plain
 
 # Why a kernel has no form for axes in another order.
 NOT_TRANSPOSED = (
@@ -47,9 +43,8 @@ NOT_TRANSPOSED = (
     "for one order of axes"
 )
 
-# From so many lanes on each column is a row of its own.  What has no form for that is compiled for
-# their number up to the second.
-LEVELS, MANY = 32, 256
+# What has more lanes is copied: a kernel is compiled for their number.
+MANY = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +60,6 @@ class Turned:
         nothing if all stay apart.
     inner : tuple of int
         How long the axes are that lie inside, the lanes.
-    levels : bool
-        Whether the lanes are an axis of their own.
     turn : tuple of int
         Which of the core axes stands in the place of each in the program; nothing if each
         stands in its own.
@@ -75,7 +68,6 @@ class Turned:
     order: tuple[int, ...]
     merged: tuple[Shape, ...] = ()
     inner: Shape = ()
-    levels: bool = False
     turn: tuple[int, ...] = ()
 
     @property
@@ -116,8 +108,7 @@ class Turned:
         if not self.inner and not self.turn:
             return True
         step = array.itemsize
-        flat = len(self.inner) + (not self.levels)
-        for axis in reversed(self.order[len(self.order) - flat :]):
+        for axis in self.order[: -2 - len(self.inner) : -1]:
             if array.shape[axis] != 1:
                 if array.strides[axis] != step:
                     return False
@@ -140,7 +131,7 @@ def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Turned |
     lengths = tuple(first.shape[axis] for axis in inner)
     outer = tuple(axis for axis in range(first.ndim - core) if axis not in inner)
     merged = _merged(first.ndim, lengths)
-    found = Turned((*outer, *along, *inner), merged, lengths, False, turn)
+    found = Turned((*outer, *along, *inner), merged, lengths, turn)
     if inner and all(map(found.lies, (*fields, *outs))):
         return found
     outer = tuple(range(first.ndim - core))
@@ -193,11 +184,6 @@ def with_lanes(
         if transposed is None or not found.inner:
             return None if transposed is None else (found, transposed)
         call = transposed
-    if found.count >= LEVELS:
-        other = call.turned(0)
-        if other is not None:
-            merged = _merged(len(found.order), found.inner[1:])
-            return replace(found, levels=True, merged=merged), other
     other = call.turned(found.count) if found.count <= MANY else None
     return None if other is None else (found, other)
 
@@ -225,22 +211,19 @@ def merging(arrays: Sequence[Array]) -> Turned:
     return Turned(order, tuple(merged) if any(merged) else ())
 
 
-View: TypeAlias = Callable[[Array], Array]
-
-
 class Arrangement:
     """How the arrays of calls like one are given to what does them, which is the `call` then.
 
-    Their axes are to be in this `order`, in which the core axes come last.  What cannot be read
-    where it lies is copied as a whole.
+    Their axes are to be in this `order`, in which the core axes come last.  Where nothing writes
+    in the place of `out`, results are made apart.
     """
 
     def __init__(
         self, call: Any, fields: Sequence[Array], order: tuple[int, ...], out: Any
     ) -> None:
         self.call, self.how = call, Turned(order)
-        shape, outs, compiled = whole_shape(fields), listed(out), call.compiled
-        whole = [np.broadcast_to(field, shape) for field in fields]
+        self._shape, outs, compiled = whole_shape(fields), listed(out), call.compiled
+        whole = [np.broadcast_to(field, self._shape) for field in fields]
         if compiled.at_points and not compiled.positions:
             self.how = merging([*whole, *outs])
         elif call.any_stack:
@@ -248,34 +231,18 @@ class Arrangement:
             if found := with_lanes(call, *lain):
                 how, self.call = found
                 self.how = replace(how, order=tuple(order[axis] for axis in how.order))
-        # Of a position one element of each row is read, wherever the others lie.
-        given, last = len(fields) - len(compiled.along), self.call.ndim - 1
-        rows = [k for k, axis in enumerate(self.call.compiled.along, given) if axis < last]
-        # What is done with each field, and its type if it is copied then.
-        self._views = [
-            self._view(field, shape, dtype, k in rows)
-            for k, (field, dtype) in enumerate(zip(fields, compiled.field_dtypes, strict=True))
-        ]
         pairs = zip(map(self.how.of, outs), compiled.out_dtypes, strict=False)
         self._apart = not all(plain(one, dtype, self.call.ndim) for one, dtype in pairs)
-        self.copies = self._apart or any(dtype is not None for _, dtype in self._views)
-        takes_all = not self.copies and all(view is None for view, _ in self._views)
-        self.plain = self.call is call and self.how.stays and takes_all
+        alike = all(field.shape == self._shape for field in fields)
+        self.plain = self.call is call and self.how.stays and alike and not self._apart
 
-    def fields(
-        self, fields: Sequence[Array], copied: Callable[[Array, np.dtype], Array] = copied
-    ) -> list[Array]:
+    def fields(self, fields: Sequence[Array]) -> list[Array]:
         """Give the fields as the program reads them."""
-        read = [
-            field if view is None else view(field)
-            for field, (view, _) in zip(fields, self._views, strict=True)
+        shape = self._shape
+        return [
+            self.how.of(one if one.shape == shape else np.broadcast_to(one, shape))
+            for one in fields
         ]
-        pairs = zip(read, self._views, strict=True)
-        return [one if dtype is None else copied(one, dtype) for one, (_, dtype) in pairs]
-
-    def lying(self, fields: Sequence[Array]) -> list[Array]:
-        """Say how they lie then: none is copied."""
-        return self.fields(fields, lambda one, dtype: standing(SOMEWHERE, one.shape, dtype))
 
     def out(self, out: Any) -> Any:
         """Give the `out` of the program; None where it makes its own results."""
@@ -289,23 +256,6 @@ class Arrangement:
         for target, one in zip(targets, results, strict=False):
             write(target, one)
         return targets or results
-
-    def _view(
-        self, field: Array, shape: Shape, dtype: np.dtype, alike: bool
-    ) -> tuple[View | None, np.dtype | None]:
-        """Give what is done with a field, whose rows may be `alike`; None if nothing is."""
-        views: list[View] = []
-        if field.shape != shape:
-            views.append(partial(np.broadcast_to, shape=shape))
-        if not self.how.stays:
-            views.append(self.how.of)
-        for view in views:
-            field = view(field)
-        copies = not alike and not plain(field, dtype, self.call.ndim)
-        if len(views) > 1:
-            first, then = views
-            return lambda array: then(first(array)), dtype if copies else None
-        return views[0] if views else None, dtype if copies else None
 
 
 def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:
@@ -342,8 +292,6 @@ def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tup
         yield "stack", f"innermost, but copied: {reason}"
     elif is_inside and how and how.inner:
         lies = "of a row all at once, a column is as many on"
-        if how.levels:
-            lies = "an axis of its own, along which nothing looks"
         yield "stack", f"{how.count} lanes, innermost: {lies}"
     if turn and not positions:
         done = ": the kernel is transposed, and results lie so as well"

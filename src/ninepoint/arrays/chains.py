@@ -13,22 +13,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..backends.compiled import Compiled
+from ..backends.memory import copied
 from ..backends.threads import run_parallel
 from ..base import limits
 from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
-from ..lowering.lanes import How
 from .layout import Array, Border, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
-from .strided import stacked
+from .strided import scattered, stacked
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -58,11 +58,6 @@ STEPS = 8
 # 384 float32, neighbours at distance 1, two threads: single steps 2.7, 2 steps 3.1, 3 steps 3.3,
 # 4 steps 3.7 Gpoint/s; 8 steps, whose planes fit into no cache, are slower than 4, Zen 4.)
 STEPS_OF_PLANES = 4
-
-# What a pass costs besides its steps, and what a single step costs, in steps of a pass.  (4096 x
-# 4096 float32, 16 steps: passes of 4, 8 and 16 steps 86, 72 and 68 ms, single steps 158 ms.)
-PASS = 2.0
-SINGLE = 2.7
 
 
 def fits(core: Sequence[int], margin: Box) -> bool:
@@ -101,29 +96,15 @@ def is_worth(reach: Box, length: int, core: Shape, itemsize: int) -> bool:
     return all(n >= 4 * length * (s + 1) for n, s in zip(core, spans(reach), strict=True))
 
 
-def even_length(length: int, steps: int) -> int:
-    """A length near `length`, so that few of so many steps are left to be done one by one."""
-    if length == 1:
-        return 1
-    near = range(max(2, length // 2), min(length * 5 // 4, steps) + 1)
-    return min(near, key=lambda one: (_cost(one, steps), abs(one - length)), default=1)
-
-
-def _cost(length: int, steps: int) -> float:
-    return steps // length * (length + PASS) + steps % length * SINGLE
-
-
 @dataclass(frozen=True, slots=True)
 class Chain:
     """What some calls or steps at once are compiled to; borders and constants of these calls.
 
     Along which axes calls look as along `rings`, all of them do.  `tile` is how many columns are
-    done together, 0 for as many as keep rows of stages in cache.  `laid` gives the same for
-    arrays that lie in another way, if it has such a form.
+    done together, 0 for as many as keep rows of stages in cache.
 
     On a block some sides are `closed`: there an axis ends with the array.  At its other sides the
-    results begin, or end, by so much later or earlier as the chain looks.  With `any_stack`
-    a stack may lie innermost, or be done in parts.
+    results begin, or end, by so much later or earlier as the chain looks.
     """
 
     compiled: Compiled
@@ -131,32 +112,15 @@ class Chain:
     borders: Sequence[tuple[Border, Any]]
     rings: tuple[bool, ...]
     tile: int = 0
-    laid: Callable[[How], Chain | None] = lambda how: None
     closed: tuple[Sides, ...] = ()
-    any_stack: bool = True
-    _known: dict[Any, Chain | None] = field(default_factory=dict, compare=False, repr=False)
+
+    # A stack that lies innermost is copied.
+    any_stack = False
 
     @property
     def ndim(self) -> int:
         """How many core axes it has."""
         return self.compiled.ndim
-
-    @property
-    def every(self) -> tuple[int, ...]:
-        """Along each axis, of how many points it computes one; nothing if it computes all."""
-        return self.compiled.every
-
-    def turned(self, how: How) -> Chain | None:
-        """The same for arrays that lie in another way, if it has such a form."""
-        if how not in self._known:
-            unfit = self.compiled.positions or (how == 0 and self.ndim == MOST_AXES)
-            self._known[how] = None if unfit else self.laid(how)
-        found, closed = self._known[how], self.closed
-        if isinstance(how, tuple):
-            closed = tuple(closed[axis] for axis in how)
-        elif how == 0:
-            closed = (*closed, (True, True))
-        return None if found is None else replace(found, closed=closed)
 
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, along core axes."""
@@ -167,9 +131,9 @@ class Chain:
         )
         return [made] * len(self.compiled.out_dtypes)
 
-    def way(self, fields: Sequence[Array], outs: Sequence[Array]) -> Passes:
+    def way(self, fields: Sequence[Array]) -> Passes:
         """How it is done on arrays like these."""
-        return Passes(self, fields[0].shape[-self.ndim :])
+        return Passes(self, fields)
 
     def counts(self, core: Shape, threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
@@ -211,10 +175,11 @@ class _Cut:
 class Passes:
     """A chain on arrays of one core shape."""
 
-    def __init__(self, chain: Chain, core: Shape) -> None:
-        self._chain, self._core = chain, core
+    def __init__(self, chain: Chain, fields: Sequence[Array]) -> None:
+        self._chain, self._core = chain, fields[0].shape[-chain.ndim :]
+        self._scattered = scattered(chain.compiled, fields)
         self._entry = chain.compiled.loaded.entry
-        self.points, self.handoff = math.prod(core), limits.current.handoff_seconds
+        self.points, self.handoff = math.prod(self._core), limits.current.handoff_seconds
         # The pieces by how many threads share them, each with what the kernel is told of its ends.
         self._pieces = dict[int, list[tuple[Sequence[_Cut], list[Array]]]]()
 
@@ -223,6 +188,8 @@ class Passes:
     ) -> None:
         """Compute on so many threads; `numbers` are coefficients, then scalars, of all calls."""
         compiled, ndim = self._chain.compiled, self._chain.ndim
+        each = zip(fields, compiled.field_dtypes, self._scattered, strict=True)
+        fields = [copied(one, dtype) if copies else one for one, dtype, copies in each]
         fields, outs = ([stacked(one, ndim) for one in some] for some in (fields, outs))
         pieces = self._pieces.get(threads)
         if pieces is None:

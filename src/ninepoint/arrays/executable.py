@@ -3,7 +3,7 @@
     call, fields, along, out, threads     --bind-->  Executable
     executable(fields, numbers, out)      ->         results
 
-    call        a program and what is outside of its fields (`commands`)
+    call        a program and what is outside of its fields (`single`)
     chain       several calls, or steps, as one kernel (`chains`)
 
 All that does not depend on the data is found out once: how arrays are given to machine code, what
@@ -23,14 +23,12 @@ import numpy as np
 
 from ..backends.memory import LEAST, empty
 from ..backends.threads import thread_count
-from ..base import limits
 from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, core_last
 from .chains import Chain, Passes
-from .commands import Commands, Single
-from .layout import Array, cut
-from .numpy import Behind, checked_out, in_place, too_few_axes, whole_shape
-from .strided import SOMEWHERE, standing
+from .layout import Array
+from .numpy import Behind, checked_out, too_few_axes, whole_shape
+from .single import Single, Way
 
 # Fewer points are done by one thread, whatever they cost: to look up how many cores there are
 # takes 1.5 us, of the 5 us of a small call (Zen 4).
@@ -78,25 +76,14 @@ class Executable:
         made = [(*lead, *one) for one in call.shapes(tuple(shape[axis] for axis in along))]
         if out is not None:
             checked_out(out, made, dtypes, along)
-        whole = [np.broadcast_to(field, shape) for field in fields]
         found = Arrangement(call, fields, order, out)
         self._arrangement = None if found.plain else found
-        self._way: Commands | Passes | _InParts
-        axis = max(order[:-ndim], key=shape.__getitem__, default=0)
-        count = max(1, limits.current.block_elements * shape[axis] // max(1, math.prod(shape)))
-        outer = len(shape) > ndim and all(_is_outer(one, axis, along) for one in whole)
-        if found.copies and call.any_stack and outer and count < shape[axis]:
-            self._arrangement, self._way = None, _InParts(call, along, threads, axis, count)
-            places = (in_place(one, along) for one in made)
-            self._specs = list(zip(places, dtypes, strict=True))
-        else:
-            call, fields, outs = found.call, found.lying(fields), found.out(out)
-            split = fields[0].ndim - call.ndim
-            lead, core = fields[0].shape[:split], fields[0].shape[split:]
-            shapes = zip(call.shapes(core), call.compiled.out_dtypes, strict=True)
-            self._specs = [((*lead, *one), dtype) for one, dtype in shapes]
-            lying = [standing(SOMEWHERE, *one) for one in self._specs]
-            self._way = call.way(fields, listed(outs) or lying)
+        call, fields = found.call, found.fields(fields)
+        split = fields[0].ndim - call.ndim
+        lead, core = fields[0].shape[:split], fields[0].shape[split:]
+        shapes = zip(call.shapes(core), call.compiled.out_dtypes, strict=True)
+        self._specs = [((*lead, *one), dtype) for one, dtype in shapes]
+        self._way: Way | Passes = call.way(fields)
         self._points = math.prod(lead) * self._way.points
         self._shared = self._points >= SPLIT_POINTS and threads != 1
         most = max(math.prod(shape) * dtype.itemsize for shape, dtype in self._specs)
@@ -137,40 +124,6 @@ class Executable:
         for target, one in zip(targets, listed(made), strict=True):
             write(target, one)
         return targets[0] if len(targets) == 1 else tuple(targets)
-
-
-def _is_outer(array: Array, axis: int, along: Behind) -> bool:
-    """Whether images lie apart along an axis; else to copy one of them is to read them all."""
-    steps = list(map(abs, array.strides))
-    return not steps[axis] or steps[axis] >= max(steps[k] for k in along)
-
-
-class _InParts:
-    """Calls on some images of a large stack after the others, whose copies stay near.
-
-    So many are done together, along this axis of the arrays.
-    """
-
-    points, handoff = 0, 0.0
-
-    def __init__(
-        self, call: Single | Chain, along: Behind, threads: int | None, axis: int, count: int
-    ) -> None:
-        self._bound, self._threads, self._axis, self._count = (call, along), threads, axis, count
-        self._known: dict[int, Executable] = {}
-
-    def run(
-        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
-    ) -> None:
-        """Compute them; each part is shared among threads by itself."""
-        (call, along), axis, shape = self._bound, self._axis, whole_shape(fields)
-        whole = [np.broadcast_to(field, shape) for field in fields]
-        for first, last in cut((0, shape[axis]), -(-shape[axis] // self._count)):
-            some = (*(slice(None),) * axis, slice(first, last))
-            read, made = [one[some] for one in whole], tuple([one[some] for one in outs])
-            if last - first not in self._known:
-                self._known[last - first] = Executable(call, read, along, made, self._threads)
-            self._known[last - first](read, numbers, made)
 
 
 # How many threads there are is said by how long a point took in an earlier call.

@@ -2,7 +2,7 @@
 
 A ghost is `alpha * mirrored + beta`.  Conditions extend the fields axis by axis, the later ones
 what the earlier ones have extended; the rules with names hold for what is extended so.  What they
-say is laid in memory along the edges, and machine code makes the ghosts of that (`layout`).
+say is laid along the edges, and the ghosts of a block are made of that (`single`).
 
 Values that name their dimensions become plain arrays in the order of the axes; values along axes
 that are not the last are moved as fields are, as if these were the last.
@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import threading
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,25 +27,12 @@ from ..language.dtypes import kind_of, widened
 from .accepted import is_chunked, is_dask, is_xarray
 from .arranging import core_last
 from .borders import Boundary, check_range, misfit
-from .commands import Single
 from .conditions import Condition, Slot, weights
 from .executable import Executable
-from .layout import (
-    COPY,
-    FACE,
-    MIX,
-    SLOPE,
-    VALUE,
-    Array,
-    Extension,
-    Extensions,
-    Rule,
-    Shape,
-    Sides,
-    source_indices,
-)
+from .layout import Array, Rule, Shape, Sides, source_indices
 from .numpy import Behind, whole_shape
 from .regions import Node
+from .single import Extension, Extensions, Single
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,8 +66,8 @@ class Edges:
 
         def laid(one: Condition, axis: int, side: int) -> Rule | Condition:
             far = self.reach[axis][side]
-            if not far:
-                # Nobody looks there, whatever it says.
+            if not far or (one.kind == "extrapolate" and not one.order):
+                # Nobody looks there, whatever it says; or the last element stands for all.
                 return "nearest"
             axis += len(self.shape) - len(self.reach)
             if one.order >= self.shape[axis] > 0:
@@ -292,89 +278,47 @@ def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
     return boundary.with_conditions(plain, len(along))
 
 
-class _Laid:
-    """What conditions say, in memory, of which machine code makes the ghosts of all fields."""
+def _extension(edges: Edges, axis: int, side: int, one: Any) -> Extension | None:
+    """How ghosts beyond a side are made; None if a rule with a name holds there."""
+    if not isinstance(one, Condition):
+        return None
+    ndim, ghosts = len(edges.reach), edges.reach[axis][side]
 
-    def __init__(self, edges: Edges, rules: Boundary, dtypes: Sequence[np.dtype]) -> None:
-        self._edges, self._dtypes = edges, dtypes
-        # Those of a type, beyond a side of an axis.
-        self._known: dict[tuple[np.dtype, int, int], Extension] = {}
-        self.fill(rules)
-        axes, known = range(len(edges.reach)), self._known
-        # What is laid of each field, before and after each axis.
-        self.ghosts: tuple[Extensions, ...] = tuple(
-            tuple((known.get((dtype, axis, 0)), known.get((dtype, axis, 1))) for axis in axes)
-            for dtype in dtypes
-        )
+    def line(numbers: Array) -> Array:
+        # For ghosts in the order of positions, of that beside the array first.
+        shape = [ghosts if k == axis + 1 else 1 for k in range(1 + ndim)]
+        return (numbers if side else numbers[::-1]).reshape(shape)
 
-    def fill(self, rules: Boundary) -> None:
-        """Lay values, or others in their place."""
-        self.filled = rules
-        # To enter this takes as long as to lay a side.
-        with np.errstate(all="ignore"):
-            for axis, pair in enumerate(rules.entries):
-                for side, one in enumerate(pair):
-                    if isinstance(one, Condition):
-                        self._lay(axis, side, one)
+    if one.kind == "extrapolate":
+        # By how much each of the last elements counts, for each ghost.
+        each = zip(*(weights(one.order, k + 1) for k in range(ghosts)), strict=True)
+        return Extension(tuple(line(np.array(own)) for own in each), np.float64(0), from_end=True)
+    a, b, c = (_stacked(value, edges) for value in one.abc)
+    if one.kind == "dirichlet":
+        return Extension((), c) if one.at == "cell" else Extension((-1,), 2 * c)
+    # How far ghosts are from what they mirror: a number where there is but one.
+    d: Any = one.dx
+    if ghosts > 1:
+        mirrored = source_indices(-ghosts, 0, edges.shape[axis - ndim], "reflect", "reflect")
+        d = line(mirrored[::-1] + np.arange(1, ghosts + 1)) * d
+    if one.kind == "neumann":
+        return Extension((1,), c * d)
+    half = a * (d / 2)
+    below = b + half
+    return Extension(((b - half) / below,), c * d / below)
 
-    def _lay(self, axis: int, side: int, one: Condition) -> None:
-        how, alpha, beta = self._said(axis, side, one)
-        ndim, from_end = len(self._edges.reach), one.kind == "extrapolate"
-        alpha, beta = alpha if from_end else self._stacked(alpha), self._stacked(beta)
-        for dtype in dict.fromkeys(self._dtypes):
-            known = self._known.get((dtype, axis, side))
-            if known is not None:
-                if how == MIX:
-                    known.alpha[...] = alpha
-                known.beta[...] = beta
-                continue
-            own = dtype
-            if how not in (VALUE, COPY):
-                own = np.dtype("complex128" if dtype.kind == "c" else "float64")
-            terms, more = np.array(alpha, own, ndmin=ndim + 2), np.array(beta, own, ndmin=ndim + 1)
-            self._known[dtype, axis, side] = Extension(how, terms, more, from_end)
 
-    def _said(self, axis: int, side: int, one: Condition) -> tuple[int, Any, Any]:
-        """How ghosts are made beyond a side, alpha of each term, and beta."""
-        ndim, ghosts = len(self._edges.reach), self._edges.reach[axis][side]
-
-        def line(numbers: Array) -> Array:
-            # For ghosts in the order of positions, of that beside the array first.
-            shape = [ghosts if k == axis else 1 for k in range(ndim)]
-            return (numbers if side else numbers[::-1]).reshape(shape)
-
-        if one.kind == "extrapolate":
-            # By how much each of the last elements counts, for each ghost.
-            each = zip(*(weights(one.order, k + 1) for k in range(ghosts)), strict=True)
-            alpha = np.stack([line(np.array(own))[None] for own in each])
-            return MIX if one.order else COPY, alpha, 0.0
-        if one.at == "cell":
-            return VALUE, 0.0, one.c
-        if one.kind == "dirichlet":
-            return FACE, 0.0, 2 * one.c
-        # How far ghosts are from what they mirror: a number where there is but one.
-        d: Any = one.dx
-        if ghosts > 1:
-            elements = self._edges.shape[axis - ndim]
-            mirrored = source_indices(-ghosts, 0, elements, "reflect", "reflect")
-            d = line(mirrored[::-1] + np.arange(1, ghosts + 1)) * d
-        if one.kind == "neumann":
-            return SLOPE, 0.0, one.c * d
-        half = one.a * (d / 2)
-        below = one.b + half
-        return MIX, (one.b - half) / below, one.c * d / below
-
-    def _stacked(self, value: Any) -> Any:
-        """A number, or values along an edge, of which all alike are one; the stack is one axis."""
-        if not np.ndim(value):
-            return value
-        ndim = len(self._edges.reach)
-        lead = self._edges.shape[:-ndim]
-        value = value[(None,) * (len(lead) + ndim - value.ndim)]
-        rest = value.shape[len(lead) :]
-        if any(n != 1 for n in value.shape[: len(lead)]):
-            value = np.broadcast_to(value, (*lead, *rest))
-        return value.reshape(math.prod(value.shape[: len(lead)]), *rest)
+def _stacked(value: Any, edges: Edges) -> Any:
+    """A number, or values along an edge, of which all alike are one; the stack is one axis."""
+    if not np.ndim(value):
+        return value
+    ndim = len(edges.reach)
+    lead = edges.shape[:-ndim]
+    value = value[(None,) * (len(lead) + ndim - value.ndim)]
+    rest = value.shape[len(lead) :]
+    if any(n != 1 for n in value.shape[: len(lead)]):
+        value = np.broadcast_to(value, (*lead, *rest))
+    return value.reshape(math.prod(value.shape[: len(lead)]), *rest)
 
 
 class GhostCall:
@@ -397,10 +341,8 @@ class GhostCall:
         self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
         order = core_last(len(shape), self._along)
         self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
-        # Numbers that stay the same are laid once.
-        self._known: tuple[Boundary, Boundary] | None = None
-        # What does calls on each thread: values of the border lie in memory of its own.
-        self._here = threading.local()
+        # What does calls under conditions that are numbers, which stay the same.
+        self._known: tuple[Boundary, Executable] | None = None
 
     def __call__(
         self,
@@ -413,42 +355,31 @@ class GhostCall:
 
         Another boundary may have other values than that of the node.
         """
-        # Values that do not fit are wrong beside an array without elements as well.
-        rules = self._rules(boundary or self.boundary, fields)
-        fields = fields[: len(self._program.field_dtypes)]
-        known: tuple[_Laid, Executable] | None = getattr(self._here, "known", None)
-        if known is None:
-            known = self._here.known = self._bound(fields, rules, out)
-        laid, run = known
-        if rules is not laid.filled:
-            laid.fill(rules)
-        return run(fields, numbers, out)
+        run = self._bound(boundary or self.boundary, fields, out)
+        return run(fields[: len(self._program.field_dtypes)], numbers, out)
 
-    def fixed(self, fields: Sequence[Array], outs: Sequence[Array]) -> Executable | None:
-        """What does calls to these arrays whose values at the border stay the same."""
-        conditions = self.boundary.conditions
-        if not all(map(all, self._closed)) or not all(one.plain for one in conditions):
-            return None
-        return self._bound(fields, self._rules(self.boundary, fields), tuple(outs))[1]
-
-    def _bound(
-        self, fields: Sequence[Array], rules: Boundary, out: Any
-    ) -> tuple[_Laid, Executable]:
-        """What does calls on fields, and the values that it reads."""
+    def _bound(self, boundary: Boundary, fields: Sequence[Array], out: Any) -> Executable:
+        """What does calls on fields, of which some may be values at the border."""
+        if self._known is not None and self._known[0] is boundary:
+            return self._known[1]
         program, ndim = self._program, len(self._along)
-        count = len(program.field_dtypes) - len(program.along)
-        made = 0 not in self._shape and bool(rules.conditions)
-        laid = _Laid(self._edges, rules, program.field_dtypes[:count] if made else ())
-        border = rules.bordered(ndim, "ghost" if made else "nearest")
-        call = Single(program, border, self._cval, laid.ghosts)
-        return laid, Executable(call, fields, self._along, out, self._threads)
-
-    def _rules(self, boundary: Boundary, fields: Sequence[Array]) -> Boundary:
-        """The rules with their values laid, of which some may be among the fields."""
-        known = self._known
-        if known is not None and known[0] is boundary:
-            return known[1]
+        # Values that do not fit are wrong beside an array without elements as well.
         own = turned(boundary.opened(self._closed), self._shape, self._along)
         rules = self._edges.laid(own, fields=fields)
-        self._known = (boundary, rules) if all(one.plain for one in boundary.conditions) else None
-        return rules
+        made = 0 not in self._shape and bool(rules.conditions)
+        with np.errstate(all="ignore"):
+            ghosts: Extensions = tuple(
+                (
+                    _extension(self._edges, axis, 0, before),
+                    _extension(self._edges, axis, 1, after),
+                )
+                for axis, (before, after) in enumerate(rules.entries)
+            )
+        border = rules.bordered(ndim, "ghost" if made else "nearest")
+        call = Single(program, border, self._cval, ghosts if made else ())
+        run = Executable(
+            call, fields[: len(program.field_dtypes)], self._along, out, self._threads
+        )
+        if all(one.plain for one in boundary.conditions):
+            self._known = boundary, run
+        return run

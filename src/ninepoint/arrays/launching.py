@@ -31,15 +31,17 @@ from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import is_cupy, listed, write
+from .arranging import core_last
 from .chains import Chain, fits, is_worth
-from .commands import Single
 from .every import thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
 from .layout import Array, Shape
 from .numpy import check_values, whole_shape
 from .regions import Block, Node
-from .work import Group, Indices, Placed, Values, Work, cut, taken
+from .single import Single
+from .strided import scattered
+from .work import Group, Indices, Placed, Values, Work, taken
 
 
 def _bind_chain(
@@ -51,10 +53,15 @@ def _bind_chain(
     core = tuple(shape[axis] for axis in along)
     if 0 in shape or not fits(core, compiled.reach):
         return None
+    order = core_last(len(shape), along)
+    lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
+    if not group.steps and any(scattered(compiled, lain)):
+        # Each node does those where they lie.
+        return None
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if group.steps and not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
         return None
-    call: Chain = replace(chain, closed=part.closed, any_stack=not group.steps)
+    call: Chain = replace(chain, closed=part.closed)
     return Executable(call, fields, along, out, threads)
 
 
@@ -151,9 +158,7 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        run = cuda.Executable(
-            cuda.single_call(program, border, node.cval, node.text), fields, along, into
-        )
+        run = cuda.Executable(cuda.Work.of(node, border), fields, along, into)
     elif node.factors:
         run = _finer_call(node, Single(program, border, node.cval), fields, work.threads)
     else:
@@ -204,9 +209,8 @@ def _thinned(
 
 def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step | None:
     """What does several nodes as one; None if they have to be done one by one."""
-    along, there = group.nodes[0].along, group.at_once is not None
-    reach = group.at_once.margin if there else group.chain.compiled.reaches[0]
-    part = work.common(group, reach)
+    along = group.nodes[0].along
+    part = work.common(group, group.chain.compiled.reaches[0])
     if part is None:
         return None
     pairs = work.inputs(group.fields, values, part.taken, along)
@@ -220,38 +224,11 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
     if any(one.shape != given[0].shape for one in given):
         return None
     numbers = Numbers.of(group.nodes, work.core(whole_shape(fields), along))
-    run: Run | None
-    if there:
-        into = None if part.taken else into
-        run = _at_once(group, part, fields, into)
-    else:
-        run = _bind_chain(group, part, fields, into, work.threads)
+    run = _bind_chain(group, part, fields, into, work.threads)
     if run is None:
         return None
     work.stand(part)
     return OneCall(run, pairs, group.outputs, numbers, into is not None)
-
-
-def _at_once(
-    group: Group, part: Placed, fields: Sequence[Array], into: tuple[Array, ...] | None
-) -> Run | None:
-    """What does a group in one pass on a GPU; None if results have other shapes than its fields.
-
-    Open sides of a block are taken for ends of the array: what is wrong there, as far in as the
-    nodes look, is cut off.
-    """
-    # Imported here: CuPy is optional, and the caller has it.
-    from . import cuda
-
-    if any(one.shape != fields[0].shape for one in into or ()):
-        return None
-    run: Run = cuda.Executable(group.at_once, fields, group.nodes[0].along, into)
-
-    def inside(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        made = zip(part.gives.values(), listed(run(fields, numbers, None)), strict=True)
-        return tuple([cut(one, part.taken, gives) for gives, one in made])
-
-    return inside if part.taken else run
 
 
 # What is bound, on values that are there, and arrays to write to.
@@ -308,9 +285,8 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._all, self._wanted = groups, wanted
+        self._wanted = wanted
         self._work = Work(nodes, wanted, block, threads)
-        self._calls: list[OneCall] | None = None
         self._steps = InTurn(groups, wanted, self._bound)
 
     def __call__(
@@ -328,39 +304,11 @@ class Launches:
         values = self._steps(dict(enumerate(fields)), given, outs or {})
         return [self._work.given(value, values[value]) for value in self._wanted]
 
-    def calls(self, fields: Sequence[Array], outs: Values) -> list[OneCall] | None:
-        """All of it as calls in their order, none of which is done; None where it is more.
-
-        There is an array in `outs` for all that is made.
-        """
-        if self._calls is not None:
-            return self._calls
-        values, free = {**dict(enumerate(fields)), **outs}, True
-        found: list[OneCall] = []
-        for group in self._all:
-            for node in group.nodes:
-                one = bind_call(self._work, node, values, outs)
-                if not isinstance(one, OneCall):
-                    return None
-                run: Run | None = one.run
-                if isinstance(run, GhostCall) and one.targets:
-                    results = [outs[value] for value in one.outputs]
-                    run, free = run.fixed(taken(values, one.fields), results), False
-                if not isinstance(run, Executable):
-                    return None
-                found.append(replace(one, run=run))
-        if free:
-            # Others like these arrays are done so as well.
-            self._calls = found
-        return found
-
     def _bound(self, group: Group, values: Values, outs: Values) -> Step:
         """What does a group on such values."""
-        if len(group.nodes) == 1 and group.at_once is None:
+        if len(group.nodes) == 1:
             return bind_call(self._work, group.nodes[0], values, outs)
-        step = None
-        if group.at_once is not None or group.chain is not None:
-            step = _bind_group(self._work, group, values, outs)
+        step = _bind_group(self._work, group, values, outs) if group.chain is not None else None
         if step is None and group.steps:
             return InTurn(group.steps, group.outputs, self._bound)
         return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))

@@ -23,9 +23,9 @@ length 3 may be asked for index -50):
     mirror             0  1  2  1 | 0  1  2 |  1  0  1  2
     wrap               2  0  1  2 | 0  1  2 |  0  1  2  0
 
-`source_indices` is that formula, `along` the same as few runs of positions, and `Gather` says how
-a block is filled that sticks out of its array: what is copied from there, or is the constant; and
-ghosts that are made of what was copied, where a border has conditions.
+`source_indices` is that formula, and `Gather` says how a block is filled that sticks out of its
+array: what is copied from there, or is the constant; and ghosts that are made of what was copied,
+where a border has conditions.
 
 Names hold for what conditions have extended: ghosts beside an element that stands outside are made
 of that, with the values that the condition has beside the element itself.
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -96,9 +96,7 @@ class Border:
         if isinstance(how, tuple):
             rules = tuple(self.rules[axis] for axis in how)
             return replace(self, rules=rules, deciding=tuple(map(how.index, range(self.ndim))))
-        if how:
-            return replace(self, lanes=how)
-        return replace(self, rules=(*self.rules, ("nearest", "nearest")))
+        return replace(self, lanes=how)
 
     def __str__(self) -> str:
         """Give it as one would write the option."""
@@ -149,150 +147,48 @@ def _mapped(position: Array, n: int, rule: Rule) -> Array:
             return np.clip(position, 0, n - 1)
 
 
+# Places in an array, axis by axis.
+Index: TypeAlias = tuple[Any, ...]
+
+
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Places start <= i < stop of a block, made of elements that are `step` apart.
+class Ghosts:
+    """Where the ghosts of a block are beyond a side of an axis.
 
-    The first of them is `first`, or -1 if the places hold the constant; step is 1, -1 or 0 (one
-    element repeated).  Places beyond a `side` that has ghosts mirror these elements; ghosts are
-    counted in the order of positions, and the first of these has this `number`.
+    Beside them is what is copied, and the ghosts of the axes before.  They are at some `places`,
+    which is `to`, and mirror what is at others; `which` they are of all ghosts there, in the
+    order of positions.  The last element is at `end`, and the values beside them are those at
+    such places of the `edge`.
     """
 
-    start: int
-    stop: int
-    first: int
-    step: int
-    side: int | None = None
-    number: int = 0
+    axis: int
+    side: int
+    places: tuple[slice, ...]
+    to: Index
+    mirrored: Index
+    which: slice
+    end: int
+    edge: tuple[Array, ...]
 
-    @property
-    def places(self) -> slice:
-        """Where it is in the block."""
-        return slice(self.start, self.stop)
-
-    def elements(self, origin: int = 0) -> slice:
-        """What it is made of, where element `origin` comes first; one may stand for all."""
-        first = self.first - origin
-        if not self.step:
-            return slice(first, first + 1)
-        end = first + self.step * (self.stop - self.start)
-        return slice(first, end if end >= 0 else None, self.step)
+    def inward(self, k: int) -> Index:
+        """Where the last elements are, so many before the end."""
+        end = self.end - k if self.side else self.end + k
+        return _beside(self.places, self.axis, slice(end, end + 1))
 
 
-# What there is along an axis of a block, in order; or one run along each axis.
-Runs: TypeAlias = tuple[Run, ...]
-
-
-@lru_cache(maxsize=4096)
-def along(span: Span, n: int, rules: tuple[Rule, Rule], lanes: int, far: tuple[int, int]) -> Runs:
-    """Say how a block is filled that has some positions of an axis of length `n`.
-
-    Beyond sides that are a "ghost" there are so many.  It costs time in proportion to what lies
-    outside the array, not to its length.
-    """
-    start, stop = span
-    first, last = min(max(start, 0), stop), max(min(stop, n), start)
-    found, outside = list[Run](), [(start, stop)]
-    if first < last:
-        outside = [(start, first), (last, stop)]
-        found.append(Run(first - start, last - start, first, 1))
-    for a, b in outside:
-        for run in _split(source_indices(a, b, n, *rules, lanes), a - start):
-            position = start + run.start
-            side = 0 if position < 0 else 1
-            if run.first >= 0 or rules[side] != "ghost":
-                found.append(run)
-                continue
-            low, high = max(position, -far[0]), min(start + run.stop, n + far[1])
-            mirrored = source_indices(low, high, n, "reflect", "reflect")
-            nearest = -far[0] if side == 0 else n
-            for one in _split(mirrored, low - start):
-                found.append(replace(one, side=side, number=start + one.start - nearest))
-    return tuple(sorted(found, key=lambda run: run.start))
-
-
-def _split(sources: Array, at: int) -> Iterator[Run]:
-    """Sources as runs, whose places begin at `at`."""
-    values = sources.tolist()
-    start = 0
-    while start < len(values):
-        first, stop = values[start], start + 1
-        step = values[stop] - first if stop < len(values) else 0
-        # "No source" is -1: it must never pass for the neighbour of element 0.
-        if abs(step) > 1 or min(first, values[min(stop, len(values) - 1)]) < 0:
-            step = 0
-        while stop < len(values) and values[stop] == values[stop - 1] + step:
-            if values[stop] < 0 <= first:
-                break
-            stop += 1
-        yield Run(at + start, at + stop, first, step if stop - start > 1 else 0)
-        start = stop
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Gather:
-    """How a block of arrays of one shape is filled, which begins at the point `start`."""
+    """How a block of arrays of one shape is filled, which begins at the point `start`.
 
-    start: tuple[int, ...]
-    axes: tuple[Runs, ...]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The lengths of the block."""
-        return tuple(runs[-1].stop for runs in self.axes)
-
-    def line(self, axis: int) -> Gather:
-        """The same of arrays that have one element along all other axes."""
-        only = (Run(0, 1, 0, 1),)
-        axes = (runs if k == axis else only for k, runs in enumerate(self.axes))
-        return replace(self, axes=tuple(axes))
-
-    @property
-    def taken(self) -> Iterator[Runs]:
-        """What is copied from the array, or is the constant, which stands beside ghosts too."""
-        for part in itertools.product(*self.axes):
-            if all(run.side is None for run in part) or any(run.first < 0 for run in part):
-                yield part
-
-    @property
-    def ghosts(self) -> Iterator[tuple[int, int, Runs]]:
-        """The ghosts along each axis in turn, and beyond which side of it they are.
-
-        Beside them is what is copied, and the ghosts of the axes before.
-        """
-        for axis, runs in enumerate(self.axes):
-            beside = [
-                [one for one in others if one.first >= 0 and (k < axis or one.side is None)]
-                for k, others in enumerate(self.axes)
-            ]
-            for run in runs:
-                if run.side is not None:
-                    beside[axis] = [run]
-                    for part in itertools.product(*beside):
-                        yield axis, run.side, part
-
-
-# How ghosts follow from what they mirror, as `ninepoint.backends.llvm.entries` has it: `beta -
-# mirrored`, `mirrored + beta`, `alpha * mirrored + beta`; or they are beta, or the last element.
-FACE, SLOPE, MIX, VALUE, COPY = range(5)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Extension:
-    """How the ghosts beyond a side are made: of values, with an axis for the stack and for each.
-
-    Along the axis that ends there may be one for each ghost.  The first axis of alpha has one for
-    each term: that of what a ghost mirrors, or those of all elements `from_end` of the array on.
+    Along each axis there are elements from these `sources`, or the constant, which is beside
+    ghosts too.  `told` says the same to machine code (see `ninepoint.backends.llvm.entries.pad`).
     """
 
-    how: int
-    alpha: Array
-    beta: Array
-    from_end: bool
-
-
-# What is laid before and after each axis; None where there are no ghosts.
-Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
+    start: Shape
+    shape: Shape
+    sources: tuple[Array, ...]
+    told: Array
+    ghosts: tuple[Ghosts, ...]
 
 
 def into(slices: Iterable[Any]) -> tuple[Any, ...]:
@@ -362,6 +258,25 @@ class Output:
     zones: tuple[tuple[Region, bool], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Points that are computed in one run, of what is `read` of fields, or of blocks of them.
+
+    For each output it says where they are written; and which of them are, if not all.
+    """
+
+    region: Region
+    is_most: bool
+    read: Index
+    block: Gather | None
+    written: tuple[tuple[Index, Index | None], ...]
+
+
+# What is written of an output without being computed: its number, where, and the elements of a
+# field that it keeps, if it keeps any.
+Zone: TypeAlias = tuple[int, Index, Index | None]
+
+
 class Layout:
     """The geometry of a stencil on fields of one core shape.
 
@@ -399,6 +314,7 @@ class Layout:
         inside = _inside(shape, self.reach)
         self.interior = (self._made(inside) if every else inside).clip(self.computed)
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
+        self._done = dict[Span, tuple[Sequence[Piece], Sequence[Zone]]]()
 
     @property
     def inside(self) -> bool:
@@ -440,33 +356,78 @@ class Layout:
             )
         )
 
-    def has(self, region: Region) -> bool:
-        """Whether points of the fields all lie inside."""
-        return all(a >= 0 and b <= n for (a, b), n in zip(region.spans, self.shape, strict=True))
+    def done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
+        """What is run, and then written, for some points along the first axis."""
+        if (first, last) not in self._done:
+            pieces = list(map(self._piece, self._regions(first, last)))
+            zones = [
+                self._written(k, zone.within(first, last), keeps)
+                for k, output in enumerate(self.outputs)
+                for zone, keeps in output.zones
+            ]
+            self._done[first, last] = pieces, [one for one in zones if one is not None]
+        return self._done[first, last]
 
-    def gather(self, region: Region, ghosts: bool) -> Gather:
-        """Say how a block is filled that has what a region depends on.
+    def _written(self, k: int, zone: Region, keeps: bool) -> Zone | None:
+        if not zone.points:
+            return None
+        axes = zip(self.at(zone.start), zone.shape, self.every, strict=True)
+        kept = into(slice(a, a + n * s, s) for a, n, s in axes) if keeps else None
+        return k, zone.index(self.outputs[k].extent.start), kept
 
-        It has all that ghosts in it are made of.
+    def _regions(self, first: int, last: int) -> Sequence[Region]:
+        box = self.computed.within(first, last)
+        interior = self.interior.clip(box)
+        if not box.points:
+            return []
+        if interior != box and (not interior.points or self.is_small):
+            return [box]
+        return [interior, *around(interior, box)]
+
+    def _piece(self, region: Region) -> Piece:
+        source = self.source(region)
+        inside = all(a >= 0 and b <= n for (a, b), n in zip(source.spans, self.shape, strict=True))
+        gather = None if inside else self._gather(source)
+        written = []
+        for output in self.outputs:
+            part = region.clip(output.extent)
+            some = None if part == region else part.index(region.start)
+            written.append((part.index(output.extent.start), some))
+        read = source.index(gather.start if gather else (0,) * len(self.shape))
+        is_most = region.points * 2 > self.points
+        return Piece(region, is_most, read, gather, tuple(written))
+
+    def _gather(self, source: Region) -> Gather:
+        """Say how a block is filled; it has all that ghosts in it are made of."""
+        spans, border = source.spans, self.border
+        if border.uses("ghost"):
+            axes = zip(spans, self.shape, self.reach.sides, strict=True)
+            spans = tuple(_with_mirrored(*axis) for axis in axes)
+        lanes = map(border.lanes_along, range(border.ndim))
+        each = list(zip(spans, self.shape, border.rules, lanes, strict=True))
+        sources = tuple(source_indices(a, b, n, *rules, own) for (a, b), n, rules, own in each)
+        # Those of a row that follow each other.
+        (start, stop), n = spans[-1], self.shape[-1]
+        low = min(max(0, -start), stop - start)
+        head = 1 + len(sources), low, max(low, min(n, stop) - start)
+        told = np.concatenate([head, *reversed(sources), [0]]).astype(np.int64)
+        starts, shape = tuple(a for a, _ in spans), tuple(map(len, sources))
+        return Gather(starts, shape, sources, told, tuple(_ghosts(each)))
+
+    def parts(self, span: Span, count: int) -> int:
+        """In how many parts, at the most so many, to cut points along the first axis.
+
+        A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
+        parts that is most of the work.
         """
-        border, starts, axes = self.border, [], []
-        pairs = zip(self.source(region).spans, self.shape, self.reach.sides, strict=True)
-        for axis, (span, n, reach) in enumerate(pairs):
-            if ghosts:
-                span = _with_mirrored(span, n, reach)
-            starts.append(span[0])
-            axes.append(along(span, n, border.rules[axis], border.lanes_along(axis), reach))
-        return Gather(tuple(starts), tuple(axes))
+        return max(1, min(count, (span[1] - span[0]) // min(4 * (self.spans[0] + 1), 256)))
 
     def bands(self, count: int) -> list[Span]:
         """Cut the first axis into about so many parts, the points before and after included."""
-        first, last = self.computed.spans[0]
-        # A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
-        # parts that is most of the work.
-        count = max(1, min(count, (last - first) // min(4 * (self.spans[0] + 1), 256)))
-        found = cut((first, last), count) or [(first, last)]
+        span = self.computed.spans[0]
+        found = cut(span, self.parts(span, count)) or [span]
         found[0] = 0, found[0][1]
-        found[-1] = found[-1][0], max(self.shape[0], last)
+        found[-1] = found[-1][0], max(self.shape[0], span[1])
         return found
 
 
@@ -512,6 +473,38 @@ def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
         max(0, min(start, n - far)) if start > 0 and stop > n else start,
         min(n, max(stop, far)) if start < 0 and stop < n else stop,
     )
+
+
+def _ghosts(axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]]) -> Iterator[Ghosts]:
+    """The ghosts along each axis of a block in turn."""
+    inner, whole, edge = list[slice](), list[slice](), list[Array]()
+    for (start, stop), n, (before, after), lanes in axes:
+        # Where something is copied, and where ghosts are as well.
+        low = max(0, -start) if before in ("constant", "ghost") else 0
+        high = (min(n, stop) if after in ("constant", "ghost") else stop) - start
+        inner.append(slice(low, high))
+        ends = 0 if before == "ghost" else low, stop - start if after == "ghost" else high
+        whole.append(slice(*ends))
+        # Beyond the ends of an edge its last value stands.
+        before, after = ("nearest" if rule == "ghost" else rule for rule in (before, after))
+        edge.append(source_indices(start, stop, n, before, after, lanes))
+    for axis, ((start, stop), n, pair, _) in enumerate(axes):
+        for side, first, last in ((0, start, 0), (1, n, stop)):
+            if pair[side] == "ghost" and first < last:
+                own = slice(first - start, last - start)
+                places = (*whole[:axis], own, *inner[axis + 1 :])
+                mirrored: Any = source_indices(first, last, n, "reflect", "reflect") - start
+                if len(mirrored) == 1:
+                    mirrored = slice(mirrored[0], mirrored[0] + 1)
+                which = slice(last - first) if side else slice(first, None)
+                end = (n - 1 if side else 0) - start
+                at = _beside(places, axis, mirrored)
+                yield Ghosts(axis, side, places, into(places), at, which, end, tuple(edge))
+
+
+def _beside(places: Sequence[Any], axis: int, elements: Any) -> Index:
+    """Where the elements at some places along an axis are, beside others."""
+    return into((*places[:axis], elements, *places[axis + 1 :]))
 
 
 def around(inner: Region, outer: Region) -> list[Region]:

@@ -8,13 +8,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..language.positions import Spacing
-from .borders import Boundary
 
 if TYPE_CHECKING:
     from .xarray import Named
@@ -29,14 +28,8 @@ _ROUNDED = 0.04
 # As many decimals as a double has.
 _DECIMALS = 15
 
-# Under these rules a coordinate beyond the ends is one inside, and so is the value of a field: the
-# slope is one-sided there.  Under "mirror" both differences are 0.
-_PLAIN = ("fill", "keep", "valid", "nearest", "reflect")
 
-
-def found(
-    spacings: Mapping[str, Spacing], named: Named, kernel: Any, boundary: Boundary
-) -> dict[str, float]:
+def found(spacings: Mapping[str, Spacing], named: Named, kernel: Any) -> dict[str, float]:
     """Give the spacings along axes of a call, by the names of their parameters.
 
     Raises
@@ -44,12 +37,10 @@ def found(
     ValueError
         If there is no such axis, or its dimension has no evenly spaced coordinate.
     """
-    return {
-        name: _found(name, one.axis, named, kernel, boundary) for name, one in spacings.items()
-    }
+    return {name: _found(name, one.axis, named, kernel) for name, one in spacings.items()}
 
 
-def _found(name: str, axis: int, named: Named, kernel: Any, boundary: Boundary) -> float:
+def _found(name: str, axis: int, named: Named, kernel: Any) -> float:
     core = named.core
     if not -len(core) <= axis < len(core):
         raise ValueError(
@@ -77,72 +68,11 @@ def _found(name: str, axis: int, named: Named, kernel: Any, boundary: Boundary) 
         )
     step = _step(numbers, _rounding(values))
     if step is None:
-        rules = boundary.sides(len(core))[axis]
-        field = next(one for one in _names() if one not in kernel.parameters)
-
-        def read(step: int) -> str:
-            places = (str(step if k == axis % len(core) else 0) for k in range(len(core)))
-            return f"{field}[{', '.join(places)}]"
-
-        cure = _cure(values, numbers, dim, rules, read)
         raise ValueError(
-            f"{lacking}: coordinate {dim!r} is not evenly spaced; give {name}=...{cure}"
+            f"{lacking}: coordinate {dim!r} is not evenly spaced; give {name}=..., or let the "
+            "kernel take the distances of neighbours as one more field."
         )
     return step
-
-
-def _names() -> list[str]:
-    return ["x", "y", "z", "s", *(f"x{k}" for k in range(100))]
-
-
-def _cure(
-    values: np.ndarray,
-    numbers: np.ndarray,
-    dim: Hashable,
-    rules: tuple[Any, Any],
-    read: Callable[[int], str],
-) -> str:
-    """What to write where a coordinate rises or falls all along, but unevenly; else nothing.
-
-    , or let the kernel take the coordinate itself as one more field, here x, and divide by
-    x[1, 0] - x[-1, 0]; the call gives data['lat'] for it.  `read` says what the kernel reads.
-    """
-    field = read(0).partition("[")[0]
-    apart = np.diff(numbers)
-    if not (np.all(apart > 0) or np.all(apart < 0)):
-        return ""
-
-    given = f"data[{dim!r}]"
-    if values.dtype.kind in "MO":
-        given = f"({given} - {given}[0]) / np.timedelta64(1, 's')"
-    elif values.dtype.kind == "m":
-        given = f"{given} / np.timedelta64(1, 's')"
-    elif values.dtype.kind == "u":
-        # Differences of these wrap.
-        given = f"{given}.astype('float64')"
-    if all(rule in _PLAIN for rule in rules):
-        return (
-            f", or let the kernel take the coordinate itself as one more field, here {field}, and "
-            f"divide by {read(1)} - {read(-1)}; the call gives {given} for it."
-        )
-    before, after = rules
-    ends = _BEFORE.get(str(before), "2 * c[0] - c[1]"), _AFTER.get(str(after), "2 * c[-1] - c[-2]")
-    ring = ", period the length of the ring" if "wrap" in rules else ""
-    return (
-        f", or let the kernel take the distance between the neighbours of an element as one more "
-        f"field, here {field}, and divide by {read(0)}, for beyond the ends {_words(rules)} gives "
-        f"no coordinate; with c = ({given}).values{ring} and e = np.array([{ends[0]}, *c, "
-        f"{ends[1]}]), the call gives xr.DataArray(e[2:] - e[:-2], dims={dim!r}) for it."
-    )
-
-
-_BEFORE = dict.fromkeys(_PLAIN, "c[0]") | {"wrap": "c[-1] - period"}
-_AFTER = dict.fromkeys(_PLAIN, "c[-1]") | {"wrap": "c[0] + period"}
-
-
-def _words(rules: tuple[Any, Any]) -> str:
-    strange = next(rule for rule in rules if rule not in _PLAIN)
-    return f'"{strange}"' if isinstance(strange, str) else repr(strange)
 
 
 def _numbers(values: np.ndarray) -> np.ndarray | None:

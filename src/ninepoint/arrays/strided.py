@@ -1,8 +1,7 @@
 """Where the elements of an array lie: what is known by its lengths and strides.
 
 `standing` makes an array that has these, and no memory: views of it say where all that NumPy makes
-views of lies.  Nothing is computed or copied here; lists of commands, and what a GPU is given, are
-made of this.
+views of lies.  Nothing is computed or copied here; what a GPU is given is made of this.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -40,12 +40,6 @@ def standing(
     return found.view(dtype)
 
 
-def address(array: np.ndarray) -> int:
-    """Where an array begins."""
-    at: int = array.__array_interface__["data"][0]
-    return at
-
-
 def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
     """Whether two elements may be one: an axis does not step over all that shorter steps reach.
 
@@ -63,12 +57,6 @@ def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> 
     return False
 
 
-def are_same(one: np.ndarray, other: np.ndarray) -> bool:
-    """Whether two arrays of one shape are the same elements."""
-    alike = one.dtype == other.dtype and one.strides == other.strides
-    return alike and address(one) == address(other)
-
-
 def mergeable(array: np.ndarray, lead: int) -> bool:
     """Whether the first `lead` axes lie in memory as one axis would."""
     axes = [k for k in range(lead) if array.shape[k] != 1]
@@ -78,8 +66,8 @@ def mergeable(array: np.ndarray, lead: int) -> bool:
 def stacked(array: np.ndarray, ndim: int) -> np.ndarray:
     """An array of so many core axes whose leading axes are one; of no points -1 says nothing."""
     lead = array.ndim - ndim
-    if lead == 1:
-        return array
+    if lead < 2:
+        return array if lead else array[None]
     return array.reshape(math.prod(array.shape[:lead]), *array.shape[lead:])
 
 
@@ -87,6 +75,19 @@ def plain(array: np.ndarray, dtype: np.dtype, ndim: int) -> bool:
     """Whether a program of so many axes can work on an array itself, its leading axes as one."""
     readable = array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
     return readable and mergeable(array, array.ndim - ndim)
+
+
+def scattered(compiled: Any, fields: Sequence[np.ndarray]) -> list[bool]:
+    """Which fields a program cannot read where they lie, so that they are copied before."""
+    ndim, given = compiled.ndim, len(fields) - len(compiled.along)
+    found = [
+        not plain(field, dtype, ndim)
+        for field, dtype in zip(fields, compiled.field_dtypes, strict=True)
+    ]
+    # Of a position one element of each row is read, wherever the others lie.
+    for k, axis in enumerate(compiled.along, given):
+        found[k] = found[k] and axis == ndim - 1
+    return found
 
 
 def merged_axes(

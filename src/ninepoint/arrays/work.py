@@ -32,7 +32,6 @@ class Group:
     Several are a `chain`; they may be `steps` of an iteration.
     `kernel` is that of all nodes in one, and `names` says what the values are called there.
     `asked` tells that the schedule names one of them, so that arrays of any size are done so.
-    `at_once` does all nodes on arrays of a GPU, if that can be.
     """
 
     nodes: tuple[Any, ...]
@@ -44,7 +43,6 @@ class Group:
     asked: bool = False
     steps: tuple[Group, ...] = ()
     chain: Any = None
-    at_once: Any = None
 
 
 # What is taken of an array, one index after the other.

@@ -128,13 +128,6 @@ _CUT = frozenset("chunks shards chunksizes contiguous preferred_chunks original_
 # Numbers are evenly spaced if no distance differs by a greater part of it.
 EVEN = 1e-6
 
-# What times are counted in, as xarray keeps them, each a thousandth of the one before.
-_UNITS = ("s", "ms", "us", "ns")
-
-
-def _as_long(one: Any, first: Any) -> bool:
-    return all(first.sizes.get(dim, n) == n for dim, n in one.sizes.items())
-
 
 class Named:
     """The fields of one call as DataArrays that have all dimensions along which it works.
@@ -161,19 +154,13 @@ class Named:
         first = next(field for field in fields if is_xarray(field))
         self.core = core_dims(first, ndim, dims, None)
         named = [field if is_xarray(field) else _named(field, first) for field in fields]
-        try:
-            _check_alike("the fields' coordinates differ", named)
-        except ValueError as error:
-            for field, one in zip(fields, named, strict=True):
-                if field is not one and not _as_long(one, first):
-                    raise ValueError(
-                        f"an array of shape {np.shape(field)} without names stands beside one of "
-                        f"{dict(first.sizes)}, so its axes are taken for "
-                        f"{quoted(one.dims)}, and these have other lengths; name them, "
-                        "xr.DataArray(array, dims=(...)), without those along which it is the "
-                        "same: array[:, 0] is one of the first dimension alone."
-                    ) from error
-            raise
+        words = "the fields' coordinates differ"
+        if any(field is not one for field, one in zip(fields, named, strict=True)):
+            words += (
+                ", or the lengths of an array without names, whose axes are taken for the last "
+                "dimensions (xr.DataArray(array, dims=(...)) names them)"
+            )
+        _check_alike(words, named)
         self.dims: Dims = tuple(dict.fromkeys(dim for field in named for dim in field.dims))
         for dim in self.core:
             if dim not in self.dims:
@@ -329,26 +316,22 @@ def _between(values: np.ndarray, factor: int) -> Any:
 
 
 def _moments(values: np.ndarray, factor: int) -> Any:
-    """The same of times, in the coarsest unit that holds them; None where there is none."""
-    ticks = values.astype(np.int64)
+    """The same of times, in nanoseconds; None where these are too coarse, or too few."""
+    kind = f"{values.dtype.kind}8[ns]"
+    times = values.astype(kind)
+    ticks = times.astype(np.int64)
     first, step = int(ticks[0]), int(ticks[1]) - int(ticks[0])
-    if not np.all(np.diff(ticks) == step):
+    far = abs(first) + abs(step) * (len(ticks) + 1) > np.iinfo(np.int64).max
+    if far or np.any(np.diff(ticks) != step) or np.any(times.astype(values.dtype) != values):
         return None
-    own, count = np.datetime_data(values.dtype)
-    units = _UNITS[_UNITS.index(own) :] if own in _UNITS and count == 1 else (own,)
+    exact = step % factor == 0 and (factor - 1) * step % (2 * factor) == 0
+    if not exact and factor > 2 * EVEN * abs(step):
+        return None
     # Places are so many halves of these finer steps from the first.
     halves = 2 * np.arange(len(ticks) * factor) - factor + 1
-    for more, unit in enumerate(units):
-        begin, cell = first * 1000**more, step * 1000**more
-        ends = (begin + int(halves[k]) * cell // (2 * factor) for k in (0, -1))
-        if any(abs(end) >= np.iinfo(np.int64).max for end in ends):
-            return None
-        exact = cell % factor == 0 and (factor - 1) * cell % (2 * factor) == 0
-        if exact or (unit == units[-1] and factor <= 2 * EVEN * abs(cell)):
-            whole, rest = divmod(cell, 2 * factor)
-            found = begin + halves * whole + np.rint(halves * rest / (2 * factor)).astype(np.int64)
-            return found.astype(f"{values.dtype.kind}8[{unit}]" if more else values.dtype)
-    return None
+    whole, rest = divmod(step, 2 * factor)
+    found = first + halves * whole + np.rint(halves * rest / (2 * factor)).astype(np.int64)
+    return found.astype(kind)
 
 
 def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..base.remembered import Remembered
 from ..language.box import Box, joined
 from ..language.dtypes import computed
 from ..language.errors import Span
@@ -25,10 +24,6 @@ LOOP = "a loop with other turns at each point"
 
 # What only the CPU computes: it can be stopped there, and says where it read.
 WATCHED = "a loop that may not end, or a read that may be outside its neighborhood"
-
-
-# Of a kernel the lists for so many kinds of arrays are remembered.
-WAYS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +53,13 @@ class Loaded:
 
     The `entry` is given fields, outputs, coefficients and scalars, and computes ``outs[b, i]``
     from ``fields[b, i + o - lo]``, or with `every` from ``fields[b, every * i + o - lo]``,
-    serially and without the GIL.  If it takes `lists`, it also does whole arrays, with or without
-    a stack axis, by lists of commands (`arrays.commands`), which it shares among a crew
+    serially and without the GIL.  If it takes a `crew`, it also shares that among threads
     (`llvm.entries`).
     """
 
     entry: Callable[..., None]
     from_disk: bool = False
-    lists: bool = False
+    crew: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +90,10 @@ class Compiled:
     What `load` gives runs it.  The text was made of what is `written`, if that can be written in
     another way as well (see `pipeline`), and the passes made the `lowering` of the kernel; one
     that was loaded from disk has neither, and what compiles it `again`.  `unread` is the first
-    piece of it that is not analysed, for some `reason`; `factor` says how many times as long it
-    takes.  `control` is its first loop whose turns differ from point to point.  `pace` is how long
-    a point took when that was last measured [s], or empty, and `ways` are how it is done on arrays
-    of some kinds.  Its outputs are those of so many `phases`: the results at the first of the
-    points around an element, then at the next one.
+    piece of it that is not analysed, for some `reason`.  `control` is its first loop whose turns
+    differ from point to point.  `pace` is how long a point took when that was last measured [s],
+    or empty.  Its outputs are those of so many `phases`: the results at the first of the points
+    around an element, then at the next one.
     """
 
     name: str
@@ -127,12 +120,8 @@ class Compiled:
     unread: Span | None = None
     control: Span | None = None
     reason: str = ""
-    factor: str = ""
     phases: int = 1
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
-    ways: Remembered[Any, Any] = field(
-        default_factory=lambda: Remembered(WAYS), init=False, repr=False, compare=False
-    )
     # The other forms that were asked for (see `turned`).
     _turned: dict[int | tuple[int, ...], Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -203,8 +192,8 @@ class Compiled:
     def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.
 
-        A number says how many lanes each column of a row has; 0 asks for one more axis, along
-        which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of this one.
+        A number says how many lanes each column of a row has.  Of an order of the axes, axis k
+        is axis `how[k]` of this one.
         """
         if how not in self._turned:
             written = self._fresh.written

@@ -29,7 +29,7 @@ from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span
 from ..language.ir import Kernel
-from ..language.parameters import asks_position
+from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
 from ..lowering.abreast import fastest, rolled
@@ -67,7 +67,7 @@ class Written:
     def turned(self, compiled: Compiled, how: How) -> Compiled | None:
         """What was compiled of it for arrays that lie in another way (see `Compiled.turned`)."""
         turn, every, written = turn_of(how), compiled.every, None
-        found = turn.kernel(self.single if isinstance(how, tuple) or not how else self.kernel)
+        found = turn.kernel(self.single if isinstance(how, tuple) else self.kernel)
         if found is None:
             return None
         if isinstance(how, tuple):
@@ -76,10 +76,8 @@ class Written:
             every = turn.offset(every) if every else ()
             kernel, title = _rows(found, self.schedule, every), f"{self.title}, transposed"
             written = Written(title, kernel, found, self.schedule)
-        elif how:
-            kernel, title = found, f"{self.title}, {how} lanes"
         else:
-            kernel, title = _rows(found, self.schedule), f"{self.title}, levels last"
+            kernel, title = found, f"{self.title}, {how} lanes"
         reaches = tuple(map(turn.box, compiled.reaches))
         reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
         module = Loops(checked(kernel, reach), reach, dtypes).module(title, fastmath=flags)
@@ -101,12 +99,18 @@ def compile_kernel(
     """Compile, on the first path or the general one.
 
     There are no forms on the general path; then its `reason` says why it was taken.
+
+    Raises
+    ------
+    StencilError
+        If it is not understood, and asks where it is, or how long arrays are.
     """
     try:
         return compile_understood(function, arguments, request)
     except NotUnderstood as error:
         reason, place = error.reason, error.span
-    if request.upsample and asks_position(function):
+    whole = [used for _, _, used in array_uses(function, _named(arguments, Field))]
+    if any(whole) or asks_position(function):
         raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
     # class as it is made is a RuntimeError.

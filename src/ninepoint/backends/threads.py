@@ -20,15 +20,6 @@ at a time: who calls meanwhile does all parts alone.
 In memory a crew begins with the address of the function that does jobs:
 
     do(crew, threads, part, argument, count)  ->  0 if all went well
-
-The steps of an iteration on small arrays are repeated by machine code, without Python:
-
-    held(entry, arguments, lists)       what one call of machine code is given, kept in memory
-    repeat(calls of a step, steps)      all calls of a step, then those of the next one
-
-A call is kept by having its entry hand its work to a crew of nobody, which notes down what it is
-given and does nothing.  Steps go from one half of some arrays to the other and back, so that the
-calls of even steps and those of odd ones are kept.
 """
 
 from __future__ import annotations
@@ -40,10 +31,10 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -384,23 +375,6 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
     if errors:
         # Those that were stopped were so because of another.
         raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
-
-
-def run_lists(
-    entry: Callable[..., None],
-    arguments: Sequence[Any],
-    lists: Sequence[np.ndarray],
-    threads: int,
-) -> None:
-    """Carry out lists of commands in any order, on up to so many threads.
-
-    A crew shares them, which hears of no interrupt before they have ended.
-    """
-    count = min(threads, len(lists))
-    if crew := crew_address(count):
-        entry(*arguments, *lists, crew, count)
-    else:
-        run_parallel((partial(entry, *arguments, one) for one in lists), count)
 
 
 def crew_address(threads: int) -> int:

@@ -74,10 +74,6 @@ class Limits:
     # many.
     argument_bytes: int = 4096
 
-    # Steps on a GPU that take less than this one by one [s] are no reason to compile several as
-    # one: that takes about a second, once on each machine.
-    worth_passes_seconds: float = 0.1
-
     # A call that takes no longer to compile [s] needs no word: a kernel of moderate size takes 0.5
     # to 2.  Below a cell of a notebook, where the sign is gone afterwards, it comes as soon as one
     # wonders.

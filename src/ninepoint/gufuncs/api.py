@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -13,18 +14,15 @@ from ..arrays.accepted import storage_types
 from ..base import limits
 from ..base.remembered import Registry
 from ..base.tracebacks import door, shorten
-from ..language.definitions import Function
 from ..language.readable import with_room
 from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import capture
 from ..program.options import refuse_unknown
-from ..program.waiting import waiting
-from .arrays import called
-from .calling import arguments, types_of, whole
-from .compiled import Compiled, compile_for
+from .arrays import by_definition, called
+from .calling import arguments, told, types_of
+from .compiled import compile_for, explained
 from .definition import CALL_OPTIONS, GufuncDefinition, Options, Signature, packed, parsed
-from .looking import by_definition, explained
 
 _ARRAY = np.ndarray
 
@@ -36,6 +34,13 @@ class Gufunc:
 
     Made by `gufunc`.  Call it with arrays and numbers, in the order of the function's
     parameters; see `__call__`.
+
+    Attributes
+    ----------
+    nin, nout, nargs : int
+        How many inputs there are, how many results, and how many together.
+    signature : str
+        The core axes of inputs and results.
 
     Examples
     --------
@@ -63,9 +68,11 @@ class Gufunc:
         self.__wrapped__ = live
         own = read_signature(definition.function, definition.defaults)
         self.__signature__ = with_options(own, dict.fromkeys(CALL_OPTIONS))
-        # The last call of arrays alone, as most are like the one before: dtypes, and what was
-        # called.  No call has no inputs.
-        self._last: tuple[list[Any], Any] = [], None
+        self.nin, self.nout = len(definition.signature.inputs), len(definition.signature.outputs)
+        self.nargs, self.signature = self.nin + self.nout, str(definition.signature)
+        # The last call of arrays alone, if it was too short to be shared among threads: what they
+        # were, and what was called.
+        self._last: tuple[Any, Any] = None, None
         _gufuncs.add(definition.token, self)
 
     def __repr__(self) -> str:
@@ -85,26 +92,6 @@ class Gufunc:
     def __dask_tokenize__(self) -> str:
         return self.definition.token
 
-    @property
-    def nin(self) -> int:
-        """How many inputs there are."""
-        return len(self.definition.signature.inputs)
-
-    @property
-    def nout(self) -> int:
-        """How many results there are."""
-        return len(self.definition.signature.outputs)
-
-    @property
-    def nargs(self) -> int:
-        """Inputs and results together."""
-        return self.nin + self.nout
-
-    @property
-    def signature(self) -> str:
-        """The core axes of inputs and results."""
-        return str(self.definition.signature)
-
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Apply the function to core arrays, and to all items of stacks of them.
 
@@ -112,8 +99,8 @@ class Gufunc:
         ----------
         *args, **named
             Inputs and numbers, as the function's parameters.  An input is an array of NumPy,
-            Dask, xarray or pandas; its last axes are the core, those before are a stack, and
-            stacks broadcast as NumPy's do.
+            Dask or xarray; its last axes are the core, those before are a stack, and stacks
+            broadcast as NumPy's do.
         out : array or tuple of arrays, optional
             Where to write the results.
         axes : list of tuples of int, optional
@@ -162,23 +149,13 @@ class Gufunc:
         """
         try:
             # Each of these lines takes a part of the time of a small call.
-            dtypes, last = self._last
-            if (
-                not named
-                and dtypes
-                == [type(one) is _ARRAY and one.flags.c_contiguous and one.dtype for one in args]
-                and args[0].size <= last.most
-                and (out is None or _takes(out, last, args))
-            ):
-                begin = time.perf_counter()
+            last, call = self._last
+            if not named and out is None and last == list(map(_kind, args)):
                 try:
-                    return last.call(*args) if out is None else last.call(*args, out)
+                    return call(*args)
                 except (ValueError, IndexError):
                     # To be said in our own words.
                     pass
-                finally:
-                    if time.perf_counter() - begin > limits.current.handoff_seconds:
-                        last.most = 0
             if out is not None:
                 named["out"] = out
             return self._called(args, named)
@@ -190,11 +167,13 @@ class Gufunc:
         """The ordinary way of a call."""
         definition = self.definition
         given = arguments(definition, args, named)
+        begin = time.perf_counter()
         result = called(self, given)
+        short = time.perf_counter() - begin < limits.current.handoff_seconds
         plain = not (named or given.scalars or definition.signature.apart)
-        if plain and len(args) == self.nin and all(type(one) is _ARRAY for one in args):
-            dtypes = [one.dtype for one in args]
-            self._last = dtypes, compile_for(definition, types_of(dtypes, {}))
+        if short and plain and all(kinds := list(map(_kind, args))):
+            types = types_of([one.dtype for one in args], {})
+            self._last = kinds, compile_for(definition, types).call
         return result
 
     # Looking inside.
@@ -259,22 +238,18 @@ class Gufunc:
         return Page(explained(self.definition, types, named))
 
 
-def _takes(out: Any, last: Compiled, args: tuple[Any, ...]) -> bool:
-    """Whether the one result is written to an array as it lies, apart from all others."""
-    return (
-        type(out) is _ARRAY
-        and out.flags.c_contiguous
-        and [one.dtype for one in last.outputs] == [out.dtype]
-        and not waiting
-        and not any(np.may_share_memory(out, one) for one in args)
-    )
+def _kind(value: Any) -> Any:
+    """What a plain array in C's order is, as far as a call depends on it."""
+    return type(value) is _ARRAY and value.flags.c_contiguous and (value.dtype, value.shape)
 
 
 _gufuncs: Registry[Gufunc] = Registry()
 
 
-def _restored(token: str, function: Function, signature: Signature, options: Options) -> Gufunc:
-    return _gufuncs.restored(token, lambda: Gufunc(GufuncDefinition(function, signature, options)))
+def _restored(token: str, function: bytes, signature: Signature, options: Options) -> Gufunc:
+    return _gufuncs.restored(
+        token, lambda: Gufunc(GufuncDefinition(pickle.loads(function), signature, options))
+    )
 
 
 @as_read
@@ -334,23 +309,10 @@ def gufunc(
     >>> weighted(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([1, 1, 2]))
     array([2.25, 5.25])
     """
-    if types or isinstance(signature, list | tuple):
-        core = next((one for one in types if isinstance(one, str)), "(n)->()")
-        raise TypeError(
-            "gufunc() takes the signature of the core axes alone: no types are declared, so write "
-            f'@gufunc("{core}").'
-        )
     refuse_unknown("gufunc", unknown, _OPTIONS)
-    read = parsed(signature)
-    if sizes is not None and not isinstance(sizes, Mapping):
-        raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
-    told = tuple(sorted((name, whole(name, value)) for name, value in (sizes or {}).items()))
-    options = Options(storage_types(dtype), told, bool(fastmath), bool(boundscheck))
-    if options.dtypes is not None and len(options.dtypes) != len(read.outputs):
-        raise ValueError(
-            f"dtype= names {len(options.dtypes)} dtypes, but {read} has "
-            f"{len(read.outputs)} results."
-        )
+    read = parsed(None if types else signature)
+    known = tuple(sorted(told(sizes or {}).items()))
+    options = Options(storage_types(dtype), known, bool(fastmath), bool(boundscheck))
 
     @door
     def decorate(function: Callable[..., Any]) -> Gufunc:

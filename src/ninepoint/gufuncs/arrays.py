@@ -1,4 +1,4 @@
-"""Gufuncs on arrays: of NumPy, Dask, xarray and pandas; labels stay with the axes that remain.
+"""Gufuncs on arrays: of NumPy, Dask and xarray; labels stay with the axes that remain.
 
 NumPy: the stack is cut into parts, which threads share.  NumPy's own gufunc (see `compiled`) is
 called for each part.  The first part tells how long the others take, and whether it is worth it
@@ -10,13 +10,9 @@ xarray: sizes of the signature are dimensions, which have names.
 
 Coordinates of the dimensions that remain are kept; all others of the stack go by their names.
 
-pandas: axes have an index.
-
-    "(n)->(n)"    column      ->    column, the same index
-    "(n)->()"     table       ->    column, a number for each row
-    "(n)->(n)"    table       ->    table
-
 Dask: lazily, one call a chunk of the stack, which holds whole core axes.
+
+By definition the function itself is called by Python for each item of the stack.
 """
 
 from __future__ import annotations
@@ -29,9 +25,20 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import check_writable, is_dask, is_pandas, is_xarray, listed, refuse_mask
+from ..arrays.accepted import (
+    as_field,
+    check_dtype,
+    check_writable,
+    is_dask,
+    is_frame,
+    is_xarray,
+    listed,
+    refuse_foreign,
+    refuse_mask,
+)
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import quoted
+from ..backends.numba.cpu import interpreted
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
@@ -39,20 +46,11 @@ from ..base import limits
 from ..language.definitions import with_helpers
 from ..language.dtypes import castable
 from ..language.errors import Diagnostic
+from ..language.readable import frozen
 from ..program.waiting import before_writing, waiting
-from .calling import (
-    Arguments,
-    Items,
-    as_input,
-    check_kind,
-    core_axes,
-    core_lengths,
-    items,
-    single_or_tuple,
-    too_few_axes,
-)
-from .compiled import Compiled, Operand, WrongShape, compile_for
-from .definition import GufuncDefinition, Signature
+from .calling import Arguments, Items, items, single_or_tuple, too_few_axes
+from .compiled import Compiled, Operand, WrongShape, compile_for, wanted_types
+from .definition import GufuncDefinition
 
 # The first part of a stack, by which the others are judged, is so small.
 _FIRST = 64
@@ -67,34 +65,32 @@ _PARTS, _LONGEST = 4, 2e-3
 
 def called(gufunc: Any, given: Arguments) -> Any:
     """What a call of a gufunc gives for arrays of any kind."""
-    inputs = given.inputs
-    for value in inputs:
+    inputs, options = given.inputs, dict(given.options)
+    for value, name in zip(inputs, gufunc.definition.inputs, strict=True):
         refuse_mask(value)
+        if is_frame(value):
+            refuse_foreign(value, repr(name))
     if any(map(is_xarray, inputs)):
         return on_xarray(gufunc, given)
-    if "dims" in given.options:
+    if "dims" in options:
         raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
-    if any(map(is_pandas, inputs)):
-        return on_pandas(gufunc, given)
     if any(map(is_dask, inputs)):
         return on_dask(gufunc, given)
     if asks(inputs):
         # Other libraries make of it what they make of NumPy's own functions.
-        options = dict(given.options)
         out = options.pop("out", None)
         function = partial(gufunc, **given.scalars, **options)
         applied = Applied(function, gufunc.__name__, gufunc.nin, gufunc.nout, gufunc.signature)
         return asked(applied, inputs, out)
-    return on_numpy(gufunc, given)
+    return on_numpy(gufunc.definition, given)
 
 
-def on_numpy(gufunc: Any, given: Arguments) -> Any:
+def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy."""
-    definition: GufuncDefinition = gufunc.definition
-    call = items(definition, list(map(as_input, given.inputs, definition.inputs)), given)
+    call = items(definition, list(map(as_field, given.inputs, definition.inputs)), given)
     compiled = compile_for(definition, call.types, given.options)
     outs = listed(given.options.get("out"))
-    if "out" in given.options:
+    if outs:
         targets = _targets(definition, compiled, call, outs)
         if waiting:
             before_writing(outs)
@@ -106,8 +102,10 @@ def on_numpy(gufunc: Any, given: Arguments) -> Any:
     inputs = [*call.inputs, *given.scalars.values()]
     try:
         _compute(compiled, inputs, made, given.options.get("threads"))
-    except (Outside, WrongShape) as error:
-        raise _in_words(definition, error) from None
+    except Outside as error:
+        raise _outside(definition, *error.args) from None
+    except WrongShape as error:
+        raise wrong_shape(definition, *error.args) from None
     if apart:
         for target, one in zip(targets, made, strict=True):
             target[...] = one
@@ -151,12 +149,11 @@ def _compute(
     axis = stack.index(count) - len(stack) if stack else 0
     kinds = [*compiled.inputs, *compiled.outputs]
 
-    def part(begin: int, end: int) -> float:
-        """Compute the results for some items, and say how long it takes [s]."""
+    def part(begin: int, end: int) -> None:
+        """Compute the results for some items."""
         pairs = zip((*inputs, *outs), kinds, strict=True)
         own = [_cut(one, kind, axis, begin, end) for one, kind in pairs]
         given = list(own)
-        begun = time.perf_counter()
         for k, (one, kind) in enumerate(zip(own, kinds, strict=True)):
             if not _in_order(one, kind):
                 given[k] = np.empty(one.shape, kind.dtype)
@@ -166,15 +163,14 @@ def _compute(
         for target, one in zip(own[len(inputs) :], given[len(inputs) :], strict=True):
             if target is not one:
                 target[...] = one
-        return time.perf_counter() - begun
 
-    size, short = inputs[0].size, limits.current.handoff_seconds
-    first = count if size <= compiled.most else count // _FIRST or 1
-    spent = part(0, first)
-    left = max(0.0, spent - _CALL) / max(first, 1) * (count - first)
-    compiled.most = size * short / (spent + left)
+    first = count // _FIRST or 1
+    begun = time.perf_counter()
+    part(0, first)
+    spent = time.perf_counter() - begun
+    left = max(0.0, spent - _CALL) / first * (count - first)
     parts = 1
-    if left >= short:
+    if left >= limits.current.handoff_seconds:
         parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
     step = -(-(count - first) // parts) or 1
     places = range(first, count, step)
@@ -199,14 +195,11 @@ def _in_order(array: Any, kind: Operand) -> bool:
     return bool(array[(0,) * (array.ndim - len(kind.core))].flags.c_contiguous)
 
 
-# What goes wrong meanwhile.
+# What goes wrong meanwhile, in the words that a user sees.
 
 
-def _in_words(definition: GufuncDefinition, error: Outside | WrongShape) -> Exception:
-    """The error that a user sees, for one that compiled code raised."""
-    if isinstance(error, Outside):
-        return _outside(definition, *error.args)
-    number, shape = error.args
+def wrong_shape(definition: GufuncDefinition, number: int, shape: tuple[int, ...]) -> ValueError:
+    """The error that says which result, counted from 1, has not the shape of the signature."""
     signature = definition.signature
     which = f"result {number}" if len(signature.outputs) > 1 else "the result"
     return ValueError(
@@ -234,17 +227,50 @@ def _outside(definition: GufuncDefinition, name: str, row: int, array: str) -> I
     )
 
 
+def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
+    """What a call gives for arrays of NumPy, computed in Python."""
+    given.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
+    call = items(definition, list(map(as_field, given.inputs, definition.inputs)), given)
+    function = frozen(definition.function)
+    dtypes: Any = wanted_types(definition, given.options)
+    if not dtypes and interpreted():
+        # Nobody says the types of what is not to be compiled.
+        dtypes = [np.result_type(float, *call.types)] * len(call.cores)
+    elif not dtypes:
+        dtypes = [one.dtype for one in compile_for(definition, call.types).outputs]
+    cores = definition.signature.inputs
+    inputs = [
+        np.broadcast_to(one.astype(dtype), call.stack + one.shape[one.ndim - len(core) :])
+        for one, dtype, core in zip(call.inputs, call.types, cores, strict=False)
+    ]
+    made = [np.zeros(call.shape(k), dtype) for k, dtype in enumerate(dtypes)]
+    for place in np.ndindex(call.stack):
+        values = given.scalars | {
+            name: one[place] for name, one in zip(definition.inputs, inputs, strict=True)
+        }
+        for name, one, core in zip(definition.outs, made, call.cores, strict=False):
+            values[name] = one[(*place, ...)].reshape(core or 1)
+        positional, named = definition.arguments.given(values)
+        found = function(*positional, **named)
+        if definition.outs:
+            continue
+        several = found if len(made) > 1 else (found,)
+        for k, (one, core) in enumerate(zip(several, call.cores, strict=True)):
+            if np.shape(one) != core:
+                raise wrong_shape(definition, k + 1, np.shape(one))
+            made[k][place] = one
+    return single_or_tuple([call.placed(one, k) for k, one in enumerate(made)])
+
+
 def on_xarray(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are DataArrays."""
     given.refuse(("out",), "is for NumPy arrays; the result of xarray objects is made anew.")
     given.refuse(
         ("axes", "axis", "keepdims"), "counts axes; name dimensions with dims={...} here."
     )
-    definition: GufuncDefinition = gufunc.definition
     options = dict(given.options)
     xr: Any = sys.modules["xarray"]
-    dims = _checked_dims(definition.signature, options.pop("dims", {}))
-    inputs, outputs = _named(definition, given.inputs, dims)
+    inputs, outputs = _core_dims(gufunc.definition, given.inputs, options.pop("dims", {}))
     try:
         return xr.apply_ufunc(
             partial(gufunc, **given.scalars, **options),
@@ -262,192 +288,90 @@ def on_xarray(gufunc: Any, given: Arguments) -> Any:
         ) from error
 
 
-def _checked_dims(signature: Signature, dims: Any) -> Mapping[str, Hashable]:
-    if not isinstance(dims, Mapping):
-        raise TypeError(f'dims= is a dict such as {{"n": "time"}}, not {dims!r}.')
-    for size in dims:
-        if size not in signature.names:
-            raise ValueError(
-                f"dims= names the size '{size}', but {signature} has {quoted(signature.names)}."
-            )
-    return dims
-
-
-def _named(
+def _core_dims(
     definition: GufuncDefinition, inputs: Sequence[Any], dims: Mapping[str, Hashable]
 ) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
-    """The core dimensions of each input, and of each result."""
+    """The core dimensions of each input, and of each result.
+
+    Those that `dims` does not name are the last ones of a DataArray.
+    """
     signature = definition.signature
-    names: dict[str, Hashable] = dict(dims)
-    # The input that first has a size.
-    first: dict[str, str] = {}
+    if unknown := set(dims) - set(signature.names):
+        raise ValueError(
+            f"dims= names the size '{min(unknown)}', but {signature} has "
+            f"{quoted(signature.names)}."
+        )
+    names = dict(dims)
     found: list[list[Hashable]] = []
-    lengths: list[Sequence[int]] = []
     for value, name, core in zip(inputs, definition.inputs, signature.inputs, strict=True):
-        own = _own_dims(signature, value, name, core, dims) if is_xarray(value) else []
-        for size, dim in zip(core, own, strict=False):
-            before = names.setdefault(size, dim)
-            if before != dim and first.get(size) != name:
-                raise ValueError(
-                    f"the size '{size}' of {signature} is {before!r} in "
-                    f"'{first[size]}' and {dim!r} in '{name}'; rename one of them first, as in "
-                    f"{name}.rename({{{dim!r}: {before!r}}})."
-                )
-            first.setdefault(size, name)
-        shape = getattr(value, "shape", ())
-        lengths.append([value.sizes[dim] for dim in own] or shape[len(shape) - len(core) :])
-        found.append(own)
-    # xarray would say of dimensions alone that one is two.
-    core_lengths(definition, lengths)
-    for k, core in enumerate(signature.inputs):
-        found[k] = found[k] or [names.setdefault(size, size) for size in core]
-    outputs = [[names.get(size, size) for size in core] for core in signature.outputs]
-    for made in outputs:
-        if len(set(made)) != len(made):
-            raise ValueError(
-                f"a result would have the dimensions {quoted(made)}; rename one of them first, "
-                "or name them with dims=."
-            )
-    return found, outputs
-
-
-def _own_dims(
-    signature: Signature, value: Any, name: str, core: Sequence[str], dims: Mapping[str, Hashable]
-) -> list[Hashable]:
-    """The core dimensions of one DataArray; those that `dims` does not name are the last."""
-    if value.ndim < len(core):
-        raise too_few_axes(signature, name, core, value.shape)
-    given = [dims[size] for size in core if size in dims]
-    for dim in given:
-        if dim not in value.dims:
-            raise ValueError(f"'{name}' has no dimension {dim!r}; it has {quoted(value.dims)}.")
-    left = [dim for dim in value.dims if dim not in given]
-    rest = iter(left[len(left) - len(core) + len(given) :])
-    own = [dims[size] if size in dims else next(rest) for size in core]
-    if len(set(own)) != len(own):
-        raise ValueError(f"dims= names one dimension of '{name}' twice: {quoted(own)}.")
-    return own
-
-
-def on_pandas(gufunc: Any, given: Arguments) -> Any:
-    """The results for inputs of which some are columns or tables."""
-    given.refuse(("out",), "is for NumPy arrays; the result of pandas objects is made anew.")
-    given.refuse(
-        ("axes", "axis", "keepdims"), "is for arrays; the axes of pandas objects have labels."
-    )
-    definition, signature = gufunc.definition, gufunc.definition.signature
-    labels: dict[Any, Any] = {}
-    names = set()
-    arrays = []
-    for value, name, core in zip(given.inputs, definition.inputs, signature.inputs, strict=True):
-        if not is_pandas(value):
-            arrays.append(value)
+        if not is_xarray(value):
+            found.append([])
             continue
-        arrays.append(value.to_numpy())
-        names.add(value.name if value.ndim == 1 else None)
-        for place, label in zip(_places(value.ndim, core), value.axes, strict=False):
-            if not labels.setdefault(place, label).equals(label):
+        if value.ndim < len(core):
+            raise too_few_axes(signature, name, core, value.shape)
+        given = [dims[size] for size in core if size in dims]
+        left = [dim for dim in value.dims if dim not in given]
+        rest = iter(left[len(left) - len(core) + len(given) :])
+        found.append([dims[size] if size in dims else next(rest) for size in core])
+        before = dict(names)
+        for size, dim in zip(core, found[-1], strict=True):
+            if before.get(size, dim) != dim:
                 raise ValueError(
-                    f"the index of '{name}' is another than that of the inputs before; align "
-                    "them first, or give .to_numpy()."
+                    f"the size '{size}' of {signature} is {before[size]!r} in an input before, "
+                    f"and {dim!r} in '{name}'; rename one of them first, as in "
+                    f"{name}.rename({{{dim!r}: {before[size]!r}}})."
                 )
-    result = gufunc(*arrays, **given.scalars, **given.options)
-    named = names.pop() if len(names) == 1 else None
-    results = result if isinstance(result, tuple) else (result,)
-    pairs = zip(results, signature.outputs, strict=True)
-    return single_or_tuple([_labelled(one, core, labels, named) for one, core in pairs])
-
-
-def _places(ndim: int, core: Sequence[str]) -> list[Any]:
-    """Names of axes: those of the stack are counted from the last, those of the core have some."""
-    return [*range(len(core) - ndim, 0), *core[max(0, len(core) - ndim) :]]
-
-
-def _labelled(result: Any, core: Sequence[str], labels: Mapping[Any, Any], name: Any) -> Any:
-    """A result with the labels of its axes, if all are known."""
-    own = [labels.get(place) for place in _places(np.ndim(result), core)]
-    shape = np.shape(result)
-    if [None if one is None else len(one) for one in own] != list(shape):
-        return result
-    pandas: Any = sys.modules["pandas"]
-    match own:
-        case [index]:
-            return pandas.Series(result, index=index, name=name)
-        case [index, columns]:
-            return pandas.DataFrame(result, index=index, columns=columns)
-        case _:
-            return result
+            names.setdefault(size, dim)
+    for own, core in zip(found, signature.inputs, strict=True):
+        own += [] if own else [names.setdefault(size, size) for size in core]
+    return found, [[names.get(size, size) for size in core] for core in signature.outputs]
 
 
 def on_dask(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are Dask arrays."""
     given.refuse(("out",), "is for NumPy arrays; the result of Dask arrays is made anew.")
     definition: GufuncDefinition = gufunc.definition
+    signature, plain = definition.signature, definition.signature.plain
     inputs = []
     for value, name in zip(given.inputs, definition.inputs, strict=True):
         if is_dask(value):
-            check_kind(value.dtype, name)
-        inputs.append(value if is_dask(value) else as_input(value, name))
-    _check_chunks(definition, inputs, core_axes(definition.signature, given.options)[0])
+            check_dtype(value.dtype, name)
+            if np.isnan(value.shape).any():
+                raise ValueError(
+                    f"'{name}' has chunks of unknown size; call .compute_chunk_sizes() on it "
+                    "first."
+                )
+        inputs.append(value if is_dask(value) else as_field(value, name))
     call = items(definition, inputs, given)
+    arrays = []
+    for one, name, core in zip(call.inputs, definition.inputs, signature.inputs, strict=True):
+        count = one.ndim - len(core)
+        if is_dask(one) and max(one.numblocks[count:], default=1) > 1:
+            raise ValueError(
+                f"'{name}' is cut into chunks along its core axes ({','.join(core)}), which a "
+                f"call needs whole; rechunk it, as {name}.rechunk({{-1: -1}}) does for the last."
+            )
+        # Where the stack has no elements, for to Dask 1 is longer than 0.
+        lengths = call.stack[len(call.stack) - count :]
+        arrays.append(one[tuple(slice(None) if n else slice(0) for n in lengths)])
     compiled = compile_for(definition, call.types, given.options)
     dtypes = [one.dtype for one in compiled.outputs]
     options = {"sizes": given.options["sizes"]} if "sizes" in given.options else {}
-    plain = definition.signature.plain
     several = len(dtypes) > 1
     dask: Any = sys.modules["dask.array"]
     result = dask.apply_gufunc(
         partial(gufunc, dtype=tuple(dtypes), **given.scalars, **options),
         str(plain),
-        *_aligned(plain.inputs, call),
+        *arrays,
         output_dtypes=dtypes if several else dtypes[0],
         output_sizes={
             name: call.sizes[own]
-            for name, own in zip(plain.names, definition.signature.names, strict=True)
+            for name, own in zip(plain.names, signature.names, strict=True)
             if name in plain.apart
         },
         vectorize=False,
+        # Stacks that are cut in several ways are cut in one; Dask divides by lengths for that.
+        allow_rechunk=all(one.size for one in arrays),
     )
     results = result if several else (result,)
     return single_or_tuple([call.placed(one, k) for k, one in enumerate(results)])
-
-
-def _aligned(cores: Sequence[Sequence[str]], call: Items) -> Any:
-    """Inputs whose axes before their core axes are cut in one way."""
-    dask: Any = sys.modules["dask.array"]
-    pairs: list[Any] = []
-    for k, (one, core) in enumerate(zip(call.inputs, cores, strict=True)):
-        count = one.ndim - len(core)
-        # Where the stack has no elements, for to Dask 1 is longer than 0.
-        lengths = call.stack[len(call.stack) - count :]
-        own = one[tuple(slice(None) if n else slice(0) for n in lengths)]
-        # Axes of the stack are counted from the last; a core axis is one of its own.
-        names = (*range(-count, 0), *((k, axis) for axis in range(len(core))))
-        pairs += [dask.asarray(own), names]
-    return dask.core.unify_chunks(*pairs)[1]
-
-
-def _check_chunks(definition: GufuncDefinition, inputs: Any, along: Any) -> None:
-    """Raise where an array is cut along a core axis, or nobody knows how long it is."""
-    signature = definition.signature
-    for one, name, core, axes in zip(
-        inputs, definition.inputs, signature.inputs, along, strict=True
-    ):
-        if not is_dask(one):
-            continue
-        if any(np.isnan(size) for sizes in one.chunks for size in sizes):
-            raise ValueError(
-                f"'{name}' has chunks of unknown size; call .compute_chunk_sizes() on it first."
-            )
-        cut = {
-            axis: size
-            for axis, size in zip(axes, core, strict=False)
-            if -one.ndim <= axis < one.ndim and one.numblocks[axis] > 1
-        }
-        if cut:
-            axes_words = " and ".join(f"'{size}' (axis {axis})" for axis, size in cut.items())
-            cure = ", ".join(f"{axis}: -1" for axis in cut)
-            raise ValueError(
-                f"'{name}' is cut into chunks along its core axis {axes_words}, which a call "
-                f"needs whole; write {name}.rechunk({{{cure}}})."
-            )

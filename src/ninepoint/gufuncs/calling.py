@@ -9,20 +9,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ..arrays.accepted import (
-    as_array,
-    check_dtype,
-    is_dask,
-    is_xarray,
-    native,
-    storage_types,
-)
+from ..arrays.accepted import as_field, native
 from ..arrays.layout import Shape
 from ..language.dtypes import computed
 from .definition import CALL_OPTIONS, GufuncDefinition, Signature, Types
@@ -81,20 +73,13 @@ def arguments(
 
 def _number(value: Any, name: str) -> Any:
     """A number as one of NumPy, of the type that Numba gives it."""
-    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
-        check_dtype(value.dtype, name)
-        return np.asarray(value, computed(native(value.dtype)))[()]
-    if isinstance(value, np.ndarray) or is_dask(value) or is_xarray(value):
+    if np.ndim(value):
         raise TypeError(
             f"'{name}' is a number: the signature has no array for it. Name its axes in the "
             "signature, '()' if there are none, to give arrays."
         )
-    if not isinstance(value, bool | int | float | complex):
-        raise TypeError(f"'{name}' must be a number, not {value!r}.")
-    found = np.asarray(value)
-    if found.dtype == object:
-        raise ValueError(f"'{name}'={value} does not fit into 64 bits; pass a float.")
-    return found[()]
+    found = as_field(value, name)
+    return found.astype(computed(native(found.dtype)))[()]
 
 
 def whole(name: str, value: Any) -> int:
@@ -108,35 +93,17 @@ def whole(name: str, value: Any) -> int:
     return size
 
 
-# Dtypes.
-
-
-def as_input(value: Any, name: str) -> np.ndarray[Any, Any]:
-    """An array of NumPy."""
-    array = as_array(value, name)
-    check_kind(array.dtype, name)
-    return array
-
-
-def check_kind(dtype: np.dtype[Any], name: str) -> None:
-    """Raise a TypeError with the cure unless a core array may have this dtype."""
-    if dtype.kind == "O":
-        raise TypeError(
-            f"'{name}' is an array of objects, which cannot be compiled; convert it first, for "
-            'example with .astype("float64").'
-        )
-    check_dtype(dtype, name)
+def told(sizes: Any) -> dict[str, int]:
+    """Sizes that a call or a decorator says."""
+    if not isinstance(sizes, Mapping):
+        raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
+    return {name: whole(name, value) for name, value in sizes.items()}
 
 
 def types_of(inputs: Sequence[np.dtype[Any]], scalars: Mapping[str, Any]) -> Types:
     """The types that a call computes with."""
     numbers = [one.dtype for one in scalars.values()]
     return tuple([computed(native(dtype)) for dtype in inputs] + numbers)
-
-
-def wanted_types(definition: GufuncDefinition, options: Mapping[str, Any]) -> Types | None:
-    """The dtypes that a call asks for, or the gufunc was decorated with."""
-    return storage_types(options.get("dtype")) or definition.options.dtypes
 
 
 # Stacks of items.
@@ -198,29 +165,27 @@ def items(definition: GufuncDefinition, inputs: Sequence[Any], given: Arguments)
     """
     signature = definition.signature
     along, axes, kept = core_axes(signature, given.options)
-    told = _told_sizes(definition, given)
-    arrays, lengths, stacks = [], [], []
+    sizes = _told_sizes(definition, given)
+    arrays, stacks = [], []
     for name, one, core, own in zip(
         definition.inputs, inputs, signature.inputs, along, strict=True
     ):
-        count = len(core)
-        if one.ndim < count:
+        if one.ndim < len(core):
             raise too_few_axes(signature, name, core, one.shape)
-        if own != last(count):
-            one = _moved(one, normalize_axis_tuple(own, one.ndim, "axes"), last(count))
-        arrays.append(one)
-        stacks.append(one.shape[: one.ndim - count])
-        lengths.append(one.shape[one.ndim - count :])
-        for size, length, axis in zip(core, lengths[-1], own, strict=True):
-            if size.isdecimal() and length != int(size):
+        if own != last(len(core)):
+            one = _moved(one, normalize_axis_tuple(own, one.ndim, "axes"), last(len(core)))
+        stack = one.ndim - len(core)
+        for size, length in zip(core, one.shape[stack:], strict=True):
+            if sizes.setdefault(size, length) != length:
                 raise ValueError(
-                    f"'{name}' has length {length} along axis {axis}, but {signature} says {size}."
+                    f"the core axis '{size}' of {signature} has the length {sizes[size]}, but "
+                    f"{length} in '{name}'; core axes of one name have one length."
                 )
-    sizes = core_lengths(definition, lengths) | told
-    stack = _broadcast(definition.inputs, stacks, [one.shape for one in inputs])
+        arrays.append(one)
+        stacks.append(one.shape[:stack])
     cores = [tuple(sizes[size] for size in core) for core in signature.outputs]
     types = types_of([one.dtype for one in arrays], given.scalars)
-    return Items(arrays, types, sizes, stack, cores, axes, kept)
+    return Items(arrays, types, sizes, np.broadcast_shapes(*stacks), cores, axes, kept)
 
 
 def _moved(array: Any, before: Shape, after: Shape) -> Any:
@@ -276,10 +241,8 @@ def core_axes(
 
 
 def _told_sizes(definition: GufuncDefinition, given: Arguments) -> dict[str, int]:
-    """The sizes that no input has: as a call says, as a number of the call, or by default."""
-    signature, sizes = definition.signature, given.options.get("sizes", {})
-    if not isinstance(sizes, Mapping):
-        raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
+    """Fixed sizes, and those that no input has: by a call, as a number of it, or by default."""
+    signature, sizes = definition.signature, told(given.options.get("sizes", {}))
     for name in sizes:
         definition.check_size(name)
     known = {**dict(definition.options.sizes), **given.scalars, **sizes}
@@ -289,41 +252,8 @@ def _told_sizes(definition: GufuncDefinition, given: Arguments) -> dict[str, int
                 f"the size '{name}' of {signature} is that of no input; say it with "
                 f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
             )
-    told = {name: whole(name, known[name]) for name in signature.new}
-    return told | {name: int(name) for name in signature.apart if name.isdecimal()}
-
-
-def core_lengths(definition: GufuncDefinition, lengths: Sequence[Sequence[int]]) -> dict[str, int]:
-    """The sizes that inputs have, from the lengths of the core axes of each of them."""
-    known: dict[str, tuple[int, str]] = {}
-    signature = definition.signature
-    for name, core, own in zip(definition.inputs, signature.inputs, lengths, strict=True):
-        for size, length in zip(core, own, strict=False):
-            before, other = known.setdefault(size, (length, name))
-            if length != before:
-                raise ValueError(
-                    f"the size '{size}' of {signature} is {before} in '{other}' and {length} in "
-                    f"'{name}'; core axes of one name have one length."
-                )
-    return {size: length for size, (length, _) in known.items()}
-
-
-def _broadcast(
-    names: Sequence[str], stacks: Sequence[Sequence[int]], shapes: Sequence[Shape]
-) -> Shape:
-    """The lengths of the axes of the whole stack."""
-    found = []
-    for lengths in reversed([*zip_longest(*(stack[::-1] for stack in stacks), fillvalue=1)]):
-        told = {n: name for n, name in zip(lengths, names, strict=True) if n != 1}
-        if len(told) > 1:
-            (first, one), (second, other), *_ = told.items()
-            raise ValueError(
-                f"the axes before the core axes do not broadcast: '{one}' has length {first} "
-                f"where '{other}' has {second} (shapes {' and '.join(map(str, shapes))}); each "
-                "pair of lengths must be equal or contain a 1."
-            )
-        found.append(next(iter(told), 1))
-    return tuple(found)
+    fixed = {name: int(name) for name in signature.names if name.isdecimal()}
+    return fixed | {name: whole(name, known[name]) for name in signature.new}
 
 
 def too_few_axes(

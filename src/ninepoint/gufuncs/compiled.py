@@ -12,37 +12,52 @@ as a gufunc of its own: it broadcasts.  To both a number is an array of one elem
 
 from __future__ import annotations
 
+import ast
+import functools
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import njit
+from llvmlite import ir as llvm
+from numba import from_dtype, njit
 from numba import types as kinds
-from numba.core import cgutils
+from numba.core import cgutils, ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
+from ..arrays.accepted import check_dtype, storage_types
 from ..backends import cache
+from ..backends.numba import users
+from ..backends.numba.compilers import BoundedCompiler
 from ..backends.numba.cpu import interpreted
 from ..backends.numba.kept import Kept
-from ..backends.numba.users import INSIDE
 from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..base.undisturbed import undisturbed
+from ..language import errors
+from ..language.definitions import copied, own_nodes, returned_values
 from ..language.dtypes import castable, short
-from .bodies import (
-    body,
-    inferred,
-    input_type,
-    mistakes,
-    out_type,
-)
-from .calling import wanted_types
+from ..language.errors import Span
+from .calling import arguments, types_of
 from .definition import Core, GufuncDefinition, Signature, Types
+
+# How often the types of arrays that are written into may be guessed anew.
+_GUESSES = 4
+
+_NUMBER = r"(?:bool|u?int\d+|float\d+|complex\d+)"
+_WRITES = re.compile(
+    r"Cannot modify readonly array|(?:setitem|arr_fill|run_quicksort\d?)\(readonly array"
+)
+_INDEXED_NUMBER = re.compile(rf">>> (?:static_)?getitem\({_NUMBER},")
+_ALGEBRA = re.compile(
+    r">>> (?:v?dot|matmul)\([^\n]*array\((?:bool|u?int)"
+    r"|only supported on (?:float|complex|float and complex) arrays|unsupported dtype for <BLAS"
+)
 
 
 class WrongShape(ValueError):
@@ -57,7 +72,7 @@ class Operand:
     core: Core
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Compiled:
     """A gufunc of NumPy's for exact types.
 
@@ -69,15 +84,17 @@ class Compiled:
         The results.
     call : numpy.ufunc
         Takes arrays for all of them; those for results may be left out if inputs have all sizes.
-    most : float
-        Up to so many elements of its first input a call is too short to be shared among threads.
     """
 
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     call: Any
     _held: Any
-    most: float = 0
+
+
+def wanted_types(definition: GufuncDefinition, options: Mapping[str, Any]) -> Types | None:
+    """The dtypes that a call asks for, or the gufunc was decorated with."""
+    return storage_types(options.get("dtype")) or definition.options.dtypes
 
 
 def compile_for(
@@ -184,13 +201,13 @@ class _Loop(_GufuncWrapper):
 
     def gen_epilogue(self, builder, pyapi):
         # All that NumPy looks for, on machines of any kind.
-        self._call(builder, "feclearexcept", ir.IntType(32)(0x1F))
+        self._call(builder, "feclearexcept", llvm.IntType(32)(0x1F))
         thread = builder.load(self._thread)
         with builder.if_then(cgutils.is_not_null(builder, thread)):
             pyapi.restore_thread(thread)
 
     def _call(self, builder, name, *values):
-        kind = ir.FunctionType(ir.IntType(32), [value.type for value in values])
+        kind = llvm.FunctionType(llvm.IntType(32), [value.type for value in values])
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
 
 
@@ -222,7 +239,7 @@ def _stored(
     exec(f"def stored({', '.join(names)}):\n    {text}", found)
     found["stored"].__qualname__ = f"{definition.token}.stored"
     # Within the loop, not called by it: 1e6 cross products take 3 ms, and 16 ms else (a Xeon).
-    return njit(**INSIDE, forceinline=True)(found["stored"])
+    return njit(**users.INSIDE, forceinline=True)(found["stored"])
 
 
 def _store(number: int, out: str, operand: Operand) -> str:
@@ -232,3 +249,219 @@ def _store(number: int, out: str, operand: Operand) -> str:
         return f"{out}[0] = {value}"
     wrong = f"raise WrongShape({number + 1}, {value}.shape)"
     return f"if {value}.shape != {out}.shape: {wrong}\n    {out}[...] = {value}"
+
+
+# The function of the user as Numba's: what it gives, and what is wrong.
+#
+#     def f(x): return x.sum() / len(x)      x: int8[:]     ->     float64, of no axes
+
+
+@functools.lru_cache(maxsize=16)
+def body(definition: GufuncDefinition) -> Any:
+    """Numba's function of the user's text, to which all is given by its place.
+
+    It holds what is compiled of it.
+
+    Raises
+    ------
+    StencilError
+        If it names what cannot be used.
+    """
+    tree = copied(definition.function.definition)
+    given = tree.args
+    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    given.posonlyargs, given.kwonlyargs = [], []
+    options: dict[str, Any] = {"fastmath": definition.options.fastmath}
+    if definition.options.boundscheck:
+        options |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
+    function = replace(definition.function, tree=tree, defaults={})
+    return users.jitted(function, definition.token, options)
+
+
+# What it gives, without a run.
+
+
+def input_type(dtype: np.dtype[Any], axes: int) -> Any:
+    """Numba's type of a core array, or of a number where there are no axes."""
+    if axes == 0:
+        return from_dtype(dtype)
+    return kinds.Array(from_dtype(dtype), axes, "C", readonly=True)
+
+
+def out_type(dtype: np.dtype[Any], axes: int) -> Any:
+    """Numba's type of what a result is written into; a number has one axis of length 1."""
+    return kinds.Array(from_dtype(dtype), max(axes, 1), "C")
+
+
+def inferred(definition: GufuncDefinition, types: Types) -> Types:
+    """The dtype of each result.
+
+    Raises
+    ------
+    StencilError
+        If Numba cannot compile the function for these types, or if it gives other results than
+        the signature says.
+    """
+    if definition.outs:
+        return _written(definition, types)
+    found = _typed(definition, types, ()).signature.return_type
+    function, outputs = definition.function, definition.signature.outputs
+    place = function.span(returned_values(function.definition)[-1])
+    if isinstance(found, kinds.Optional | kinds.NoneType):
+        raise errors.result_missing(function.place, definition.name)
+    given: Any = found if isinstance(found, kinds.BaseTuple) else (found,)
+    if len(given) != len(outputs):
+        raise errors.result_count(place, str(definition.signature), len(outputs), len(given))
+    return tuple(
+        _result(definition, number, kind, place) for number, kind in enumerate(given, start=1)
+    )
+
+
+def _result(definition: GufuncDefinition, number: int, kind: Any, place: Span) -> np.dtype[Any]:
+    """The dtype of one result, which has the axes that the signature says."""
+    core = definition.signature.outputs[number - 1]
+    axes = kind.ndim if isinstance(kind, kinds.Array) else 0
+    element = _element(kind)
+    if isinstance(kind, kinds.Array) and not axes:
+        raise errors.result_type(place, number, "an array without axes; its number is x[()]")
+    if not isinstance(element, kinds.Number | kinds.Boolean):
+        raise errors.result_type(place, number, f"a value of type '{element}'")
+    if axes != len(core):
+        raise errors.result_axes(place, number, f"({','.join(core)})", len(core), axes)
+    dtype: np.dtype[Any] = as_dtype(element)
+    return dtype
+
+
+def _element(kind: Any) -> Any:
+    """The type of a number, or of the elements of an array."""
+    kind = getattr(kind, "literal_type", kind)
+    return kind.dtype if isinstance(kind, kinds.Array) else kind
+
+
+def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype[Any]]) -> Any:
+    """What Numba makes of the function for arguments, and arrays for results, of these types."""
+    outputs = definition.signature.outputs
+    named = {
+        name: input_type(dtype, len(core))
+        for name, dtype, core in zip(definition.given, types, definition.cores, strict=True)
+    }
+    named |= {
+        name: out_type(dtype, len(core))
+        for name, dtype, core in zip(definition.outs, outs, outputs, strict=bool(outs))
+    }
+    arguments = tuple(named[name] for name in definition.parameters)
+    with mistakes(definition):
+        made = body(definition)
+        made.compile(arguments)
+    return made.overloads[arguments]
+
+
+# Functions that write their results into arrays.
+
+
+def _written(definition: GufuncDefinition, types: Types) -> Types:
+    """The dtypes of what is stored in the arrays for results.
+
+    What is stored may depend on the array's own dtype, as in `out[0] += x[i]`: it is guessed,
+    until what is stored is what was guessed.
+    """
+    guess: Types = (np.result_type(*types[: len(definition.inputs)]),) * len(definition.outs)
+    for _ in range(_GUESSES):
+        found = _typed(definition, types, guess).type_annotation
+        stored = tuple(_stored_type(definition, found, name) for name in definition.outs)
+        if stored == guess:
+            break
+        guess = stored
+    return guess
+
+
+def _stored_type(definition: GufuncDefinition, found: Any, name: str) -> np.dtype[Any]:
+    """The dtype that holds all that is stored in an array of this name."""
+    statements = [one for block in found.blocks.values() for one in block.body]
+    sources = {one.target.name: one.value for one in statements if isinstance(one, ir.Assign)}
+    dtypes: list[np.dtype[Any]] = []
+    for one in statements:
+        if isinstance(one, ir.SetItem | ir.StaticSetItem):
+            root: Any = one.target
+            # Arrays that are exchanged in a loop are each other's source.
+            for _ in sources:
+                if isinstance(root, ir.Var):
+                    root = sources.get(root.name)
+            element = _element(found.typemap[one.value.name])
+            stored = isinstance(root, ir.Arg) and root.name == name
+            if stored and isinstance(element, kinds.Number | kinds.Boolean):
+                dtypes.append(as_dtype(element))
+    if not dtypes:
+        function = definition.function
+        nodes = ast.walk(function.definition.args)
+        place = next(one for one in nodes if isinstance(one, ast.arg) and one.arg == name)
+        raise errors.result_unknown(function.span(place), name)
+    return np.result_type(*dtypes)
+
+
+# What Numba says.
+
+
+def mistakes(definition: GufuncDefinition) -> AbstractContextManager[None]:
+    """Raise what Numba finds as a mistake at the user's line."""
+
+    def words(text: str, place: Span, error: Exception) -> Exception:
+        if isinstance(error, AttributeError) and (changed := _changed(definition)):
+            return errors.input_changed(changed)
+        if _WRITES.search(text):
+            return errors.input_changed(place)
+        if _INDEXED_NUMBER.search(text):
+            return errors.core_number(place)
+        if _ALGEBRA.search(text):
+            return errors.core_integers(place)
+        return errors.body_not_compiled(place, users.reason(text))
+
+    return users.explained(definition.function, words)
+
+
+def _changed(definition: GufuncDefinition) -> Span | None:
+    """Where an input is the target of `+=` and the like, if it is anywhere."""
+    function = definition.function
+    for node in own_nodes(function.definition):
+        match node:
+            case ast.AugAssign(target=ast.Name(name)) if name in definition.inputs:
+                return function.span(node)
+    return None
+
+
+# How a gufunc is understood.
+
+
+def explained(
+    definition: GufuncDefinition, types: tuple[Any, ...], named: Mapping[str, Any]
+) -> str:
+    """Lines of text that say how a gufunc is understood, and what is compiled for given types."""
+    signature = definition.signature
+    lines = [f"{definition.name}: {signature}"]
+    for name, core in zip(definition.given, definition.cores, strict=True):
+        lines.append(f"  {name}: {_axes(core)}")
+    dtypes = [""] * len(signature.outputs)
+    if types:
+        every = types * len(definition.inputs) if len(types) == 1 else types
+        given = arguments(definition, every, named)
+        found = [np.dtype(getattr(one, "dtype", one)) for one in given.inputs]
+        for dtype, name in zip(found, definition.inputs, strict=True):
+            check_dtype(dtype, name)
+        compiled = compile_for(definition, types_of(found, given.scalars))
+        dtypes = [f"{one.dtype}, " for one in compiled.outputs]
+        lines.append(f"  for {', '.join(map(str, found))}:")
+    for k, (core, dtype) in enumerate(zip(signature.outputs, dtypes, strict=True)):
+        way = "copied from what the function returns" if core else "stored"
+        if definition.outs:
+            way = f"written into '{definition.outs[k]}'"
+        lines.append(f"  result {k + 1}: {dtype}{_axes(core)}, {way}")
+    if definition.options.fastmath:
+        lines.append("  floats may be reordered (fastmath)")
+    if not definition.options.boundscheck:
+        lines.append("  indices are not checked (boundscheck)")
+    lines.append("  one loop over the stack, without the interpreter's lock, shared among threads")
+    return "\n".join(lines)
+
+
+def _axes(core: tuple[str, ...]) -> str:
+    return f"core axes ({', '.join(core)})" if core else "a number"

@@ -15,12 +15,11 @@ A signature says which axes the function takes, and which it gives:
 
 from __future__ import annotations
 
-import copyreg
 import functools
-import pickle
+import io
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numba
@@ -44,22 +43,10 @@ from ..program.options import Parameters, no_number, renamed
 # The sizes of the core axes of one array: names, or numbers as text.
 Core: TypeAlias = tuple[str, ...]
 
-_WORD = re.compile(r"\s*(->|\w+|\S|$)")
-_SIZE = re.compile(r"0*[1-9][0-9]*|[^\W\d]\w*")
-
-# What may stand at a place of a signature, in the words of what is said if something else does.
-_WANTED = {
-    "array": "the axes of an array begin with '('",
-    "first": "a name or a number is missing",
-    "axis": "a name or a number is missing",
-    "within": "the axes of an array are divided by ',' and end with ')'",
-    "inputs": "the inputs end with '->'",
-    "outputs": "nothing follows the outputs",
-}
-_UNKNOWN = {
-    "?": "axes that may be missing are not known here",
-    "|": "a core axis never broadcasts",
-}
+_SIZE = r"0*[1-9][0-9]*|[^\W\d]\w*"
+_CORE = rf"\(\s*(?:(?:{_SIZE})\s*(?:,\s*(?:{_SIZE})\s*)*)?\)"
+_SIDE = rf"\s*{_CORE}\s*(?:,\s*{_CORE}\s*)*"
+_SIGNATURE = re.compile(f"{_SIDE}->{_SIDE}")
 
 
 @dataclass(frozen=True)
@@ -111,53 +98,26 @@ def parsed(text: object) -> Signature:
     TypeError
         If it is no text.
     ValueError
-        If it cannot be read; the message shows the place.
+        If it cannot be read.
     """
-    if callable(text):
-        raise TypeError('a gufunc needs a signature; write @gufunc("(n)->()") and the like.')
     if not isinstance(text, str):
-        raise TypeError(f'a signature is text such as "(n,k),(k,m)->(n,m)", not {text!r}.')
-    sides: list[list[Core]] = [[]]
-    core: list[str] = []
-    place = "array"
-    for found in _WORD.finditer(text):
-        word = found[1]
-        match place, word:
-            case "array", "(":
-                core, place = [], "first"
-            case (("first" | "axis"), _) if _SIZE.fullmatch(word):
-                core.append(str(int(word)) if word.isdecimal() else word)
-                place = "within"
-            case "within", ",":
-                place = "axis"
-            case (("first" | "within"), ")"):
-                sides[-1].append(tuple(core))
-                place = "inputs" if len(sides) == 1 else "outputs"
-            case (("inputs" | "outputs"), ","):
-                place = "array"
-            case "inputs", "->":
-                sides.append([])
-                place = "array"
-            case "outputs", "":
-                break
-            case _:
-                raise _unreadable(text, found, place)
-    inputs, outputs = map(tuple, sides)
-    return Signature(inputs, outputs)
-
-
-def _unreadable(text: str, found: re.Match[str], place: str) -> ValueError:
-    word, reason = found[1], _WANTED[place]
-    if place == "within":
-        reason = _UNKNOWN.get(word, reason)
-    if place in ("first", "axis") and word[:1].isdecimal():
-        reason = "a fixed size is a positive number"
-    return ValueError(
-        f"the signature cannot be read: {reason}.\n"
-        f"    {text}\n"
-        f"    {' ' * found.start(1)}^\n"
-        '  Write the core axes of each array in parentheses, as in "(n,k),(k,m)->(n,m)".'
+        raise TypeError(
+            "gufunc() takes the signature of the core axes alone, as text, and no types: write "
+            '@gufunc("(n)->()") and the like.'
+        )
+    if not _SIGNATURE.fullmatch(text):
+        raise ValueError(
+            f"the signature {text!r} cannot be read; write the core axes of each array in "
+            'parentheses, by names or lengths, as in "(n,k),(k,3)->(n,3)".'
+        )
+    inputs, outputs = (
+        tuple(
+            tuple(word.lstrip("0") for word in re.findall(_SIZE, core))
+            for core in re.findall(_CORE, side)
+        )
+        for side in text.split("->")
     )
+    return Signature(inputs, outputs)
 
 
 # What a call takes besides the function's own parameters.
@@ -274,22 +234,7 @@ class GufuncDefinition:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class _Packed:
-    """What is pickled in the place of a value that cannot be frozen."""
-
-    words: str
-    content: bytes
-
-    def __reduce__(self) -> Any:
-        return _unpacked, (self.words, self.content)
-
-
-def _unpacked(words: str, content: bytes) -> Unusable:
-    return Unusable(words, pickle.loads(content))
-
-
-def packed(function: Function) -> Function:
+def packed(function: Function) -> bytes:
     """The function as it is pickled, with the values that cannot be frozen.
 
     Raises
@@ -297,24 +242,25 @@ def packed(function: Function) -> Function:
     TypeError
         If one cannot be sent to another process.
     """
+    # Partly typed: Any, or mypy finds the gaps.
+    theirs: Any = cloudpickle
+    content = io.BytesIO()
+    pickler = theirs.Pickler(content)
+    pickler.dispatch_table = pickler.dispatch_table.new_child(
+        {Unusable: _with_value, StencilFunc: _parts}
+    )
+    try:
+        pickler.dump(function)
+    except (TypeError, AttributeError, theirs.pickle.PicklingError) as error:
+        raise TypeError(
+            f"'{function.name}' uses a value which cannot be sent to another process ({error}); "
+            "use a function of Python instead."
+        ) from error
+    return content.getvalue()
 
-    def pack(name: str, one: Any) -> Any:
-        if isinstance(one, Function):
-            return packed(one)
-        if not isinstance(one, Unusable) or one.value is None:
-            return one
-        # Partly typed: Any, or mypy finds the gaps.
-        theirs: Any = cloudpickle
-        try:
-            return _Packed(one.words, theirs.dumps(one.value))
-        except (TypeError, AttributeError, theirs.pickle.PicklingError) as error:
-            raise TypeError(
-                f"'{function.name}' uses '{name}', a value of type '{type(one.value).__name__}', "
-                "which cannot be sent to another process; use a function of Python instead."
-            ) from error
 
-    known = {name: pack(name, one) for name, one in function.constants.items()}
-    return replace(function, constants=known)
+def _with_value(one: Unusable) -> Any:
+    return Unusable, (one.words, one.value)
 
 
 def _parts(value: Any) -> Any:
@@ -324,6 +270,3 @@ def _parts(value: Any) -> Any:
 
 def _stencil(function: Any, mode: str, options: Mapping[str, Any]) -> Any:
     return numba.stencil(mode, **options)(function)
-
-
-copyreg.pickle(StencilFunc, _parts)

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.footprint import extents
-from ..analysis.ranges import Interval, ranges, words
+from ..analysis.ranges import ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_device, is_xarray
 from ..arrays.arranging import told
@@ -25,14 +25,10 @@ from ..backends.compiled import Forms
 from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
 from ..backends.numba.cpu import interpreted
-from ..base import limits
-from ..iteration.iterate import Scalars
-from ..iteration.motion import Motion
 from ..language import errors
-from ..language.functions import FLOAT_FUNCTIONS
-from ..language.ir import Atom, Binary, Call, Kernel, Ref, Unary, atoms
+from ..language.ir import Kernel, Ref
 from ..language.text import kernel_text
-from ..language.warned import cure
+from ..language.warned import SLOWER, cure
 from ..lowering.kept import rows_kept
 from ..lowering.notes import (
     Note,
@@ -85,7 +81,7 @@ def _kernel_page(node: Node) -> Lines:
     page = Lines([f"{node.call.definition.name}: {_types_text(node)}"])
     forms = compiled.forms
     if forms is None:
-        how = "each read is mapped and checked"
+        how = "each read is checked"
         if pointwise:
             how = "one loop over the elements, one after the other"
         place = compiled.unread
@@ -93,7 +89,7 @@ def _kernel_page(node: Node) -> Lines:
             "path",
             f"general, because of {compiled.reason}",
             *(() if place is None else (f"in line {place.line}: {place.text.strip()}",)),
-            f"{how}, about {compiled.factor} times",
+            f"{how}, about {SLOWER} times",
             "as long as a kernel of the same reads that is analysed; instead,",
             cure(compiled.reason),
         )
@@ -172,33 +168,11 @@ def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
             page.add(label, f"{output.dtype.value}, {words(value)}")
         else:
             page.add(label, output.dtype.value)
-        if wrapping := _wrapping(kernel, same, known):
-            page.add("", f"{' and '.join(wrapping)} may wrap beyond 64 bits")
+    if any(value.wraps for value in known.values()):
+        page.add("", "an operation may wrap beyond 64 bits")
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
     if unread := [name for name, _ in kernel.given if name not in reads]:
         page.add("unread", ", ".join(unread))
-
-
-def _wrapping(kernel: Kernel, outputs: Sequence[Atom], known: Mapping[str, Interval]) -> list[str]:
-    """The operations from which results are made that 64 bits might not hold."""
-    needed = {one.name for one in outputs if isinstance(one, Ref)}
-    for assign in reversed(kernel.body):
-        if assign.name in needed:
-            needed |= {one.name for one in atoms(assign.value) if isinstance(one, Ref)}
-    found = [one.value for one in kernel.body if one.name in needed and known[one.name].wraps]
-    kinds = [one.op if isinstance(one, Binary) else getattr(one, "kind", "") for one in found]
-    return list(dict.fromkeys(_MADE.get(kind, "a number") for kind in kinds))
-
-
-_MADE = {
-    "+": "a sum",
-    "-": "a difference",
-    "*": "a product",
-    "**": "a power",
-    "<<": "a shift",
-    "sum": "the sum of a window",
-    "prod": "the product of a window",
-}
 
 
 def notes(forms: Forms) -> tuple[Note, ...]:
@@ -288,130 +262,54 @@ def texts(one: Asked, target: object) -> str:
         raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
     if target == "cpu":
         return "\n\n".join(kernel.module.text for kernel in one.kernels)
-    found: list[Source] = []
-    for group in _passes(one):
-        for node in () if group.at_once else group.nodes:
-            if general := node.compiled.cpu_only:
-                place, reason = general
-                raise errors.gpu_general(place, node.label, reason)
-            found.append(written(node.compiled, node.border.rules))
-        if group.at_once is not None:
-            found.append(group.at_once.source)
-    return "\n\n".join(source.text for source in found)
+    return "\n\n".join(_gpu_source(node).text for node in _gpu_nodes(one))
 
 
-# The functions that are rounded correctly, or are the same operations on every target.
-_EXACT = frozenset("signbit sign isnan isinf isfinite".split())
-_EXACT |= {name for name, row in FLOAT_FUNCTIONS.items() if row.exact}
+def _gpu_nodes(one: Asked) -> Sequence[Node]:
+    """The calls, which a GPU does one by one."""
+    nodes = [node for group in plan(one.program, there=True).groups for node in group.nodes]
+    check_device(nodes)
+    return nodes
+
+
+def _gpu_source(node: Node) -> Source:
+    if general := node.compiled.cpu_only:
+        place, reason = general
+        raise errors.gpu_general(place, node.label, reason)
+    return written(node.compiled, node.border.rules)
 
 
 def _on_gpu(one: Asked) -> Lines:
-    """How a call on arrays of a GPU is computed: each kernel, and which are one pass."""
-    graph, page = one.program.graph, Lines()
-    for group in _passes(one):
-        joined = group.at_once
-        for node in group.nodes:
-            page += _gpu_page(node, alone=joined is None)
-        if joined is not None:
-            names = [graph.names[value] for value in group.fields]
-            moved = [graph.dtypes[value] for value in group.fields] + list(joined.out_dtypes)
-            size = sum(dtype.itemsize for dtype in moved)
-            page.append(f"{one.call.definition.name}: all of this in one pass")
-            _launches(page, joined.source, names, f"{size} bytes a point for all of them")
-    if one.is_step:
-        page.add("iterate", _steps_text(one))
+    """How a call on arrays of a GPU is computed, one kernel after the other."""
+    page = Lines()
+    for node in _gpu_nodes(one):
+        page += _gpu_page(node)
     return page
 
 
-def _passes(one: Asked) -> Sequence[Group]:
-    """The calls that are tried at once; with what does them, or they are done one by one."""
-    check_device(one.program.graph.nodes)
-    return plan(one.program, there=True).groups
-
-
-def _steps_text(one: Asked) -> str:
-    """What `iterate` does with a call that can be a step."""
-    reason = no_chain(one)
-    if not reason:
-        most = one.schedule.steps or limits.current.recorded_steps
-        motion = Motion(one.call, one.types, one.schedule, Scalars(one.call.scalars))
-        program = motion.repeated([one.call.scalars] * most)
-        stored = program.graph.stored
-        planned = plan(replace(program, schedule=replace(one.schedule, steps=most)), there=True)
-        steps = [sum(stored.issuperset(n.outputs) for n in g.nodes) for g in planned.groups]
-        if max(steps) > 1:
-            return f"{max(steps)} steps in one pass over memory, where they take long"
-        reason = "no text holds two of them"
-    return f"one step after the other: {reason}"
-
-
-def _gpu_page(node: Node, alone: bool) -> Lines:
-    """What is said of one kernel; of one `alone`, how it is started as well."""
+def _gpu_page(node: Node) -> Lines:
+    """What is said of one kernel."""
     compiled = node.compiled
     page = Lines([f"{node.call.definition.name}: {_types_text(node)}, on a GPU"])
     if found := compiled.cpu_only:
-        reason = found[1] if compiled.unread is None else f"{found[1]}, which is not analysed"
         page.add(
             "path",
-            f"none: a GPU computes no kernel that holds {reason};",
+            f"none: a GPU computes no kernel that holds {found[1]};",
             "write it without, or give arrays of NumPy",
         )
         return page
     page.add("path", "understood: whole arrays in the memory of the GPU, borders and all")
     _places(page, node, "all points are computed, and these are copied")
-    forms = compiled.forms
-    assert forms is not None, compiled.reason
-    _numbers(page, node, forms.simplified)
-    page.add("bits", _bits(forms))
-    if alone:
-        source = written(compiled, node.border.rules)
-        _launches(page, source, compiled.fields, _memory_text(node))
+    assert compiled.forms is not None, compiled.reason
+    _numbers(page, node, compiled.forms.simplified)
+    page.add("memory", _memory_text(node))
+    page.add("launches", _launches(written(compiled, node.border.rules)))
     return page
 
 
-def _launches(page: Lines, source: Source, fields: Sequence[str], memory: str) -> None:
-    """Tell how a text is started: a line for each launch, and one for what its blocks do."""
-    names = {f"field{k}": name for k, name in enumerate(fields)}
-    outs = {name for one in source.launches for name in one.arrays if name.startswith("out")}
-    names |= {name: f"result {name.removeprefix('out')}" for name in outs}
-    if len(outs) == 1:
-        names |= dict.fromkeys(outs, "result")
-    launches = []
-    for launch in source.launches:
-        # Fields and scratch that another launch made are read; the rest is written.
-        shown = ", ".join(names.get(name, name) for name in launch.arrays)
-        points = " x ".join(map(str, launch.tile))
-        blocks = f"  blocks of {math.prod(launch.threads)} threads do {points} points"
-        if launch.wide:
-            blocks += f", in vectors of {max(launch.wide)} bytes where rows allow it"
-        launches += [f"{launch.function}({shown})", blocks]
-    page.add("launches", *launches)
-    between = [
-        f"and {one.dtype.itemsize} for {one.name}, {one.dtype}, between two launches"
-        for one in source.scratch
-    ]
-    page.add("memory", memory, *between)
-    page.add("registers", "unknown before a compiler has made machine code for some GPU")
-
-
-def _bits(forms: Forms) -> str:
-    """How the numbers of a GPU and those of the CPU compare."""
-    if forms.request.fastmath:
-        return "floats may be rounded in another way than on the CPU (fastmath)"
-    kernel, inexact = forms.simplified, set()
-    for assign in (*kernel.body, *(one for stage in kernel.stages for one in stage.body)):
-        # What each target has from a library of its own.
-        match assign.value:
-            case Call(dtype, function) if function not in _EXACT or dtype.is_complex:
-                inexact.add(function)
-            case Binary(dtype, "**") if not dtype.is_integer:
-                inexact.add("power")
-            case Unary(op="abs", arg=Ref(dtype=dtype)) if dtype.is_complex:
-                inexact.add("abs of complex numbers")
-            case _:
-                pass
-    but = f", but for the last places of {', '.join(sorted(inexact))}" if inexact else ""
-    return f"those of the CPU{but}"
+def _launches(source: Source) -> str:
+    """The functions of a text, in the order in which they are started."""
+    return ", then ".join(launch.function for launch in source.launches)
 
 
 # Plans.

@@ -16,7 +16,6 @@ one of the two is lost, without an error.  So units are made of whole shards or 
 from __future__ import annotations
 
 import math
-import os
 import re
 import secrets
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -30,10 +29,10 @@ import numpy as np
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
 from ..base.undisturbed import imported
-from .paths import AmongInputsError, need
+from .paths import need
 from .progress import Progress, shown
-from .resume import Meaning, Seen, facts_of
-from .run import Region, Shape, Units, Writer, compute, grown, in_units
+from .resume import sources
+from .run import Region, Shape, Units, Writer, compute, grown, in_units, lengths
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -92,8 +91,7 @@ class Variable:
     def laid(self, chunks: Cut, shards: Cut) -> Variable:
         """Choose chunks and shards; those of the store that it was read from are kept."""
         array = self.array
-        pieces = None if chunks is None else _lengths("chunks", chunks, self)
-        files = None if shards is None else _lengths("shards", shards, self)
+        pieces, files = self._lengths("chunks", chunks), self._lengths("shards", shards)
         if pieces is None:
             if files is None and self.chunks is not None:
                 return self
@@ -113,6 +111,13 @@ class Variable:
                     )
             files = tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True))
         return replace(self, chunks=pieces, shards=files)
+
+    def _lengths(self, name: str, cut: Cut) -> Shape | None:
+        """Read `chunks` or `shards`; dimensions of other variables are left out."""
+        if isinstance(cut, Mapping):
+            cut = {dim: n for dim, n in cut.items() if dim in self.dims}
+        shape = self.array.shape
+        return None if cut is None else lengths(name, cut, shape, self.dims, shape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +147,7 @@ class Contents:
             unknown = [dim for dim in cut if dim not in dims] if isinstance(cut, Mapping) else []
             if unknown:
                 raise ValueError(
-                    f"{name} names the dimension {unknown[0]!r}, and there are "
-                    f"{', '.join(map(repr, dims)) or 'none that have names'}"
+                    f"{name} names the dimension {unknown[0]!r}, and there are {dims}"
                 )
         found = (one.laid(chunks, shards) for one in self.variables)
         return replace(
@@ -156,40 +160,23 @@ class Contents:
         return sum(one.units.count for one in self.variables)
 
     @property
-    def meaning(self) -> Meaning:
-        """What is computed, how it lies in a store, and the values that lie around it."""
-        facts = facts_of([one.array for one in self.variables])
-        for one in self.variables:
-            facts[f"the dtype{one.of}"] = np.dtype(one.array.dtype).str
-            facts[f"the shape{one.of}"] = one.array.shape
-            if one.chunks is not None:
-                facts[f"the chunks{one.of}"] = one.chunks
-                facts[f"the shards{one.of}"] = one.shards
-                facts[f"what a task writes{one.of}"] = one.units.size
-        if self.attributes:
-            facts["the axes and channels"] = dict(self.attributes)
-        tokenize = imported("dask.base").tokenize
-        lazy = {one.name for one in self.variables}
-        around = {} if self.dataset is None else self.dataset.variables
-        for name in sorted(around.keys() - lazy, key=str):
-            facts[f"the coordinate {name!r}"] = tokenize(np.asarray(around[name].values))
-        for one in self.variables:
-            facts[
-                f"the lazy array{one.of} (the chunks of its sources, functions of others, sources "
-                "without a lasting name)"
-            ] = one.array.name
-        return facts
+    def arrays(self) -> list[Any]:
+        """The Dask arrays."""
+        return [one.array for one in self.variables]
 
-    def check_not_read(self, path: str) -> None:
-        """Raise `ValueError` if a variable is read from what it would replace."""
-        real = os.path.realpath(path)
-        for variable in self.variables:
-            for one in Seen(variable.array.dask).paths:
-                if one == real or one.startswith(real + os.sep):
-                    raise AmongInputsError(
-                        f"save would replace {path!r}, from which the array is still to be read; "
-                        "save under another name"
-                    )
+    @property
+    def meaning(self) -> str:
+        """A fingerprint of what is computed, how it lies in a store, and what lies around it.
+
+        Dask's name of an array covers its kernels, their arguments, and its chunks.
+        """
+        named = [(one.name, one.array.name, one.array.dtype.str) for one in self.variables]
+        lying = [(one.array.shape, one.chunks, one.shards) for one in self.variables]
+        around = {} if self.dataset is None else self.dataset.variables
+        others = sorted(around.keys() - {one.name for one in self.variables}, key=str)
+        values = [(str(name), np.asarray(around[name].values)) for name in others]
+        facts = (named, lying, values, dict(self.attributes), sources(self.arrays))
+        return str(imported("dask.base").tokenize(facts))
 
     def write(
         self,
@@ -335,30 +322,4 @@ def divided(size: Shape, itemsize: int, most: int) -> Shape:
                 break
         else:
             break
-    return tuple(lengths)
-
-
-def _lengths(name: str, cut: Cut, variable: Variable) -> Shape:
-    """Read `chunks` or `shards`; -1 and None, and dimensions left out, are whole axes."""
-    shape = variable.array.shape
-    if isinstance(cut, Mapping):
-        given: list[Any] = [cut.get(dim) for dim in variable.dims]
-    elif isinstance(cut, Sequence) and not isinstance(cut, str):
-        given = list(cut)
-        if len(given) != len(shape):
-            raise ValueError(f"{name} has {len(given)} lengths, and the array {len(shape)} axes")
-    else:
-        given = [cut] * len(shape)
-    lengths = []
-    for one, n in zip(given, shape, strict=True):
-        if one is None or one == -1:
-            one = n
-        if isinstance(one, bool) or not hasattr(one, "__index__"):
-            raise TypeError(
-                f"{name} is a length, one for each axis, or those of dimensions by name, "
-                f"not {cut!r}"
-            )
-        if one < 1 and n:
-            raise ValueError(f"{name} holds {one}; a length is at least 1, and -1 the whole axis")
-        lengths.append(max(1, min(int(one), n)))
     return tuple(lengths)

@@ -283,7 +283,12 @@ def _opened(file: BinaryIO) -> ImageFile:
         return JpegImageFile(file)
     if signature.startswith(TIFF_SIGNATURES):
         raise ValueError("it is a TIFF under another name; rename it to .tif")
-    raise ValueError("it is no PNG, JPEG or TIFF image" if signature else "it is empty")
+    raise ValueError(
+        "it is no PNG, JPEG or TIFF image; ninepoint.open(path) reads .npy, .nc, .h5 and .zarr, "
+        "and imageio.v3.imread(path) other images and videos"
+        if signature
+        else "it is empty"
+    )
 
 
 def _is_wide_colour(picture: ImageFile) -> bool:

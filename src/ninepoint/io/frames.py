@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,9 +37,7 @@ from .formats import (
     tiff_layout,
 )
 from .paths import (
-    AmongInputsError,
     AnyPath,
-    found_by,
     local_path,
     make_folder,
     need,
@@ -48,7 +45,7 @@ from .paths import (
     write_whole,
 )
 from .progress import Progress
-from .resume import Seen
+from .resume import check_not_read
 from .run import WHOLE, How, Region, share
 
 # What most systems allow [bytes].
@@ -292,7 +289,7 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         return paths
     make_folder(target.folder, "imsave")
     if is_dask(stack):
-        _check_not_read(stack, names, {names[number] for number in missing})
+        check_not_read("imsave", [stack], [names[number] for number in sorted(missing)])
 
     numbers = missing if target.numbered else range(frames)
     with ExitStack() as held:
@@ -349,26 +346,3 @@ def _as_stack(array: Any, target: Target) -> Any:
             f"number the files, '{stem}{{:04d}}{suffix}', or save one .tif"
         )
     return as_grey(array, target.format)
-
-
-def _check_not_read(array: Any, targets: Sequence[str], missing: Collection[str]) -> None:
-    """Raise `ValueError` if `targets` lie among the files that `array` is read from.
-
-    Those of `targets` that are `missing` are to be written; they are not even to be sources.
-    """
-    seen = Seen(array.dask, None)
-    folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
-    for target in targets:
-        path = os.path.join(folder, os.path.basename(target))
-        if path in seen.paths and target in missing:
-            raise AmongInputsError(
-                f"imsave would overwrite {target!r}, from which the array is still to be read; "
-                "save into another folder"
-            )
-        pattern = next((one for one in seen.patterns if found_by(one, path)), None)
-        if pattern is not None:
-            raise AmongInputsError(
-                f"imsave would write {target!r} among the files that the array is read from "
-                f"({pattern}), where the next run would take it for one of them; save into "
-                "another folder"
-            )

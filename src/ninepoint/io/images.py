@@ -33,7 +33,6 @@ from .paths import (
     opening,
     said,
     stamp,
-    zarr_files,
 )
 
 if TYPE_CHECKING:
@@ -46,28 +45,6 @@ CHUNK_BYTES = 2**24
 LEAST_CHUNKS = 64
 
 _URLS = "imread reads local files, not the URL {!r}; download it first"
-
-# Files that are no images of ours, and what opens them instead.
-_VIDEO = "it is a video: imageio.v3.imread(path) reads its frames, or save them as PNG"
-_ANIMATED = (
-    "this format is not read here: take the frames with Pillow or imageio, "
-    "np.stack(imageio.v3.imread(path)), or save them as PNG"
-)
-_HDF5 = "it is an HDF5 file, not an image: ninepoint.open(path) opens one of its datasets lazily"
-_NETCDF = "it is a NetCDF file, not an image: ninepoint.open(path) opens a variable lazily"
-_ZARR = "it is a Zarr store, not an image: ninepoint.open(path) opens it lazily"
-_NUMPY = "it is an array of NumPy, not an image: ninepoint.open(path) opens it lazily"
-_MICROSCOPE = "this format of a microscope is not read here: convert it to OME-TIFF or Zarr"
-
-_CURES = {
-    **dict.fromkeys((".gif", ".webp", ".apng", ".avif", ".heic", ".heif", ".jp2"), _ANIMATED),
-    **dict.fromkeys((".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg"), _VIDEO),
-    **dict.fromkeys((".npy", ".npz"), _NUMPY),
-    **dict.fromkeys((".nc", ".nc4", ".cdf"), _NETCDF),
-    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _HDF5),
-    **dict.fromkeys((".zarr", ".n5"), _ZARR),
-    **dict.fromkeys((".czi", ".nd2", ".lif", ".oib", ".oif", ".vsi"), _MICROSCOPE),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +64,13 @@ class Frame:
 class Part:
     """Consecutive frames of a stack with one header; `first` is the number of the first.
 
-    `found` are absolute patterns that find the files of the stack, if there are several.
+    `folders` are those of its files, if there are several.
     """
 
     first: int
     header: Header
     frames: tuple[Frame, ...]
-    found: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
 
 
 @door
@@ -162,13 +139,13 @@ def imread(
     need("Reading and writing images", "dask.array", "PIL", "tifffile")
     if max_pixels is not None and max_pixels < 1:
         raise ValueError(f"max_pixels is a positive number or None, not {max_pixels!r}")
-    frames, found = _find_frames(source)
+    frames, folders = _find_frames(source)
     header, dropped = _read_header(frames, max_pixels)
     if dropped is not None:
         warn(dropped, MetadataWarning)
     step = _frames_per_chunk(chunks, len(frames), header)
     parts = [
-        Part(first, header, tuple(frames[first : first + step]), found)
+        Part(first, header, tuple(frames[first : first + step]), folders)
         for first in range(0, len(frames), step)
     ]
 
@@ -194,11 +171,10 @@ def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
 def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tuple[str, ...]]:
     """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order.
 
-    And the patterns that find their files, as `Part.found` has them.
+    And the folders of their files, as `Part.folders` has them.
     """
-    found: set[str] = set()
     if isinstance(source, (str, os.PathLike)):
-        paths, found = _matching(local_path(source, _URLS))
+        paths = _matching(local_path(source, _URLS))
     elif isinstance(source, bytes) or not isinstance(source, Iterable):
         raise TypeError(
             f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
@@ -207,28 +183,21 @@ def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tupl
         paths = [local_path(path, _URLS) for path in source]
         if not paths:
             raise ValueError("imread got an empty list of files")
-        if len(paths) > 1:
-            kinds = {(os.path.dirname(path), os.path.splitext(path)[1]) for path in paths}
-            found = {_inside(os.path.realpath(folder), suffix) for folder, suffix in kinds}
     frames: list[Frame] = []
     for path in paths:
         frames += _look_at(path, len(frames))
-    return frames, tuple(found)
+    folders = {os.path.dirname(path) for path in paths} if len(paths) > 1 else ()
+    return frames, tuple(os.path.realpath(folder or ".") for folder in sorted(folders))
 
 
-def _inside(folder: str, suffix: str = "") -> str:
-    """The pattern of the files in a folder."""
-    return os.path.join(glob.escape(folder), f"*{suffix}")
-
-
-def _matching(text: str) -> tuple[list[str], set[str]]:
-    """The files that a text names, in order, and the pattern of them if there may be more."""
+def _matching(text: str) -> list[str]:
+    """The files that a text names, in order."""
     is_folder = os.path.isdir(text)
-    if is_folder and (cure := _cure_for(text)):
-        raise ImageReadError(text, 0, cure)
     if not is_folder and (os.path.lexists(text) or not glob.has_magic(text)):
-        return [text], set()  # a file, also one with [ or * in its name, or a plain mistake
-    pattern, suffixes = (_inside(text), IMAGES) if is_folder else (text, ("",))
+        return [text]  # a file, also one with [ or * in its name, or a plain mistake
+    pattern, suffixes = text, ("",)
+    if is_folder:
+        pattern, suffixes = os.path.join(glob.escape(text), "*"), IMAGES
     found = [
         path
         for path in glob.iglob(pattern, recursive=True)
@@ -237,19 +206,17 @@ def _matching(text: str) -> tuple[list[str], set[str]]:
     if not found:
         raise FileNotFoundError(
             f"the folder {text!r} holds no image ({', '.join(IMAGES)}); for other names or "
-            "for folders inside it give a pattern such as 'folder/**/*.png'"
+            "for folders inside it give a pattern such as 'folder/**/*.png'; ninepoint.open reads "
+            "stores of Zarr"
             if is_folder
             else f"no file matches {text!r} (in {os.getcwd()!r})"
         )
-    real = os.path.realpath(text)
-    return sorted(found, key=natural_key), {_inside(real) if is_folder else real}
+    return sorted(found, key=natural_key)
 
 
 def _look_at(path: str, number: int) -> list[Frame]:
     """Note size and time of a file, and where the pages of a TIFF are."""
     now = stamp(path)
-    if cure := _cure_for(path):
-        raise ImageReadError(path, number, cure)
     if os.path.isdir(path):
         raise IsADirectoryError(f"{path!r} is a folder, not an image")
     if not os.path.isfile(path):
@@ -263,7 +230,7 @@ def _look_at(path: str, number: int) -> list[Frame]:
         if not is_tiff and file.read(4) not in TIFF_SIGNATURES:
             return [Frame(now)]
         file.seek(0)
-        places = tiff.page_places(file, now.size)
+        places = tiff.page_places(file)
     many = len(places) > 1
     return [Frame(now, place, page if many else None) for page, place in enumerate(places)]
 
@@ -320,11 +287,3 @@ def _opened(then: Stamp, number: int) -> BinaryIO:
             then.path, number, "the file has changed since imread; call imread again"
         )
     return open(then.path, "rb")
-
-
-def _cure_for(path: str) -> str | None:
-    """Say what a file or folder is and how to open it; None if it may be an image or hold some."""
-    suffix = os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
-    if os.path.isdir(path):
-        return _ZARR if zarr_files(path) or suffix == ".zarr" else None
-    return _CURES.get(suffix)

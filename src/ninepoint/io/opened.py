@@ -23,8 +23,6 @@ The convention of 0.4 (NGFF) has them at the top, that of 0.5, which is written,
 
 from __future__ import annotations
 
-import itertools
-import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,7 +43,7 @@ from .paths import (
     said,
     zarr_files,
 )
-from .run import Shape, Units
+from .run import Shape
 
 
 def open_npy(path: str) -> Found:
@@ -319,9 +317,6 @@ def listed(names: Sequence[str]) -> str:
 
 Array: TypeAlias = np.ndarray
 
-# So many pieces are tried one by one for the one that is damaged.
-_MOST_TRIED = 10_000
-
 
 @dataclass(frozen=True, slots=True)
 class Opened:
@@ -375,38 +370,16 @@ class Opened:
         if not is_same:
             raise OSError(f"{path!r} has changed since it was opened; open it again.")
         try:
-            return self._read(box)
+            return np.asarray(_opened(self.opener, self.place, self.stamp)[tuple(box)], self.dtype)
         except (FileNotFoundError, PermissionError, ImageReadError):
             raise
         except DAMAGE as error:
-            damage = self._damaged(box, error)
+            spans = ", ".join(f"{one.start}:{one.stop}" for one in box)
+            reason = f"{said(error)}, at the elements [{spans}]"
             if not self.is_image:
-                raise damage from error
+                raise OSError(f"{self.name!r} cannot be read: {reason}") from error
         # Out here it has no cause: some libraries' errors cannot be sent to another process.
-        raise damage
-
-    def _read(self, box: Sequence[slice]) -> Array:
-        return np.asarray(_opened(self.opener, self.place, self.stamp)[tuple(box)], self.dtype)
-
-    def _damaged(self, box: Sequence[slice], error: BaseException) -> OSError:
-        """The error that says where an array cannot be read."""
-        ranges = [
-            range(one.start // n, -(-one.stop // n))
-            for one, n in zip(box, self.pieces, strict=True)
-        ]
-        where = ""
-        if math.prod(self.pieces) > 1 and math.prod(map(len, ranges)) <= _MOST_TRIED:
-            for place in itertools.product(*ranges):
-                piece = Units(self.shape, self.pieces).region(place)
-                try:
-                    self._read(piece)
-                except DAMAGE as cause:
-                    spans = ", ".join(f"{s.start}:{s.stop}" for s in piece)
-                    where, error = f" in chunk {place}, the elements [{spans}]", cause
-                    break
-        if self.is_image:
-            return ImageReadError(self.stamp.path, 0, said(error) + where)
-        return OSError(f"{self.name!r} cannot be read{where}: {said(error)}")
+        raise ImageReadError(path, 0, reason)
 
     def __dask_tokenize__(self) -> Any:
         return self.opener.__qualname__, self.place, repr(self.stamp), self.dtype.str

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
@@ -15,7 +13,7 @@ from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
 from .opened import Found, open_hdf5, open_netcdf, open_npy, open_zarr
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
-from .run import Shape, grown
+from .run import Shape, grown, lengths
 from .tiff import open_tiff
 
 if TYPE_CHECKING:
@@ -62,8 +60,8 @@ def open(
     level : int, optional
         Which size of an image in OME-Zarr; by default 0, the full one.
     chunks : int, tuple, mapping or "auto", optional
-        What one task reads: a length for each axis, or for some dimensions by their names, as
-        Dask takes them. By default a shard, or pieces of the store, of up to 32 MiB together. For
+        What one task reads: a length for each axis, or for some dimensions by their names, or what
+        Dask chooses. By default a shard, or pieces of the store, of up to 32 MiB together. For
         images the number of frames.
 
     Returns
@@ -185,44 +183,20 @@ def _lazy(found: Found, chunks: Any) -> Any:
     """Make what a user gets of what was found."""
     array, like = found.array, found.like
     own = _natural(array.shape, array.dtype.itemsize, array.pieces, found.shards)
-    cut = _chosen(chunks, array.shape, array.dtype, own, () if like is None else like.dims)
+    if chunks is None:
+        chunks = own
+    elif not isinstance(chunks, str):
+        dims = tuple(range(array.ndim)) if like is None else like.dims
+        chunks = lengths("chunks", chunks, array.shape, dims, own)
+    cut = imported("dask.array").core.normalize_chunks(
+        chunks, array.shape, dtype=array.dtype, previous_chunks=own
+    )
     # Imported here: Dask is optional.
     from ..arrays.chunked.layer import Source
 
     name = found.layer.format(imported("dask.base").tokenize(array, cut))
     data = Source(array, array.shape, array.dtype, array.pieces, name).view(cut)
     return data if like is None else like.copy(data=data)
-
-
-def _chosen(
-    chunks: Any, shape: Shape, dtype: np.dtype, own: Shape, dims: Sequence[Hashable]
-) -> Any:
-    """Give the chunks that a user wrote, as Dask has them; `own` are those of nobody's choice.
-
-    Raises
-    ------
-    ValueError
-        If a dimension is not there, or they do not fit the shape.
-    """
-    if chunks is None:
-        chunks = tuple(own)
-    elif isinstance(chunks, Mapping):
-        axes = {name: k for k, name in enumerate(dims)} | {k: k for k in range(len(shape))}
-        unknown = [name for name in chunks if name not in axes]
-        if unknown:
-            raise ValueError(
-                f"chunks names {unknown[0]!r}, which is no dimension of this array: "
-                + ", ".join(map(repr, dims or range(len(shape))))
-            )
-        told = {axes[name]: size for name, size in chunks.items()}
-        chunks = tuple(told.get(k, n) for k, n in enumerate(own))
-    for one in chunks if isinstance(chunks, tuple | list) else (chunks,):
-        # Dask divides by zero, and takes True for a length.
-        if isinstance(one, bool) or (isinstance(one, int) and one < 1 and one != -1):
-            raise ValueError(f"chunks holds {one}; a length is at least 1, and -1 the whole axis")
-    return imported("dask.array").core.normalize_chunks(
-        chunks, tuple(shape), dtype=dtype, previous_chunks=tuple(own)
-    )
 
 
 def _natural(

@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import PurePath
 from secrets import token_hex
 from typing import Any, TypeAlias
 
@@ -293,19 +292,3 @@ def readable(path: str) -> Stamp:
     """Take the stamp of a file that may be read, else raise what Python says of it."""
     with open(path, "rb"):
         return stamp(os.path.abspath(path))
-
-
-def found_by(pattern: str, path: str) -> bool:
-    """Whether `pattern` finds `path`, which need not be there; both are absolute.
-
-    Examples
-    --------
-    >>> found_by("/in/**/*.png", "/in/0000.png"), found_by("/in/*.png", "/in/0000.tif")
-    (True, False)
-    """
-    # PurePath knows "**", which stands for as many folders as there are, since Python 3.13 only.
-    head, deep, rest = (f"{pattern}/*" if pattern.endswith("**") else pattern).partition("**/")
-    if not deep:
-        return PurePath(path).match(pattern)
-    depths = range(path.count("/"))
-    return any(found_by(f"{head}{'*/' * depth}{rest}", path) for depth in depths)

@@ -2,14 +2,13 @@
 
 What of it is written they see: the files of a unit appear when they are whole.
 
-    smooth(da.from_zarr("a.zarr"), weight=2)   ->   the kernel 'smooth': its token
-                                                    the argument 'weight' of 'smooth': 2
-                                                    the source '/data/a.zarr': size, time
-                                                    the lazy array: Dask's name of it
+    smooth(da.from_zarr("a.zarr"), weight=2)   ->   Dask's name: kernel, arguments, functions
+                                                    '/data/a.zarr': its size and time
+                                                    one fingerprint of these, and of how it lies
 
 Two processes that mean the same find the same, so a store that was begun by one can be finished by
-another; and where they differ there is a word for it.  What is looked at is what would be sent to
-a worker: each object that would be pickled.
+another.  Sources are looked for in what would be sent to a worker: each object that would be
+pickled.
 """
 
 from __future__ import annotations
@@ -18,71 +17,81 @@ import io
 import json
 import os
 import pickle
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from itertools import islice
-from pathlib import PurePath
-from typing import Any, TypeAlias
+from pathlib import Path, PurePath
+from typing import Any
 
 import numpy as np
 
-from ..base.remembered import digest
 from ..base.undisturbed import imported
-from .paths import stamp, write_whole
-
-Meaning: TypeAlias = dict[str, Any]
+from .paths import AmongInputsError, stamp, write_whole
 
 # The file that says it.
 NAME = "meaning.json"
 
 
-def note(folder: str, meaning: Meaning) -> None:
+def note(folder: str, meaning: str) -> None:
     """Write down in a folder what will be computed."""
     os.makedirs(folder, exist_ok=True)
-    text = json.dumps(list(meaning.items()), indent=1, default=str)
-    write_whole(os.path.join(folder, NAME), text.encode())
+    write_whole(os.path.join(folder, NAME), json.dumps(meaning).encode())
 
 
-def noted(folder: str) -> Meaning | None:
+def noted(folder: str) -> str | None:
     """What was to be computed; None if nobody has written it down."""
     try:
-        with open(os.path.join(folder, NAME), encoding="utf-8") as file:
-            return dict(json.load(file))
+        return str(json.loads(Path(folder, NAME).read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return None
 
 
-def check_same(path: str, old: Meaning | None, new: Meaning) -> None:
-    """Raise unless what was begun at `path`, if anything was, means the same.
-
-    It says what differs first.
-    """
+def check_same(path: str, old: str | None, new: str) -> None:
+    """Raise unless what was begun at `path` means the same."""
     if old is None:
         raise FileExistsError(
             f"{path!r} exists, and is nothing that save has begun with these variables; "
             "remove it, or save under another name"
         )
-    # What is compared has been through JSON, where tuples are lists.
-    now = json.loads(json.dumps(new, default=str))
-    for label in now | old:
-        if label not in old:
-            what = f"{label} was not there"
-        elif label not in now:
-            what = f"{label} is no longer there"
-        elif old[label] != now[label]:
-            pair = old[label], now[label]
-            short = all(isinstance(one, int | float | str | list) for one in pair)
-            what = f"{label} has changed"
-            if short and max(len(str(one)) for one in pair) <= 40:
-                what = f"{label}: {pair[0]} then, {pair[1]} now"
-        else:
-            continue
+    if old != new:
         raise ValueError(
-            f"{path!r} was begun with another meaning, so save cannot go on with it: {what}. "
+            f"{path!r} was begun with another computation, so save cannot go on with it: kernels, "
+            "arguments, sources, dtype, chunks and coordinates have to be the same. "
             "overwrite=True, without part=, begins anew"
         )
+
+
+def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> None:
+    """Raise if arrays are read from files or stores that would be replaced, or from among them."""
+    seen = Seen(arrays, None)
+    read = seen.paths | {str(folder) for path in seen.paths for folder in PurePath(path).parents}
+    folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
+    for target in targets:
+        if os.path.join(folder, os.path.basename(target)) in read:
+            raise AmongInputsError(
+                f"{who} would overwrite {target!r}, from which the array is still to be read; "
+                "save under another name, or into another folder"
+            )
+    if folder in seen.folders:
+        raise AmongInputsError(
+            f"{who} would write {targets[0]!r} among the files that the array is read from, where "
+            "the next run would take it for one of them; save into another folder"
+        )
+
+
+def sources(arrays: Iterable[Any]) -> list[Any]:
+    """The files and stores that arrays are read from, with what tells each from another one.
+
+    These are the sizes and times of what is there.
+    """
+    found = []
+    for path in sorted(Seen(arrays).paths):
+        for name in (path, *(os.path.join(path, one) for one in _DESCRIBED)):
+            with suppress(OSError):
+                now = stamp(name)
+                found.append((name, 0 if os.path.isdir(name) else now.size, now.changed))
+    return found
 
 
 # So many tasks of a layer that is written out are looked at; imread, for one, writes a task for
@@ -103,16 +112,14 @@ _UNPICKLED = (
 
 
 class Seen:
-    """The calls, the functions, the paths, and the patterns of files that a Dask graph holds.
+    """The paths that the graphs of Dask arrays hold, and folders of which several images are read.
 
     Of a layer that is written out so `many` tasks are looked at.
     """
 
-    def __init__(self, graph: Any, many: int | None = _TASKS) -> None:
-        self.calls: dict[str, Any] = {}
-        self.functions: dict[str, str] = {}
+    def __init__(self, arrays: Iterable[Any], many: int | None = _TASKS) -> None:
         self.paths: set[str] = set()
-        self.patterns: set[str] = set()
+        self.folders: set[str] = set()
         self._real = cache(os.path.realpath)
         found = self
 
@@ -120,7 +127,8 @@ class Seen:
             def persistent_id(self, one: Any) -> Any:
                 return found._looked_at(one)
 
-        for layer in graph.layers.values():
+        layers = {name: layer for array in arrays for name, layer in array.dask.layers.items()}
+        for layer in layers.values():
             # A layer that is a rule is pickled at once.
             written = type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict)
             for piece in islice(layer.values(), many) if written else (layer,):
@@ -137,30 +145,20 @@ class Seen:
             self._path(str(getattr(one, "filename", "")))
             return None if one.dtype.hasobject else "array"
         # By their names: images alone need no kernels, and do not import what these need.
-        match f"{type(one).__module__}.{type(one).__name__}":
-            case "ninepoint.io.images.Part":
-                self.patterns.update(one.found)
-                for path in {frame.stamp.path for frame in one.frames}:
-                    # A name that is a link, and what it leads to.
-                    folder, name = os.path.split(path)
-                    self.paths |= {os.path.join(self._real(folder), name), os.path.realpath(path)}
-                return "part"
-            case "ninepoint.program.program.Program":
-                self.calls |= {node.call.token: node.call for node in one.nodes}
-                return "program"
-            case "ninepoint.program.definition.Call":
-                self.calls[one.token] = one
-                return "call"
-            case "ninepoint.program.definition.Definition" | "builtins.function":
-                # Dask names a function by what it does; the files it may mention are its own.
-                return "function"
-        module = type(one).__module__.partition(".")[0]
-        if module == "ninepoint" and hasattr(one, "signature"):
-            definition = getattr(one, "definition", one)
-            if isinstance(token := getattr(definition, "token", None), str):
-                self.functions[str(getattr(definition, "name", "function"))] = token
-                return "function"
-        if module == "h5py":
+        kind = f"{type(one).__module__}.{type(one).__name__}"
+        if kind == "ninepoint.io.images.Part":
+            self.folders.update(one.folders)
+            for path in {frame.stamp.path for frame in one.frames}:
+                # A name that is a link, and what it leads to.
+                folder, name = os.path.split(path)
+                self.paths |= {os.path.join(self._real(folder), name), os.path.realpath(path)}
+            return "part"
+        # Dask names functions and kernels by what they do; the files they may mention are theirs.
+        if kind == "builtins.function" or kind.startswith("ninepoint.program."):
+            return "function"
+        if kind.startswith("ninepoint.") and hasattr(one, "signature"):
+            return "function"
+        if kind.startswith("h5py."):
             self._path(str(getattr(getattr(one, "file", None), "filename", "")))
             return "h5py"
         return None
@@ -174,37 +172,3 @@ class Seen:
         with suppress(OSError, ValueError):
             if os.path.lexists(text):
                 self.paths.add(os.path.realpath(text))
-
-
-def facts_of(arrays: Iterable[Any]) -> dict[str, Any]:
-    """What some Dask arrays are computed by and from, each fact with a name."""
-    facts: dict[str, Any] = {}
-    merge = imported("dask.highlevelgraph").HighLevelGraph.merge
-    seen = Seen(merge(*(array.dask for array in arrays)))
-    count: Counter[str] = Counter()
-    for call in seen.calls.values():
-        name = call.definition.name
-        count[name] += 1
-        title = f"'{name}'" if count[name] == 1 else f"'{name}' ({count[name]})"
-        facts[f"the kernel {title}"] = call.definition.token
-        for scalar, value in call.scalars.items():
-            known = digest(np.asarray(value).tolist()) if np.ndim(value) else repr(value)
-            facts[f"the argument '{scalar}' of {title}"] = known
-        facts |= {
-            f"the boundary of {title}": repr(call.boundary),
-            f"the cval of {title}": repr(call.cval),
-            f"the dtype of {title}": repr((call.dtypes, call.overflow)),
-            f"the steps of {title} (every=)": repr(call.every),
-        }
-    facts |= {f"the function '{name}'": token for name, token in sorted(seen.functions.items())}
-    return facts | {f"the source '{path}'": _identity(path) for path in sorted(seen.paths)}
-
-
-def _identity(path: str) -> list[Any]:
-    """What tells a file, or a store, from the one that it was: sizes and times."""
-    known = []
-    for name in (path, *(os.path.join(path, one) for one in _DESCRIBED)):
-        with suppress(OSError):
-            now = stamp(name)
-            known.append([0 if os.path.isdir(name) else now.size, now.changed])
-    return known

@@ -24,7 +24,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -95,6 +95,36 @@ def grown(
                 break
         else:
             return tuple(sizes)
+
+
+def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Shape) -> Shape:
+    """Read lengths: one for all axes, one for each, or for some dimensions by their names.
+
+    What is left out is as long as its `own`; -1 is a whole axis.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they do not fit the shape, or are no lengths.
+    """
+    given = cut
+    if isinstance(cut, Mapping):
+        unknown = [dim for dim in cut if dim not in dims]
+        if unknown:
+            raise ValueError(f"{name} names the dimension {unknown[0]!r}, and there are {dims}")
+        given = [cut.get(dim, n) for dim, n in zip(dims, own, strict=True)]
+    elif not isinstance(cut, tuple | list):
+        given = [cut] * len(shape)
+    if len(given) != len(shape):
+        raise ValueError(f"{name} has {len(given)} lengths, and the array {len(shape)} axes")
+    given = [-1 if one is None else one for one in given]
+    for one in given:
+        if isinstance(one, bool) or not hasattr(one, "__index__"):
+            raise TypeError(f"{name} is a length, one for each axis, or by dimension, not {cut!r}")
+    if wrong := [one for one, n in zip(given, shape, strict=True) if one < 1 and n and one != -1]:
+        raise ValueError(f"{name} holds {wrong[0]}; a length is at least 1, -1 is the whole axis")
+    pairs = zip(given, shape, strict=True)
+    return tuple(max(1, n if one < 0 else min(int(one), n)) for one, n in pairs)
 
 
 def share(count: int, part: tuple[int, int] | None) -> range:

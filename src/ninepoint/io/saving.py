@@ -1,11 +1,8 @@
 """save: a result of any size, written unit by unit to a store that can be gone on with.
 
 Zarr and images are written by many processes, and gone on with.  NetCDF and HDF5, GeoTIFF and
-arrays of NumPy are files that one process writes: what is being written has another name until it
-is complete, and what a process that was killed has left is written again from the start.
-
-.out.nc.ninepoint/meaning.json     what was written, and of which size and time the file then was:
-                                   a later run that means the same has nothing to do
+arrays of NumPy are files that one process writes as a whole: what is being written has another
+name until it is complete.
 """
 
 from __future__ import annotations
@@ -38,9 +35,9 @@ from .contents import (
 )
 from .formats import IMAGES, NUMBERS, TIFF
 from .frames import parse_pattern, save_frames
-from .paths import local_path, make_folder, need, replacement, stamp
+from .paths import local_path, make_folder, need, replacement
 from .progress import Progress
-from .resume import check_same, note, noted
+from .resume import check_not_read, check_same, note, noted
 from .run import LOST, How, Region, alone
 from .zarr import save_zarr
 
@@ -69,7 +66,7 @@ def save(
         Lazy ones are computed by the scheduler in use: threads, or the workers of a client.
     path : path
         The suffix tells the format. ``"out.zarr"``: a store of Zarr, version 3, with coordinates
-        and attributes of an xarray object; ``"out.ome.zarr"``, and what comes from an OME-Zarr: an
+        and attributes of an xarray object; ``"out.ome.zarr"``: an
         image of OME-Zarr 0.5 with axes, scales and names of channels. ``"out.nc"``, ``"out.h5"``:
         NetCDF. ``"out.npy"``: the elements alone. ``"out.tif"``: a GeoTIFF where the array has a
         projection. Other names are those of images, as `imsave` takes them. The folder that it
@@ -81,7 +78,7 @@ def save(
         NetCDF has chunks.
     resume : bool
         Go on with a store that is not complete, and leave out what is written. It has to mean
-        the same: kernels, arguments, sources, dtype and chunks.
+        the same: kernels, arguments, sources, dtype and chunks. Of Zarr and images.
     part : (int, int), optional
         ``(i, n)`` writes the part of number i, from 0, of n parts. Each may be written by a
         process of its own, in any order and at the same time; the last one completes the store.
@@ -103,7 +100,7 @@ def save(
     FileExistsError
         If `path` exists, and is neither to be replaced nor to be gone on with.
     ValueError
-        If a store that was begun means something else, which is named; if shards are not made of
+        If a store that was begun means something else; if shards are not made of
         whole chunks; if the array has chunks of unknown size, or is read from `path`.
     TypeError
         If the store cannot hold the dtype, or `result` is no array.
@@ -119,12 +116,12 @@ def save(
     Notes
     -----
     Until its last unit is written a store of Zarr has the attribute ``incomplete``, and `open`
-    refuses it; a file has its name when it is complete. All but Zarr and images is begun anew by
-    `resume`, unless it is complete. Of OME-Zarr the full size is written, and no smaller copies.
+    refuses it; a file has its name when it is complete.
+    Of OME-Zarr the full size is written, and no smaller copies.
 
     Each thread holds a unit of the result, what is read for it, and its compressed form, so the
     shards, or chunks, set how much memory is held. What is meant is noted in a folder of the
-    store, or beside the file, whose name begins with a dot. Which units are written is told by
+    store, or beside the images, whose name begins with a dot. Which units are written is told by
     the files of a store, so chunks of zeros are written, too.
 
     What a source means is told by the sizes and times of files that can be found in the graph,
@@ -206,18 +203,13 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
             "give each frame a file of its own, 'frames/{:04d}.tif', or save as .zarr"
         )
     notes = os.path.join(target.folder, f".{target.name}.ninepoint")
-    old = noted(notes)
-    if how.resume or how.part:
-        if old is not None:
-            check_same(pattern, old, means)
-        elif os.path.lexists(target.path(0)):
-            raise FileExistsError(
-                f"{target.path(0)!r} exists, and is nothing that save has begun; "
-                "overwrite=True, without part=, replaces it"
-            )
-    elif not how.overwrite and os.path.lexists(target.path(0)):
+    is_there, old = os.path.lexists(target.path(0)), noted(notes)
+    goes_on = how.resume or how.part is not None
+    if goes_on and (is_there or old is not None):
+        check_same(pattern, old, means)
+    elif is_there and not how.overwrite:
         raise FileExistsError(f"{target.path(0)!r} exists; overwrite=True replaces it")
-    if old is None or not (how.resume or how.part):
+    else:
         note(notes, means)
     save_frames(array, pattern, how)
 
@@ -386,35 +378,18 @@ def _fill(
 
     `put` takes a path, the name of a variable, its elements, and where they belong.
     """
-    if how.part:
-        suffix = os.path.splitext(path)[1]
+    if how.part or how.resume:
         raise ValueError(
-            f"part={how.part!r}: a {suffix} file cannot be written by several processes; "
-            "save as .zarr, or the parts of the array in files of their own"
+            f"a {os.path.splitext(path)[1]} file is written as a whole: it cannot be written by "
+            "several processes (part=), nor gone on with (resume=); save as .zarr, which can"
         )
-    folder, name = os.path.split(path)
-    notes = os.path.join(folder, f".{name}.ninepoint")
-    means = found.meaning
     if os.path.lexists(path):
-        if how.resume:
-            old = noted(notes)
-            is_same = old and old.pop("the file", None) == _finished(path)
-            check_same(path, old if is_same else None, means)
-            return
         if not how.overwrite:
             raise FileExistsError(f"{path!r} exists; overwrite=True replaces it")
         if os.path.isdir(path):
             raise FileExistsError(f"{path!r} is a folder, which save does not replace")
-        found.check_not_read(path)
-    make_folder(folder, "save")
+        check_not_read("save", found.arrays, [path])
+    make_folder(os.path.dirname(path), "save")
     with replacement(path) as temporary:
         lay_out(temporary)
-
         found.write(range(found.count), partial(put, temporary), path, how.progress, LOST)
-    note(notes, means | {"the file": _finished(path)})
-
-
-def _finished(path: str) -> list[int]:
-    """What is noted of a file that is complete."""
-    now = stamp(path)
-    return [now.size, now.changed]

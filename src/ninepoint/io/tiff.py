@@ -1,20 +1,13 @@
 """TIFF, through tifffile: any number of pages in a file, each one a frame.
 
-The chain of pages is walked here, with a few reads for each page, because a folder of stacks
-has to be counted before its shape is known.  Only the place of each page is kept; tifffile
-reads a page from its place without following the chain again.
+Of each page only its place is kept: tifffile reads a page from there without following the chain
+of pages again.
 """
 
 from __future__ import annotations
 
-import logging
 import math
-import os
-import re
-import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 from importlib.util import find_spec
 from mmap import ACCESS_READ, mmap
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -24,37 +17,24 @@ import numpy as np
 from ..base.undisturbed import imported
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
-from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim, check_like
+from .formats import BEST_DEFLATE_RATIO, Header, check_claim, check_like
 from .opened import Found, Opened, opened
 from .paths import need, readable
 
 if TYPE_CHECKING:
     from tifffile import TiffFile, TiffPage
 
-# tifffile's own bound: more tags than this are taken for damage.
-MOST_TAGS = 4096
-# Tags are sorted by their numbers, and those that are looked for come first.
-FIRST_TAGS = 16
 DEFLATE = (8, 32946)
-
-# NewSubfileType, a set of bits: 1 for a smaller copy of another page, 4 for a mask of one. And the
-# older SubfileType, of which 2 is a smaller copy (TIFF 6.0, pages 36 and 40).
-NEW_SUBFILE_TYPE, SUBFILE_TYPE = 254, 255
 
 # The tag in which a GeoTIFF says where on the Earth it is (OGC GeoTIFF 1.1, GeoKeyDirectoryTag).
 GEO_KEYS = 34735
 
-# Kinds of files whose axes only tifffile knows, by its names, and what they are called.
-_KINDS = {"ome": "OME-TIFF", "imagej": "an ImageJ stack", "shaped": "a stack"} | {
-    kind: f"a file of kind {kind.upper()}"
-    for kind in ("lsm", "stk", "fluoview", "micromanager", "ndtiff", "nih", "philips", "scn")
-}
-
-# OME's metadata is XML, of which a few attributes are wanted: they are found, not parsed.
-_PHYSICAL_SIZE = re.compile(r'PhysicalSize(\w+)\s*=\s*"([^"]*)"')
+# Kinds of files whose axes only tifffile knows, by its names.
+_KINDS = ("ome", "imagej", "shaped", "lsm", "stk", "fluoview", "micromanager", "ndtiff", "nih",
+          "philips", "scn")  # fmt: skip
 
 
-def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
+def page_places(file: BinaryIO) -> tuple[int, ...]:
     """Find the byte at which each page of `file` is described, in order.
 
     Smaller copies of other pages, as overviews and thumbnails are, and masks are left out.
@@ -64,75 +44,25 @@ def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
     ValueError
         If the file is no TIFF, has no page, or its chain leaves the file or turns in a circle.
     """
-    head = file.read(16)
-    is_large = head[2:4] in (b"+\0", b"\0+")
-    if not head.startswith(TIFF_SIGNATURES) or len(head) < (16 if is_large else 8):
-        raise ValueError("it is no TIFF" if head else "it is empty")
-    order = "<" if head.startswith(b"II") else ">"
-    count, address, at = ("Q", "Q", 8) if is_large else ("H", "I", 4)
-    # Of a tag its number, type and count, and its value as words of 16 bits: numbers that fit
-    # stand in one of the first two.
-    tag = struct.Struct(f"{order}HH{address}{struct.calcsize(address) // 2}H")
-
-    def number(form: str, at: int) -> int:
-        file.seek(at)
-        data = file.read(struct.calcsize(form))
-        if len(data) < struct.calcsize(form):
-            raise ValueError(f"it is truncated: a page description should be at byte {at}")
-        return int(struct.unpack(order + form, data)[0])
-
     places: dict[int, bool] = {}
-    while place := number(address, at):
-        if place in places:
-            raise ValueError(f"its chain of pages turns back to page {list(places).index(place)}")
-        if place >= size:
-            raise ValueError(f"page {len(places)} lies at byte {place} of {size}: truncated")
-        tags = number(count, place)
-        if not 0 < tags <= MOST_TAGS:
-            raise ValueError(f"page {len(places)} claims {tags} tags")
-        data = file.read(min(tags, FIRST_TAGS) * tag.size)
-        whole = tag.iter_unpack(data[: len(data) - len(data) % tag.size])
-        said = {number: first | second for number, _, _, first, second, *_ in whole}
-        copies = said.get(NEW_SUBFILE_TYPE, 0) & 5 or said.get(SUBFILE_TYPE) == 2
-        places[place] = not copies
-        at = place + struct.calcsize(count) + tags * tag.size
-    if not places:
-        raise ValueError("it holds no page")
+    with _pages(file) as tiff:
+        for page in tiff.pages:
+            if page.offset in places:
+                raise ValueError(f"its chain of pages turns back after page {len(places) - 1}")
+            places[page.offset] = not (page.is_reduced or page.is_mask)
+        # tifffile ends without an error where the next page would lie outside of the file.
+        file.seek(tiff.pages.next_page_offset)
+        if any(file.read(tiff.tiff.offsetsize)):
+            raise ValueError(f"it is truncated: there is no page {len(places)}, as it says")
     frames = tuple(place for place, is_frame in places.items() if is_frame)
     if not frames:
-        raise ValueError("its pages are smaller copies or masks of pages that it does not hold")
+        raise ValueError("it holds no page, or smaller copies and masks alone")
     return frames
 
 
-# The file that is being read for us, and the lines about such files that were logged.
-_reading: ContextVar[str] = ContextVar("reading", default="")
-_shown: set[tuple[str, str]] = set()
-
-
-def _is_new(record: logging.LogRecord) -> bool:
-    """Let a record pass which others have asked for, or that was not there yet."""
-    line = _reading.get(), record.getMessage()
-    is_new = line not in _shown
-    if line[0]:
-        _shown.add(line)
-    return is_new
-
-
-@contextmanager
-def _lines_once(path: str) -> Iterator[None]:
-    """Let tifffile log each line about a file once."""
-    logging.getLogger("tifffile").addFilter(_is_new)
-    before = _reading.set(path)
-    try:
-        yield
-    finally:
-        _reading.reset(before)
-
-
-@contextmanager
-def _pages(file: BinaryIO) -> Iterator[TiffFile]:
-    with _lines_once(file.name), imported("tifffile").TiffFile(file, _multifile=False) as found:
-        yield found
+def _pages(file: BinaryIO) -> TiffFile:
+    found: TiffFile = imported("tifffile").TiffFile(file, _multifile=False)
+    return found
 
 
 def header(
@@ -151,7 +81,7 @@ def header(
         page = page_at(tiff, places[0])
         claimed = _header(page)
         check_claim(claimed, max_pixels)
-        return claimed, _dropped(tiff, page, file.name, len(places))
+        return claimed, _dropped(tiff, len(places))
 
 
 def page_at(tiff: TiffFile, place: int) -> TiffPage:
@@ -224,9 +154,7 @@ def _check_segments(page: TiffPage) -> None:
         raise ValueError(f"one of its tiles claims {tile} numbers, the image has {page.size}")
 
 
-def _dropped(
-    tiff: TiffFile, page: TiffPage, path: str, frames: int, who: str = "imread"
-) -> str | None:
+def _dropped(tiff: TiffFile, frames: int, who: str = "imread") -> str | None:
     """Say what a file says besides its numbers, and is lost; None if that is nothing."""
     kind = next((one for one in _KINDS if getattr(tiff, f"is_{one}", False)), None)
     if kind is None:
@@ -235,40 +163,24 @@ def _dropped(
     # The axes of its pages, slowest first.
     pairs = zip(series[0].axes, series[0].shape, strict=True)
     axes = [(name, n) for name, n in pairs if name not in "YXS" and n > 1]
-    what = [f"{len(series)} images"] if kind == "ome" and len(series) > 1 else []
-    sizes = _sizes(kind, tiff, page)
-    if not what and len(axes) < 2 and not sizes:
+    is_scaled = kind == "ome" and "PhysicalSize" in tiff.pages.first.description
+    if kind == "imagej":
+        unit = (tiff.imagej_metadata or {}).get("unit", "")
+        is_scaled = str(unit).lower() not in ("", "pixel", "pixels")
+    what = ["the size of a pixel"] if is_scaled else []
+    what += [f"{len(series)} images"] if kind == "ome" and len(series) > 1 else []
+    if len(axes) < 2 and not what:
         return None
-    if axes:
-        # tifffile calls those Q of which nothing is known.
-        named = ", ".join(f"{name}={n}" for name, n in axes if name != "Q")
-        what.append(f"the axes {named or ' x '.join(str(n) for _, n in axes)}")
-    if sizes:
-        what.append(f"pixels of {', '.join(sizes)}")
-    words = f"{os.path.basename(path)} is {_KINDS[kind]} with {' and '.join(what)}, which {who} "
-    if frames == 1:
-        return f"{words}drops."
-    words += f"drops: it gives the pages as {frames} frames in the file's order."
-    lengths = [length for _, length in axes]
+    what += [f"the axes {', '.join(f'{name}={n}' for name, n in axes)}"] if axes else []
+    words = (
+        f"{tiff.filename} is {kind.upper()}-TIFF with {' and '.join(what)}, which {who} drops: "
+        f"{frames} frames are in the file's order."
+    )
+    lengths = [n for _, n in axes]
     if len(lengths) > 1 and math.prod(lengths) == frames:
         shape = ", ".join(map(str, lengths))
         words += f" x.reshape({shape}, *x.shape[1:]) gives the axes back."
     return words
-
-
-def _sizes(kind: str, tiff: TiffFile, page: TiffPage) -> list[str]:
-    """The sizes of a pixel, as a file of a kind says them."""
-    if kind == "ome":
-        said = dict(reversed(_PHYSICAL_SIZE.findall(page.description)))
-        return [f"{n} {said[n]} {said.get(f'{n}Unit', 'µm')}" for n in "ZYX" if n in said]
-    note = (kind == "imagej" and tiff.imagej_metadata) or {}
-    unit = str(note.get("unit", ""))
-    if unit.lower() in ("", "pixel", "pixels"):
-        return []
-    sizes = [f"Z {note['spacing']} {unit}"] if "spacing" in note and "slices" in note else []
-    along_x, along_y = page.resolution
-    pixels = (("Y", along_y), ("X", along_x))
-    return [*sizes, *(f"{name} {1 / count:.4g} {unit}" for name, count in pixels if count)]
 
 
 # One image, tile by tile: also one that is larger than memory.
@@ -279,7 +191,7 @@ def open_tiff(path: str) -> Found | None:
     need("Reading TIFF", "tifffile")
     now = readable(path)
     with open(path, "rb") as file:
-        places = page_places(file, now.size)
+        places = page_places(file)
         file.seek(0)
         with _pages(file) as tiff:
             page: Any = page_at(tiff, places[0])
@@ -293,7 +205,7 @@ def open_tiff(path: str) -> Found | None:
                 return None
             if not min(page.chunks):
                 raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
-            dropped = _dropped(tiff, page, path, 1, "open")
+            dropped = _dropped(tiff, 1, "open")
     if dropped is not None:
         warn(dropped, MetadataWarning)
     shape = claimed.shape
@@ -304,7 +216,7 @@ def open_tiff(path: str) -> Found | None:
 
 def _tiles(path: str, place: int) -> Any:
     """Open a page as an array of Zarr, of which tiles or strips with some elements are decoded."""
-    with open(path, "rb") as file, _lines_once(path):
+    with open(path, "rb") as file:
         # A map, for nobody closes what is open as long as the process.
         mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
         page = page_at(imported("tifffile").TiffFile(mapped), place)

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_dask, is_xarray
+from ..arrays.accepted import is_xarray
 from ..base.undisturbed import imported
 from .contents import (
     Contents,
@@ -43,9 +43,9 @@ from .contents import (
     stored_by_xarray,
 )
 from .formats import TIFF
-from .opened import INCOMPLETE, said_of
+from .opened import INCOMPLETE
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
-from .resume import Seen, check_same, note, noted
+from .resume import check_not_read, check_same, note, noted
 from .run import STAYS, How, Region, Units, share
 
 # The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr
@@ -59,7 +59,8 @@ UNFINISHED = "ninepoint.save has not finished this store: parts of it are missin
 def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> None:
     """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
     need("Writing a .zarr store", "dask.array", "zarr")
-    found = _image(result, path) or contents(result, of_zarr=True)
+    is_image = path.lower().endswith(SUFFIX)
+    found = _image(result, path) if is_image else contents(result, of_zarr=True)
     for one in found.variables:
         _check_dtype(one)
     found = found.laid(chunks, shards)
@@ -93,7 +94,7 @@ def _begun(path: str, found: Contents, own: range, how: How) -> bool:
     means = found.meaning
     fresh = not os.path.lexists(path)
     if not fresh and how.overwrite and not how.resume:
-        found.check_not_read(path)
+        check_not_read("save", found.arrays, [path])
         _remove(path)
         fresh = True
     if fresh:
@@ -237,32 +238,8 @@ SUFFIX = ".ome.zarr"
 _TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
 
 
-def _image(result: Any, path: str) -> Contents | None:
-    """Take a result for an image, where its name or that of its source says so; else None.
-
-    Raises
-    ------
-    ValueError
-        If the name says so, and it is none.
-    """
-    asked = path.lower().endswith(SUFFIX)
-    source: Mapping[str, Any] | None = None
-    if is_xarray(result) and is_dask(result.data):
-        source = _source(Seen(result.data.dask).paths)
-    if not asked and source is None:
-        return None
-    try:
-        said = _said(result, source or {})
-    except ValueError as error:
-        if asked:
-            raise ValueError(f"{path!r} would be an image of OME-Zarr, and {error}") from error
-        return None
-    variable = Variable("0", lazily(result.data), result.dims, _plain(result.attrs))
-    return Contents((variable,), attributes={"ome": said})
-
-
-def _said(result: Any, source: Mapping[str, Any]) -> dict[str, Any]:
-    """What the group says of an image: its axes, their scales, and its channels.
+def _image(result: Any, path: str) -> Contents:
+    """Take a result for an image, as the name of its store says it is.
 
     Raises
     ------
@@ -271,19 +248,30 @@ def _said(result: Any, source: Mapping[str, Any]) -> dict[str, Any]:
     """
     if not is_xarray(result):
         raise ValueError(
-            "this array names no axes; give a DataArray, with dimensions such as z, y, x"
+            f"{path!r} would be an image of OME-Zarr, and this array names no axes; give a "
+            "DataArray, with dimensions such as z, y, x"
         )
+    said = _said(result)
+    variable = Variable("0", lazily(result.data), result.dims, _plain(result.attrs))
+    return Contents((variable,), attributes={"ome": said})
+
+
+def _said(result: Any) -> dict[str, Any]:
+    """What the group says of an image: its axes, their scales, and its channels."""
     dims = [str(dim) for dim in result.dims]
     if dims != [name for name in _TYPES if name in dims] or dims[-2:] != ["y", "x"]:
         raise ValueError(
-            "its axes are t, c, z, y, x, in this order and as far as there are any, not "
-            f"{', '.join(dims)}; rename and transpose the array"
+            "the axes of an image of OME-Zarr are t, c, z, y, x, in this order and as far as "
+            f"there are any, not {', '.join(dims)}; rename and transpose the array"
         )
     axes, steps = [], []
     for dim in dims:
         step = _scale(result, dim)
         if step is None:
-            raise ValueError(f"its positions along {dim!r} are not evenly spaced; save as .zarr")
+            raise ValueError(
+                f"the positions along {dim!r} are not evenly spaced, as those of an image of "
+                "OME-Zarr are; save under a name that ends in .zarr alone"
+            )
         steps.append(step)
         places = result.coords.get(dim)
         unit = None if places is None or dim == "c" else places.attrs.get("units")
@@ -294,26 +282,22 @@ def _said(result: Any, source: Mapping[str, Any]) -> dict[str, Any]:
         changes.append({"type": "translation", "translation": start})
     sizes = [{"path": "0", "coordinateTransformations": changes}]
     image = {"name": str(result.name or ""), "axes": axes, "datasets": sizes}
-    channels = _channels(result, source)
+    channels = _channels(result)
     omero = {"omero": {"channels": channels}} if channels else {}
     return {"version": "0.5", "multiscales": [image], **omero}
 
 
-def _channels(result: Any, source: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The channels as the source shows them, by their names."""
+def _channels(result: Any) -> list[dict[str, Any]]:
+    """The channels, by their names, as a viewer shows them first."""
     if "c" not in result.coords or result.coords["c"].dims != ("c",):
         return []
-    known = {one.get("label"): one for one in (source.get("omero") or {}).get("channels") or ()}
     low, high = 0.0, 1.0
     if result.dtype.kind in "iu":
         info = np.iinfo(result.dtype)
         low, high = float(info.min), float(info.max)
     window = {"min": low, "max": high, "start": low, "end": high}
     plain = {"active": True, "color": "FFFFFF", "window": window}
-    return [
-        plain | known.get(label, {}) | {"label": label}
-        for label in map(str, result.coords["c"].values)
-    ]
+    return [plain | {"label": str(label)} for label in result.coords["c"].values]
 
 
 def _scale(result: Any, dim: str) -> tuple[float, float] | None:
@@ -330,16 +314,6 @@ def _scale(result: Any, dim: str) -> tuple[float, float] | None:
         return None
     # As it was before it was multiplied by the number of each place.
     return float(f"{step:.12g}"), float(places[0])
-
-
-def _source(paths: set[str]) -> Mapping[str, Any] | None:
-    """What an OME-Zarr among the sources says of its image."""
-    for path in sorted(paths):
-        if zarr_files(path):
-            found = said_of(imported("zarr").open(path, mode="r").attrs)
-            if "multiscales" in found:
-                return found
-    return None
 
 
 def _plain(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:

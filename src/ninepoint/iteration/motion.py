@@ -22,12 +22,11 @@ import numpy as np
 
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, native, write
-from ..arrays.chains import STEPS, block_length, even_length, usual_length
+from ..arrays.chains import STEPS, block_length, usual_length
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Shape
 from ..arrays.regions import Block, Looking
 from ..arrays.strided import plain
-from ..arrays.work import taken
 from ..backends.memory import copied, empty
 from ..base.remembered import Remembered
 from ..language.box import Box
@@ -267,7 +266,7 @@ class InMemory:
         # As many as somebody lets pass by, where steps are done one by one.
         self.longest = max(self._lengths, default=max(1, plan.steps))
         if self._lengths:
-            fields = fields if self.there else self._laid(fields)
+            fields = self._laid(fields)
             schedule = replace(motion.schedule, steps=self.longest)
             self._motion = replace(motion, schedule=schedule)
         self._given = self._states = self._before = list(fields[:count])
@@ -275,8 +274,8 @@ class InMemory:
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
         self._spare: list[Any] | None = None
-        # The calls of a step, by the arrays that it goes on from; None where it is more.
-        self._turns: dict[int, list[Any]] | None = {}
+        # What does a step, by the arrays that it goes on from; None where each step is another.
+        self._turns: dict[int, Any] | None = {}
         if motion.scalars.vary or self.there:
             self._turns = None
         if self._target and not self.there:
@@ -307,7 +306,7 @@ class InMemory:
         itemsize = sum(dtype.itemsize for dtype in self._dtypes)
         core = self._shape[len(self._shape) - motion.ndim :]
         length = block_length(reach, core, itemsize, asked)
-        return [length if asked else even_length(length, plan.in_a_row)]
+        return [length if asked else min(length, plan.in_a_row)]
 
     def _laid(self, fields: Arrays) -> list[Any]:
         """The fields as several steps in one pass take them.
@@ -366,7 +365,7 @@ class InMemory:
         return self._spare or [self._empty(dtype) for dtype in self._dtypes]
 
     def _repeat(self, first: int, most: int) -> int:
-        """Do steps that are alike by their calls, from some arrays to others and back.
+        """Do steps that are alike by what does one, from some arrays to others and back.
 
         So they are not looked for at each step.  Gives how many were done, as many as end soon, or
         none.
@@ -377,13 +376,13 @@ class InMemory:
         here, there = self._states, self._results()
         if self._turns.keys() != {id(here[0]), id(there[0])}:
             self._turns = self._bound(first, here, there)
-        turns = self._turns
-        if turns is None:
-            return 0
         done, end = 0, perf_counter() + SLICE
         while done < most and perf_counter() < end:
-            for run, fields, numbers, outs in turns[id(here[0])]:
-                run(fields, numbers, outs)
+            launches, fields, numbers, outs = self._turns[id(here[0])]
+            made = launches(fields, Given(numbers, first + done), outs)
+            for result, one in zip(there, made, strict=True):
+                if one is not result:
+                    result[...] = one
             here, there = there, here
             done += 1
         self._states, self._spare = here, there
@@ -391,38 +390,15 @@ class InMemory:
             self._before = there
         return done
 
-    def _bound(self, step: int, one: list[Any], other: list[Any]) -> dict[int, list[Any]] | None:
-        """The calls of steps like one, from some states to others and back, if that is all."""
+    def _bound(self, step: int, one: list[Any], other: list[Any]) -> dict[int, Any]:
+        """What does steps like one, from some states to others and back."""
         program, given = self._motion.program(step, 1)
-        graph, wanted = program.graph, program.wanted
-        # What calls make for others stays where it is.
-        between: dict[int, Any] = {}
-        found: dict[int, list[Any]] = {}
+        found: dict[int, Any] = {}
         for states, made in ((one, other), (other, one)):
-            fields = list(reaching(graph, [*states, *self._others]))
-            if not found:
-                shapes = graph.shapes(field.shape for field in fields)
-                between = {
-                    value: empty(shapes[value], graph.dtypes[value])
-                    for node in program.nodes
-                    for value in node.outputs
-                    if value not in wanted
-                }
-            outs = dict(zip(wanted, made, strict=True)) | between
+            fields = list(reaching(program.graph, [*states, *self._others]))
+            outs = dict(zip(program.wanted, made, strict=True))
             launches = program.bound(Block(tuple(fields)), outs, self._plan.threads)
-            calls = launches.calls(fields, outs)
-            if calls is None:
-                return None
-            arrays = dict(enumerate(fields)) | outs
-            found[id(states[0])] = [
-                (
-                    call.run,
-                    taken(arrays, call.fields),
-                    call.numbers.told(given),
-                    tuple([arrays[k] for k in call.outputs]),
-                )
-                for call in calls
-            ]
+            found[id(states[0])] = launches, fields, given.numbers, outs
         return found
 
     # Looks.

@@ -1,4 +1,4 @@
-"""The state of an iteration on a GPU: step by step, or several steps at once.
+"""The state of an iteration on a GPU, step by step.
 
     arrays of a GPU      stay there
     arrays of the CPU    are taken there once, before the first step, and back once, after the last
@@ -17,16 +17,9 @@ from ..arrays import cuda
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, is_cupy, write
 from ..backends.cuda import driver
-from ..base import limits
 from ..program.graph import Graph
-from ..program.planning import unfit
 from .iterate import Iteration
 from .motion import InMemory, Motion
-
-# What a step takes on a GPU at least [s], which is to start it, and bytes that it reads and
-# writes in a second.  Neither was measured: CuPy takes some microseconds to start a kernel, and
-# GPUs of 2020 to 2025 move 1.5 to 5 TB/s.
-_START, _SPEED = 10e-6, 3e12
 
 
 class OnDevice(InMemory):
@@ -52,32 +45,11 @@ class OnDevice(InMemory):
 
     def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
         made = super()._positions(graph, arrays)
-        if self._lengths:
-            # Several steps in one pass take arrays of one shape.
-            made = [np.ascontiguousarray(np.broadcast_to(one, self._shape)) for one in made]
         return cuda.taken_to(arrays, made) if made else made
 
     def _passes(self, size: int) -> Sequence[int]:
-        """As many steps as are done before somebody looks, in passes of about the same length.
-
-        One step by itself tells what it changed; what is left over is a shorter pass, if that is
-        worth it.
-        """
-        plan, schedule = self._plan, self._motion.schedule
-        asked, between = schedule.steps, plan.in_a_row
-        if not asked and not _is_worth(size, plan.steps):
-            return []
-        nodes = self._motion.nodes
-        for node in nodes:
-            cuda.understood(node.compiled)
-        most = min(asked or limits.current.recorded_steps, between)
-        if most < 2 or unfit(nodes, self._motion.step.wanted, schedule):
-            return []
-        length = most if asked else -(-between // -(-between // most))
-        rest, looks = between % length, plan.steps // between
-        if rest > 1 and (asked or _is_worth(size, looks * (rest - 1))):
-            return [length, rest]
-        return [length]
+        """One step by itself moves memory as fast as several in one pass do."""
+        return []
 
     def _empty(self, dtype: np.dtype) -> Any:
         return driver.empty(self._shape, dtype)
@@ -112,8 +84,3 @@ class OnDevice(InMemory):
             else:
                 target[...] = state
         return on_numpy.each_out(self._plan.out, len(states)) if self._target else states
-
-
-def _is_worth(size: int, steps: int) -> bool:
-    """Whether so many steps of states of `size` bytes take longer than is soon, one by one."""
-    return steps * (_START + 2 * size / _SPEED) >= limits.current.worth_passes_seconds

@@ -150,9 +150,9 @@ gpu_general = Mistake(
 
 general_position = Mistake(
     "general-position",
-    "'{name}' asks where it is among more results (upsample=), and holds {reason}.",
-    "this is not analysed, and then all results around an element are alike",
-    "Write it without, or ask for npt.index(x), the position of the element.",
+    "'{name}' asks where it is or how long its arrays are, and holds {reason}.",
+    "a kernel with this is not analysed, and is told neither",
+    "Write it without, or give it a field of positions, or the length as a number.",
 )
 
 
@@ -357,13 +357,6 @@ position_field = Mistake(
     "this is {words}",
     "Give it a parameter that the kernel reads relative to the point, as in npt.index(x), or "
     "nothing, npt.index(), for the position among the results.",
-)
-
-position_helper = Mistake(
-    "position-helper",
-    "A function that no field is given to does not know where the point is.",
-    "this asks for the position of the point",
-    "Ask in the kernel itself, and give the function the numbers.",
 )
 
 ufunc_position = Mistake(

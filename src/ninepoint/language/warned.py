@@ -86,13 +86,18 @@ def cure(reason: str) -> str:
     return "write it without, if you can"
 
 
-def slow_kernel(span: Span, name: str, reason: str, factor: str) -> Diagnostic:
+# How many times as long kernels that are not analysed take: the more, the more loops they have,
+# and most where they make arrays for each point.
+SLOWER = "5 to 500"
+
+
+def slow_kernel(span: Span, name: str, reason: str) -> Diagnostic:
     """Not a mistake: what a warning says of a kernel on the general path."""
     instead = cure(reason)
     return Diagnostic(
         "slow-kernel",
         f"'{name}' holds {reason}, so Numba compiles it as it is written, by its own rules "
-        f"for the types of numbers, and it takes about {factor} times as long as a kernel of the "
+        f"for the types of numbers, and it takes about {SLOWER} times as long as a kernel of the "
         "same reads that is analysed.",
         span,
         "this is not analysed",

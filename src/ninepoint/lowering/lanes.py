@@ -2,8 +2,6 @@
 
     interleaved     a row holds all lanes of all its columns, so that the next column is 3 on
                     x[0, 1] + x[1, 0]     3 lanes     ->     x[0, 3] + x[1, 0]
-    levelled        one more axis, along which nothing looks: a row holds the lanes of one column
-                    x[0, 1] + x[1, 0]                 ->     x[0, 1, 0] + x[1, 0, 0]
     transposed      axes in the order 1, 0
                     x[1, 0] - x[0, 2]                 ->     x[0, 1] - x[2, 0]
 
@@ -61,7 +59,6 @@ class Turn:
             return None
         return replace(
             kernel,
-            ndim=len(self.offset((0,) * kernel.ndim)),
             body=mapped(kernel.body, self._expression),
             stages=tuple(map(self._stage, kernel.stages)),
         )
@@ -94,8 +91,8 @@ class Turn:
         return replace(one, body=mapped(one.body, self._expression))
 
 
-# How arrays lie: a number says how many lanes each column of a row has; 0 asks for one more axis,
-# along which nothing looks.  Of an order of the axes, axis k is axis `how[k]` of the others.
+# How arrays lie: a number says how many lanes each column of a row has.  Of an order of the axes,
+# axis k is axis `how[k]` of the others.
 How: TypeAlias = int | tuple[int, ...]
 
 
@@ -106,6 +103,4 @@ def turn_of(how: How) -> Turn:
             lambda at: tuple(at[axis] for axis in how),
             lambda axes: tuple(how.index(axis) for axis in axes),
         )
-    if how == 0:
-        return Turn(lambda at: (*at, 0))
     return Turn(lambda at: (*at[:-1], at[-1] * how), lanes=how)

@@ -375,7 +375,7 @@ class Definition:
         told = self._whole or self
         if told.live is None or told.token in _told or not told.options.performance_warnings:
             return
-        found = slow_kernel(compiled.unread, told.name, compiled.reason, compiled.factor)
+        found = slow_kernel(compiled.unread, told.name, compiled.reason)
         warn(str(found), PerformanceWarning)
         _told.add(told.token)
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.launching import Launches
-from ..arrays.layout import ABSENT, Border, Region
+from ..arrays.layout import ABSENT, Border
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
 from ..base.remembered import Remembered
@@ -31,7 +31,6 @@ from ..language.dtypes import short
 from ..language.ir import Kernel
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
-from ..lowering.lanes import How, turn_of
 from ..lowering.schedule import Request, Schedule
 from .graph import Graph, Node, Nodes, Values, read_by, reads
 
@@ -62,11 +61,16 @@ class Plan:
 def plan(program: Program, there: bool = False) -> Plan:
     """Choose which nodes become stages of others, and compile the groups; once for a graph.
 
-    It is for arrays of the CPU, or for those that are `there`, on a GPU.
+    It is for arrays of the CPU, or for those that are `there`, on a GPU, where each node is done
+    by itself.
     """
     key = program.wanted, program.schedule, there
-    found: Plan = program.graph.plans.made(key, lambda: (_on_gpu if there else _planned)(program))
+    found: Plan = program.graph.plans.made(key, lambda: (_single if there else _planned)(program))
     return found
+
+
+def _single(program: Program) -> Plan:
+    return Plan(tuple([_group(program, [node]) for node in program.nodes]), {})
 
 
 def _planned(program: Program) -> Plan:
@@ -85,12 +89,12 @@ def _planned(program: Program) -> Plan:
 
 
 def _grouped(
-    program: Program, forced: Mapping[str, str], across: bool = False
+    program: Program, forced: Mapping[str, str]
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Sets of nodes that can be done in one pass, in order, and why some are no stages.
 
-    Some are not because it is `forced`.  Steps of an iteration are apart, unless one goes `across`
-    them.  Nothing is compiled for it.
+    Some are not because it is `forced`.  Steps of an iteration are apart.  Nothing is compiled for
+    it.
     """
 
     def parted(node: Node, users: Nodes, joined: Nodes) -> str:
@@ -100,7 +104,7 @@ def _grouped(
             reason = apart(one, node)
             if reason:
                 return reason if one is node else f"'{one.label}' reads it: {reason}"
-        if not across and not program.graph.stored.isdisjoint(node.outputs):
+        if not program.graph.stored.isdisjoint(node.outputs):
             return "the next step begins with it"
         if any(map(short, node.compiled.out_dtypes)):
             return "floats of 16 bits are rounded when they are stored"
@@ -165,64 +169,6 @@ def _group(program: Program, nodes: Nodes) -> Group:
         tuple(nodes), pipeline.read, outputs, pipeline.positions, kernel, pipeline.names, asked,
         chain=chain,
     )  # fmt: skip
-
-
-# On a GPU.  Each pass gives the bits that the calls give one after the other.  Fields, and what
-# calls make, have one shape; where they have others, and where there is no text, the calls are
-# done one by one.
-
-
-def _on_gpu(program: Program) -> Plan:
-    """All calls for arrays of a GPU, in groups that are done in one pass wherever they can be.
-
-    Steps of an iteration are in one set as well, unless the schedule has them apart.
-    """
-    sets, _ = _grouped(program, {}, across=program.schedule.steps != 1)
-    return Plan(tuple(group for nodes in sets for group in _divided(program, nodes)), {})
-
-
-def _divided(program: Program, nodes: Nodes) -> list[Group]:
-    """Calls in halves, and these again, until there are registers enough for each."""
-    if len(nodes) == 1:
-        return [_group(program, nodes)]
-    whole = _one_pass(program, nodes)
-    if whole is not None:
-        return [whole]
-    half = len(nodes) // 2
-    return [*_divided(program, nodes[:half]), *_divided(program, nodes[half:])]
-
-
-def _one_pass(program: Program, nodes: Nodes) -> Group | None:
-    """Calls that are fit to be done at once; None where registers are few."""
-    # Imported here: what writes texts for a GPU is not needed elsewhere.
-    from ..arrays.cuda import Work
-    from ..backends.cuda.writing import title, together
-
-    graph, outputs = program.graph, given_on(program, nodes)
-    pipeline = Pipeline.of(graph, nodes, outputs, program.schedule)
-    types = tuple(graph.dtypes[value] for value in outputs)
-    name = title(nodes[-1].compiled.name)
-    steps = sum(not graph.stored.isdisjoint(node.outputs) for node in nodes)
-    source = together(
-        f"{name}_{steps}" if steps > 1 else name,
-        pipeline.links,
-        pipeline.fields,
-        pipeline.outputs,
-        types,
-        (program.schedule, tuple(border.rules for border, _ in pipeline.borders)),
-    )
-    if source is None:
-        return None
-    work = Work(
-        [node.compiled for node in nodes],
-        [graph.dtypes[value] for value in pipeline.read],
-        types,
-        lambda core: [Region(tuple((0, n) for n in core))] * len(outputs),
-        source,
-        [cval for _, cval in pipeline.borders],
-        margin=pipeline.margin,
-    )
-    return Group(tuple(nodes), pipeline.read, outputs, pipeline.positions, at_once=work)
 
 
 # Steps of an iteration.
@@ -384,29 +330,7 @@ class Pipeline:
         )  # fmt: skip
         assert self.rings is not None, self.names
         tile = self.request.schedule.tile
-        return kernel, Chain(compiled, edges, self.borders, self.rings, tile, self._laid)
-
-    def _laid(self, how: How) -> Chain | None:
-        """The same for arrays that lie in another way, if all calls have such a form."""
-        turn, rings, links = turn_of(how), self.rings, []
-        assert rings is not None, self.names
-        if isinstance(how, tuple):
-            rings = tuple(rings[axis] for axis in how)
-        elif how == 0:
-            rings = (*rings, False)
-        for link in self.links:
-            kernel = turn.kernel(link.kernel)
-            if kernel is None:
-                return None
-            links.append(replace(link, kernel=kernel, reaches=tuple(map(turn.box, link.reaches))))
-        turned = replace(
-            self,
-            links=tuple(links),
-            borders=tuple((border.turned(how), cval) for border, cval in self.borders),
-            margin=turn.box(self.margin),
-            rings=rings,
-        )
-        return turned.done()[1]
+        return kernel, Chain(compiled, edges, self.borders, self.rings, tile)
 
 
 def _linked(

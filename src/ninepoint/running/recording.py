@@ -239,7 +239,7 @@ class _Made:
             for f, one in zip(self.fields, named.fields, strict=True)
         )
         self.ndim, self.core, self.named = ndim, named.core, named
-        found = spacings.found(self.call.spacings, named, self.call.definition, self.call.boundary)
+        found = spacings.found(self.call.spacings, named, self.call.definition)
         self.call = self.call.spaced(found)
         self.likes = named_results(program.graph, named)
 

@@ -14,7 +14,7 @@ import numpy as np
 from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import is_cupy, is_device
-from ninepoint.arrays.cuda.executable import Executable, Work, single_call, understood
+from ninepoint.arrays.cuda.executable import Executable, Work, understood
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.strided import overlaps_itself, standing
 from ninepoint.backends.cuda import driver
@@ -28,7 +28,6 @@ __all__ = [
     "beside",
     "checked_out",
     "overlap",
-    "single_call",
     "taken_to",
     "understood",
 ]

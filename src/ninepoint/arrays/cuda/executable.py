@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
@@ -27,6 +27,7 @@ from ninepoint.arrays.accepted import listed
 from ninepoint.arrays.arranging import core_last
 from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
+from ninepoint.arrays.regions import Node
 from ninepoint.arrays.strided import SOMEWHERE, memory_order, merged_axes, standing
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver
@@ -35,7 +36,6 @@ from ninepoint.backends.cuda.source import STACK, Launch, Scratch, Source
 from ninepoint.base import limits
 from ninepoint.base.remembered import Remembered
 from ninepoint.language import errors
-from ninepoint.language.box import Box
 
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
 # side before, for else each of them would be fetched alone.
@@ -50,53 +50,40 @@ _Start: TypeAlias = Callable[[Sequence[int], Sequence[Any]], None]
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a text does: a call, or several calls and steps at once.
+    """A call of one kernel under a border, and the text that does it."""
 
-    It takes the coefficients of all that is `compiled`, and then the scalars.  For the lengths
-    of fields along the core axes `extents` gives the points that each output has.  Several calls
-    look as far as the `margin`, all together.  The text's constants are those of borders, whose
-    values are `cvals`; beside arrays of `unread` types, which are positions, nobody reads.
-    `points` tells that no result looks beside its own point.
-    """
-
-    compiled: Sequence[Compiled]
-    field_dtypes: Sequence[np.dtype]
-    out_dtypes: Sequence[np.dtype]
-    extents: Callable[[Shape], Sequence[Region]]
+    compiled: Compiled
+    border: Border
+    cval: Any
     source: Source
-    cvals: Sequence[Any]
-    unread: Collection[np.dtype] = ()
-    margin: Box | None = None
-    points: bool = False
 
-    def constants(self) -> tuple[Any, ...]:
-        """The constants of the text; raises where one does not fit."""
-        return tuple(
-            dtype.type(0)
-            if rule == "constant" and dtype in self.unread
-            else dtype.type(fitting_cval(self.cvals[number], dtype, "the result"))
-            for number, dtype, rule in self.source.constants
-        )
+    @staticmethod
+    def of(node: Node, border: Border) -> Work:
+        """A call of a node; raises if its kernel takes the general path, for the CPU only."""
+        understood(node.compiled)
+        return Work(node.compiled, border, node.cval, node.text(border))
 
-
-def single_call(
-    program: Compiled, border: Border, cval: Any, text: Callable[[Border], Source]
-) -> Work:
-    """What a call of one kernel does; raises if it takes the general path, for the CPU only.
-
-    `text` gives what does it under a border.
-    """
-    understood(program)
-    dtypes, outs, positions = program.field_dtypes, program.out_dtypes, len(program.positions)
-
-    def extents(core: Shape) -> Sequence[Region]:
-        plan = layout(core, program.reaches, border)
-        on_numpy.check_values(border, cval, dtypes, outs, positions)
+    def extents(self, core: Shape) -> Sequence[Region]:
+        """The points that each output has, of fields of these lengths along the core axes."""
+        program = self.compiled
+        plan = layout(core, program.reaches, self.border)
+        types, positions = (program.field_dtypes, program.out_dtypes), len(program.positions)
+        on_numpy.check_values(self.border, self.cval, *types, positions)
         return [output.extent for output in plan.outputs]
 
-    unread = set(dtypes).difference(dtypes[: len(dtypes) - positions])
-    points = program.at_points
-    return Work((program,), dtypes, outs, extents, text(border), [cval], unread, points=points)
+    def constants(self) -> tuple[Any, ...]:
+        """The constants of the text; raises where one does not fit.
+
+        Nobody reads beside positions.
+        """
+        dtypes, positions = self.compiled.field_dtypes, len(self.compiled.positions)
+        read = dtypes[: len(dtypes) - positions]
+        return tuple(
+            dtype.type(0)
+            if rule == "constant" and dtype not in read
+            else dtype.type(fitting_cval(self.cval, dtype, "the result"))
+            for _, dtype, rule in self.source.constants
+        )
 
 
 def understood(compiled: Compiled) -> None:
@@ -122,7 +109,8 @@ class Executable:
     def __init__(
         self, work: Work, fields: Sequence[DeviceArray], along: on_numpy.Behind, out: Any = None
     ) -> None:
-        ndim = work.compiled[-1].ndim
+        program = work.compiled
+        ndim = program.ndim
         shape = on_numpy.broadcast_shape([field.shape for field in fields])
         if len(shape) < ndim:
             raise on_numpy.too_few_axes(ndim, shape)
@@ -144,12 +132,12 @@ class Executable:
         regions = work.extents(core)
         self._made = [
             ((*lead, *region.shape), dtype)
-            for region, dtype in zip(regions, work.out_dtypes, strict=True)
+            for region, dtype in zip(regions, program.out_dtypes, strict=True)
         ]
         written = [one.transpose(order) for one in targets if one is not None]
         # What is written must be of the result's own type; else the caller copies it there.
         types = [one.dtype for one in listed(out)]
-        self._in_place = types == list(work.out_dtypes) and len(written) == len(types)
+        self._in_place = types == list(program.out_dtypes) and len(written) == len(types)
         if not self._in_place:
             written = [standing(SOMEWHERE, *one) for one in self._made]
         for k, (lies, region) in enumerate(zip(written, regions, strict=True)):
@@ -164,11 +152,9 @@ class Executable:
             self._starts = _starts(work, [*arrays, *between], lead, core)
         # What makes of numbers what a function is given.
         self._given: list[Callable[[Any], Any]] = [
-            partial(_coefficient, dtype)
-            for kernel in work.compiled
-            for dtype, _ in kernel.coefficient_types
+            partial(_coefficient, dtype) for dtype, _ in program.coefficient_types
         ]
-        self._given += [one.numpy.type for kernel in work.compiled for one in kernel.scalar_types]
+        self._given += [one.numpy.type for one in program.scalar_types]
 
     def __call__(
         self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any = None
@@ -253,7 +239,7 @@ def _order(
 ) -> tuple[int, ...]:
     """Find the order in which the axes are taken: core axes last."""
     known = [one for one in lying if one.shape == shape]
-    if work.points and known:
+    if work.compiled.at_points and known:
         return memory_order(shape, [one.strides for one in known])
     return core_last(len(shape), along)
 
@@ -263,26 +249,27 @@ def _order(
 
 def _starts(work: Work, arrays: Sequence[_Array], lead: Shape, core: Shape) -> list[_Start]:
     """Say what is started, for arrays that lie so."""
-    last = work.compiled[-1]
+    program = work.compiled
     steps = [one.steps for one in arrays]
     # Where the point 0 of each core axis stands, in elements.
     pairs = zip(arrays, steps, strict=True)
     origins = [-sum(map(operator.mul, one.start, step[len(lead) :])) for one, step in pairs]
     axes = lead
-    if work.points:
+    if program.at_points:
         # All axes are alike: they are as few as can be.
         axes = (*lead, *core)
     lengths, merged = merged_axes(axes, [step[: len(axes)] for step in steps])
-    if work.points:
+    if program.at_points:
         core = tuple(lengths[-1:]) or (1,)
         cores = [tuple(step[-1:]) or (1,) for step in merged]
         lengths, merged = lengths[:-1], [step[:-1] for step in merged]
     else:
         cores = [step[len(lead) :] for step in steps]
-    boxes = [one.reach for one in work.compiled]
-    reach = max(abs(end) for box in boxes for end in (*box.lo, *box.hi))
+    reach = max(map(abs, (*program.reach.lo, *program.reach.hi)))
     far = any(_is_far(core, steps, reach) for steps in cores)
-    functions = cubins.functions(work.source.text, last.name, last.fastmath, far, driver.current())
+    functions = cubins.functions(
+        work.source.text, program.name, program.fastmath, far, driver.current()
+    )
     starts: list[_Start] = []
     # The first axes of a long stack are gone through one by one.
     extra = max(0, len(lengths) - STACK)
@@ -325,7 +312,7 @@ def _start(
         max(0, n + high - low) for n, low, high in zip(core, launch.low, launch.high, strict=True)
     ]
     frames = math.prod(stack)
-    tile = launch.tile_for(points, frames, driver.processors(driver.current()))
+    tile = launch.tile
     count = frames * math.prod(-(-n // size) for n, size in zip(points, tile, strict=True))
     if count > MOST_BLOCKS:
         raise ValueError(

@@ -235,17 +235,13 @@ class Function:
             self.arrays.append(array)
         return array
 
-    def lines(
-        self, body: Sequence[str], threads: int, blocks: int = 0, plain: str = ""
-    ) -> list[str]:
+    def lines(self, body: Sequence[str], threads: int, plain: str = "") -> list[str]:
         """The text of the function, with this body for so many threads in a block.
 
-        The compiler is to use so few registers that so many `blocks` fit on a multiprocessor.  The
-        same body is that of a function called `plain`: it is told whether rows are read and
+        The same body is that of a function called `plain`: it is told whether rows are read and
         written in vectors, where they are `wide`.
         """
-        bounds = f"{threads}, {blocks}" if blocks else f"{threads}"
-        kernel = f'extern "C" __global__ void __launch_bounds__({bounds}) '
+        kernel = f'extern "C" __global__ void __launch_bounds__({threads}) '
         given = [*self._parameters(), f"const npt_geometry<{self.ndim}, {len(self.arrays)}> g"]
         parameters = "(\n    " + ",\n    ".join(given) + ") {"
         head = ["", *self.tables]

@@ -154,14 +154,9 @@ def own_stream() -> AbstractContextManager[Any]:
     streams = _threads.__dict__.setdefault("streams", {})
     device = current()
     if device not in streams:
-        streams[device] = new_stream()
+        streams[device] = cupy().cuda.Stream(non_blocking=True)
     found: AbstractContextManager[Any] = streams[device]
     return found
-
-
-def new_stream() -> Any:
-    """Give a stream of the current GPU, which waits for no other."""
-    return cupy().cuda.Stream(non_blocking=True)
 
 
 def wait_for(stream: Any) -> None:
@@ -245,13 +240,6 @@ def architecture(device: int) -> str:
     return found
 
 
-@cache
-def processors(device: int) -> int:
-    """How many processors a GPU has, each of which runs some blocks at once."""
-    found: int = cupy().cuda.runtime.getDeviceProperties(device)["multiProcessorCount"]
-    return found
-
-
 def described() -> str:
     """Name every GPU, what it can do, its memory, and what CUDA its driver is for."""
     module = cupy()
@@ -270,33 +258,9 @@ def described() -> str:
 # Machine code.
 
 
+@cache
 def compiler() -> str:
-    """The version of NVRTC: what it says itself once it is loaded, till then what pip says.
-
-    To load it takes 50 ms, and it is needed only where there is something to compile.
-    """
-    found = _told_by_pip()
-    if found is not None and not _told_by_nvrtc.cache_info().currsize:
-        return found
-    itself = _told_by_nvrtc()
-    return found if found is not None and found.startswith(f"{itself}.") else itself
-
-
-@cache
-def _told_by_pip() -> str | None:
-    # Imported here, not above: it takes 15 ms.
-    from importlib.metadata import PackageNotFoundError, version
-
-    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
-        try:
-            return version(name)
-        except PackageNotFoundError:
-            continue
-    return None
-
-
-@cache
-def _told_by_nvrtc() -> str:
+    """The version of NVRTC."""
     return ".".join(map(str, _nvrtc().getVersion()))
 
 
@@ -315,7 +279,6 @@ def compiled(text: str, name: str, architecture: str, options: Sequence[str]) ->
     nvrtc = _nvrtc()
     try:
         program = nvrtc.createProgram(text, f"{name}.cu", [], [])
-        _told_by_nvrtc()
     except RuntimeError as error:
         raise RuntimeError(
             f"CUDA's compiler NVRTC cannot be loaded ({str(error).splitlines()[0]}). Install it "

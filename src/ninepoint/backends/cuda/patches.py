@@ -16,7 +16,7 @@ done, and windows that are looped over.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
@@ -75,11 +75,6 @@ _SPAN = 64
 # Operations of a thread, above which texts take seconds to compile.
 _LONGEST = 1600
 
-# What a thread spends on its position and on each row it loads or stores, in operations; and the
-# part of a point's operations that are taken for those of a row, which points above it share.
-_THREAD, _LOAD, _STORE = 50, 3, 3
-_SHARED = 0.5
-
 
 def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
     """The region of a scratch array, widened so that its rows begin where loads may."""
@@ -119,7 +114,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many columns and rows a thread makes, of which tiles, and the work for each point.
+    """How many columns and rows a thread makes, of which tiles.
 
     Without tiles it makes one point, and reads each element where it is needed.
     """
@@ -127,22 +122,17 @@ class Shape:
     columns: int = 1
     rows: int = 1
     tiles: tuple[Tile, ...] = ()
-    work: float = 0
 
 
 def shape_of(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) -> Shape:
-    """The columns and rows of the least work for each point, whose values fit the registers.
+    """The most rows, and then columns, whose values fit the registers and that compile soon.
 
+    Points above each other share more than those side by side.
     Arrays that are read have their names in the kernel.
     """
     plain = (Read, Element, Unary, Binary, Select, Cast, Call)
     if not all(isinstance(a.value, plain) for a in kernel.body):
         return Shape()
-    return min(_shapes(kernel, outs, fields), key=lambda one: one.work, default=Shape())
-
-
-def _shapes(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) -> Iterator[Shape]:
-    """All that are not too long, and whose values fit the registers."""
     planes: dict[tuple[str, Offset], list[Offset]] = defaultdict(list)
     for read in reads(kernel.body):
         *lead, row, column = (0, *read.offset)[-max(2, kernel.ndim) :]
@@ -151,7 +141,7 @@ def _shapes(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) 
     most = max(1, WIDEST // max(sizes))
     halves = [most >> k for k in range(most.bit_length())]
     tried = [n for n in halves if n == most or n * min(sizes) >= _LEAST]
-    for columns, rows in product(tried, _ROWS if kernel.ndim > 1 else (1,)):
+    for rows, columns in product(_ROWS if kernel.ndim > 1 else (1,), tried):
         points = rows * columns
         tiles = tuple(
             Tile.of(f"x{k}", *plane, places, rows)
@@ -161,16 +151,12 @@ def _shapes(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) 
         if not tiles or far or not 1 < points <= _POINTS or points * len(kernel.body) > _LONGEST:
             continue
         live = sum(_words(one, (rows + 1) * columns) for one in outs)
-        loads = 0
         for one in tiles:
-            parts = [count for count in (one.before, columns, one.behind) if count]
+            parts = one.before, columns, one.behind
             live += one.rows * sum(_words(fields[one.field], count) for count in parts)
-            loads += one.rows * len(parts)
-        if live > _REGISTERS:
-            continue
-        made = _SHARED * len(kernel.body) * columns * max(one.rows for one in tiles)
-        work = _THREAD + _STORE * rows * len(outs) + _LOAD * loads + made
-        yield Shape(columns, rows, tiles, work / points)
+        if live <= _REGISTERS:
+            return Shape(columns, rows, tiles)
+    return Shape()
 
 
 def _power(count: int) -> int:

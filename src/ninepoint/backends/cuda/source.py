@@ -39,8 +39,6 @@ to be compiled with `FAR`, for 64 bits.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -59,16 +57,6 @@ FAR = ("--define-macro=NPT_INDEX=long long",)
 
 # Axes of the stack that a text goes through; stacks of more axes are merged, or done in parts.
 STACK = 3
-
-# Warps of a processor that are enough for it to compute while some wait for memory; and of all
-# that are started, so that those which end first leave little undone.
-BUSY, MANY = 8, 32
-
-# Rows of a block: where processors would be idle otherwise, and where there is more than enough.
-SHORTEST, LONGEST = 8, 256
-
-# Lanes of a warp.
-LANES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +81,6 @@ class Launch:
     vectors are in which they are read or written, 0 for none; it needs pointers and steps (but the
     last axis') that are multiples of it, and unit steps along the last axis; where they are not,
     `plain` is the function to start.
-
-    With `least` a block may do any number of points along the first axis, for it does as many as
-    are left for it: below so many it would make much that other blocks make too.
     """
 
     function: str
@@ -106,23 +91,6 @@ class Launch:
     high: Offset
     wide: tuple[int, ...] = ()
     plain: str = ""
-    least: int = 0
-
-    def tile_for(self, points: Sequence[int], frames: int, processors: int) -> tuple[int, ...]:
-        """The points that a block does along each axis, of so many points in so many frames.
-
-        Where it may do any number of rows: as few as need be, so that no processor idles; longer
-        ones, which make less twice, where there are more blocks than run at once by far.
-        """
-        if not self.least:
-            return self.tile
-        rest = zip(points[1:], self.tile[1:], strict=True)
-        beside = math.prod(-(-n // size) for n, size in rest)
-        warps = max(1, beside * frames * math.prod(self.threads) // LANES)
-        # Rows of a warp so that there are as many warps.
-        busy, many = (points[0] * warps // (count * processors) for count in (BUSY, MANY))
-        rows = min(LONGEST, max(SHORTEST, many, min(self.least, busy)))
-        return rows, *self.tile[1:]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +108,14 @@ class Source:
 
     @property
     def text(self) -> str:
-        """All of it: ninepoint's arithmetic and what warps of strips do, then the functions."""
+        """All of it: ninepoint's arithmetic, then the functions."""
         return _support() + self.functions
 
 
 @cache
 def _support() -> str:
     folder = resources.files(__package__)
-    files = [folder.joinpath(name) for name in ("device.h", "vectors.h", "strips.h")]
+    files = [folder.joinpath(name) for name in ("device.h", "vectors.h")]
     text = "".join(file.read_text(encoding="utf-8") + "\n" for file in files)
     # C's functions of floats, by the names that texts have for them.
     lines = []

@@ -1,49 +1,28 @@
-"""The one door to a GPU's text: of a kernel that was lowered, or of several done at once.
+"""The one door to a GPU's text: of a kernel that was lowered.
 
-    Compiled, rules of a border                ->   Source: in patches
-    kernel of a chain, its ends, borders       ->   Source, or None: one call after the other
-
-What is done in one pass over memory here gives the bits that the calls give one by one.
+Compiled, rules of a border   ->   Source: in patches, or point by point
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
 from ...analysis.ranges import machine_type, ranges
-from ...analysis.rewrite import in_bodies, replayed
 from ...base.remembered import Remembered
 from ...language.box import Box
-from ...language.ir import (
-    Assign,
-    Atom,
-    Binary,
-    Body,
-    Const,
-    DType,
-    Expr,
-    Kernel,
-    Ref,
-    Select,
-    Values,
-    made_as,
-    needed,
-)
+from ...language.ir import Kernel, Values
 from ...lowering import kept
-from ...lowering.chain import Constant, Link, chained
+from ...lowering.chain import Constant
 from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed
-from ...lowering.schedule import Schedule
 from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
 from .patches import Patches, padded, shape_of
 from .printing import Array, Rules, asked, maps
 from .source import Scratch, Source
-from .strips import strips
 
 # Operations up to which a kernel is done in one piece, counting what its neighbours compute as
 # well: a stage costs a launch, and is written and read.
@@ -73,9 +52,9 @@ def written(compiled: Compiled, rules: Rules) -> Source:
     assert forms is not None, compiled.reason
     request, outs = replace(forms.request, slides=False), compiled.out_dtypes
     rows = passed(ROWS, forms.stored, request, reach)
-    kernel = flattened(_exchanged(rows["wholesome"]), LONGEST)
+    kernel = flattened(rows["wholesome"], LONGEST)
     if kernel is None or not shape_of(kernel, out_arrays(outs), field_arrays(kernel)).tiles:
-        kernel = _exchanged(rows["shared"])
+        kernel = rows["shared"]
     return points(checked(kernel, reach), title(compiled.name), compiled.reaches, outs, rules)
 
 
@@ -127,72 +106,6 @@ def points(
     return Source("\n".join(lines), launches, tuple(scratch), constants)
 
 
-@lru_cache(maxsize=256)
-def together(
-    name: str,
-    links: tuple[Link, ...],
-    fields: tuple[tuple[str, np.dtype], ...],
-    outputs: tuple[str, ...],
-    types: tuple[np.dtype, ...],
-    how: tuple[Schedule, tuple[Rules, ...]],
-) -> Source | None:
-    """The text of calls at once, `how` is a schedule and the rules of their borders; or None."""
-    return strips(*chained(links, fields, outputs, how[0]), how[1], name, types)
-
-
 def title(name: str) -> str:
     """What the functions of a kernel begin with; what every text has begins with "npt_"."""
     return "kernel_" + "".join(c if c.isascii() else "_" for c in name)
-
-
-def _exchanged(kernel: Kernel) -> Kernel:
-    """The kernel without questions for NaN that the minima and maxima of exchanges answer.
-
-    low = minimum(a, b), loosely
-    out = nan if a != a or b != b else low       ->     out = low
-
-    What is `loose` may take either of two if one is NaN: whether there was a NaN is asked for
-    elsewhere.  A minimum of float32 that lets every NaN through, as a GPU has it, answers that as
-    well, so where all that is asked about was exchanged, the question goes.
-    """
-
-    def change(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
-        known: dict[str, Expr] = {}
-
-        def emit(name: str, expr: Expr) -> Atom:
-            match expr:
-                case Select(test=test, then=Const(text="nan"), other=other):
-                    # A NaN is chosen where the other value is one by itself.
-                    if _asked(test, known) <= _through(other, known):
-                        return other
-            known[name] = expr
-            return Ref(expr.dtype, name)
-
-        values = replayed(body, values, emit)
-        return needed([Assign(*one) for one in known.items()], values), values
-
-    return in_bodies(kernel, change)
-
-
-def _asked(test: Atom, known: Mapping[str, Expr]) -> set[Atom]:
-    """The values of which a test asks whether any is NaN; itself if it asks for anything else."""
-    match made_as(test, known):
-        case Binary(op="!=", left=left, right=right) if left == right:
-            return {left}
-        case Binary(op="|", left=left, right=right):
-            return _asked(left, known) | _asked(right, known)
-        case _:
-            return {test}
-
-
-def _through(value: Atom, known: Mapping[str, Expr]) -> set[Atom]:
-    """The values of which a NaN comes through to this one."""
-    found: set[Atom] = set()
-    waiting = [value]
-    while waiting:
-        one = waiting.pop()
-        made = None if one in found else made_as(one, known)
-        if isinstance(made, Binary) and made.loose and made.dtype is DType.F32:
-            waiting += [made.left, made.right]
-        found.add(one)
-    return found

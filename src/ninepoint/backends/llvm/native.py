@@ -76,26 +76,25 @@ def _keep_freed_memory() -> None:
 
 
 def entry(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
-    """What runs a block or lists of commands: a function of Python, bound to the kernel's record.
-
-    The record says what the shared entry is told of the kernel.
-    """
+    """What runs a block, alone or among a crew: it is bound to the kernel's record."""
     _keep_freed_memory()
     record = _record(kinds, engine.get_function_address(BLOCK), address("part"))
-    method = _Method(b"band", address("entry"), _FASTCALL, None)
-    _kept.append((method, record))
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype = ctypes.py_object
-    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[..., None] = new(ctypes.addressof(method), record, None)
-    return function
+    return _function(address("entry"), record)
+
+
+@cache
+def padding() -> Callable[..., None] | None:
+    """What fills a block (see `entries.pad`); nothing where arrays lie otherwise."""
+    whole = possible() and shared() is not None
+    return _function(address("pad"), np.array([id(None)], np.int64)) if whole else None
 
 
 def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
     """What the entries of a kernel are told of it."""
     arrays, axes = arrays_of(kinds), kinds[0].ndim
+    fields = sum(not kind.mutable for kind in kinds[:arrays])
     values = sum(kind.words for kind in kinds[arrays:])
-    words = [code, part, id(None), len(kinds), arrays, axes, values]
+    words = [code, part, id(None), len(kinds), arrays, fields, axes, values]
     at = 0
     for k, kind in enumerate(kinds):
         words += [kind.ndim, ord(kind.dtype.kind), kind.dtype.itemsize, at]
@@ -124,6 +123,17 @@ def _packed(kind: Kind, value: Any) -> bytes:
     return np.array(value, kind.dtype).tobytes().ljust(8 * kind.words, b"\0")
 
 
+def _function(address: int, record: np.ndarray) -> Callable[..., None]:
+    """Machine code as a function of Python, which is bound to the record of a kernel."""
+    method = _Method(b"band", address, _FASTCALL, None)
+    _kept.append((method, record))
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    function: Callable[..., None] = new(ctypes.addressof(method), record, None)
+    return function
+
+
 def engine(code: bytes, needs: Sequence[str]) -> Any:
     """What holds object code; nothing if something it calls is not found."""
     llvm = _llvm()
@@ -150,7 +160,7 @@ def shared() -> Any:
 
     It is compiled once for a machine, and kept on disk.
     """
-    return disk.remembered(disk.code_place("commands", "", "o"), engine, shared_code)[0]
+    return disk.remembered(disk.code_place("shared", "", "o"), engine, shared_code)[0]
 
 
 def address(name: str) -> int:
@@ -204,7 +214,7 @@ def shared_code() -> Code:
 
     # What others call of each text.
     shared = {
-        entries: "entry part",
+        entries: "entry part pad",
         runtime: "begin member do malloc calloc realloc free swap mapped unmap",
     }
     functions = functions_of(_text(library))

@@ -57,7 +57,7 @@ def load(compiled: Compiled) -> Loaded:
     if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
         if not module.shorts:
             entry = partial(_widened, len(compiled.field_dtypes), entry)
-        elif not found.lists:
+        elif not found.crew:
             entry = partial(_viewed, entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
@@ -136,7 +136,7 @@ def _native(path: Path, compiled: Compiled) -> Loaded:
             return None
         if not whole:
             return Loaded(native.block(engine, kinds))
-        return Loaded(native.entry(engine, kinds), lists=True)
+        return Loaded(native.entry(engine, kinds), crew=True)
 
     found, from_disk = cache.remembered(path, load, make)
     if found is None:

@@ -214,11 +214,9 @@ class Loops(Layout):
         length = self.length(-2)
         if self.edges is None or not self.kept:
             return f"{length} // {count} * {count}"
-        # So many rows before the last one some stage has none to make.
-        ends = [(k.high[-2], self.ends_at(k, -2, True)) for k in self.kept]
-        ended = max(high - last[""] for high, (_, last, _) in ends)
-        goes_on = max(high - last[""] - after["after2"] for high, (_, last, after) in ends)
-        many = sum_text(({length: 1, "": -ended, "after2": ended - goes_on},))
+        # So many rows before the last one some stage has none to make, where the array ends.
+        ended = max(k.high[-2] - self.ends_at(k, -2, True)[1][""] for k in self.kept)
+        many = sum_text(({length: 1, "": -ended},))
         return f"max(0, {many}) // {count} * {count}"
 
     def _turn(self, rows: int = 1) -> list[str]:

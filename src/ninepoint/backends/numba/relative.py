@@ -7,41 +7,94 @@ a read outside the neighborhood is written down in `outside` and reported after 
 from __future__ import annotations
 
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
-from numba.extending import intrinsic, overload, register_jitable
+from numba.extending import (
+    intrinsic,
+    make_attribute_wrapper,
+    models,
+    overload,
+    register_jitable,
+    register_model,
+)
 from numba.np.arrayobj import make_array, populate_array
 
 from ..outside import REACH, SITE
 from ..threads import STOP
 from .users import by_type
 
-NOT_WHOLE = "ninepoint: this offset is no integer"
+NOT_WHOLE = "ninepoint: an offset is no integer, and no window of all elements between two"
 
 
-class Neighbours(NamedTuple):
-    """A field seen from the point that is computed.
+class Seen(types.Type):
+    """Numba's type of a field seen from the point that is computed, of a kernel that looks so far.
 
-    Its `shape` is that of the whole array along the axes of the kernel, if that asks for it;
-    `index` and `among` are the positions in that and among the results, so far as it asks.
+    Its values have the block of the field, the point's place there, and where notes are written.
     """
 
-    array: Any
-    place: Any
-    outside: Any
-    shape: Any
-    index: Any
-    among: Any
+    def __init__(self, array: Any, box: Any) -> None:
+        self.array, self.box = array, box
+        super().__init__(f"field({array}, {box.lo}, {box.hi})")
 
 
-def seen(array: Any, *counts: int) -> Any:
-    """Numba's type of such a field, from how many axes, lengths and positions there are."""
-    place, *told = (types.BaseTuple.from_types((types.int64,) * count) for count in counts)
-    return types.NamedTuple((array, place, types.Array(types.int64, 1, "A"), *told), Neighbours)
+@register_model(Seen)
+class _SeenModel(models.StructModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        place = types.UniTuple(types.int64, kind.array.ndim)
+        notes = types.Array(types.int64, 1, "A")
+        super().__init__(
+            manager, kind, [("array", kind.array), ("place", place), ("outside", notes)]
+        )
+
+
+for _part in ("array", "place", "outside"):
+    make_attribute_wrapper(Seen, _part, _part)
+
+
+def seen_within(box: Any) -> Any:
+    """What makes fields seen from a point, of a kernel that looks so far."""
+
+    @intrinsic
+    def seen(typingctx, array, place, outside):
+        kind = Seen(array, box)
+
+        def codegen(context, builder, signature, args):
+            made = cgutils.create_struct_proxy(kind)(context, builder)
+            made.array, made.place, made.outside = args
+            return made._getvalue()
+
+        return kind(array, place, outside), codegen
+
+    return seen
+
+
+@overload(operator.getitem)
+def _read(field, index):
+    """The neighbour at an offset, or a window of neighbours."""
+    if not isinstance(field, Seen):
+        return None
+    several = isinstance(index, types.BaseTuple)
+    kinds, (low, high) = list(index) if several else [index], field.box.ends
+    if len(kinds) != len(low):
+        raise TypingError(f"ninepoint: a field needs {len(low)} offsets in each of its reads")
+    places = ["field.place[0]"]
+    for axis, kind in enumerate(kinds):
+        offset = f"index[{axis}]" if several else "index"
+        place, ends = f"field.place[{axis + 1}]", f"{low[axis]}, {high[axis]}"
+        near = f"near({place}, {offset}{{}}, {ends}, field.outside, {axis})"
+        if isinstance(kind, types.Integer):
+            places.append(near.format(""))
+        elif isinstance(kind, types.SliceType) and not kind.has_step:
+            places.append(f"{near.format('.start')} : {near.format('.stop - 1')} + 1")
+        else:
+            raise TypingError(NOT_WHOLE)
+    names = dict(globals())
+    exec(f"def read(field, index): return wide(field.array[{', '.join(places)}])", names)
+    return names["read"]
 
 
 @intrinsic
@@ -66,22 +119,16 @@ def unowned(typingctx, array):
     return array(array), codegen
 
 
-@by_type()
-def near(place, offset, low, high, outside, site):
+@register_jitable
+def near(place, offset, low, high, outside, axis):
     """Where the neighbour at `offset` lies in a block whose first offset is `low`."""
-    if not isinstance(offset, types.Integer):
-        raise TypingError(NOT_WHOLE)
-
-    def find(place, offset, low, high, outside, site):
-        step = np.int64(offset)
-        if low <= step <= high:
-            return place + step - low
-        if outside[0] == 0:
-            outside[0] = (site + 1) * SITE + min(max(step, -REACH), REACH)
-        # At once: a loop that looks for something out there would never end.
-        raise IndexError("outside its neighborhood")
-
-    return find
+    step = np.int64(offset)
+    if low <= step <= high:
+        return place + step - low
+    if outside[0] == 0:
+        outside[0] = (axis + 1) * SITE + min(max(step, -REACH), REACH)
+    # At once: a loop that looks for something out there would never end.
+    raise IndexError("outside its neighborhood")
 
 
 @intrinsic

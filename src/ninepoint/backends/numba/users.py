@@ -26,6 +26,7 @@ from ...language import errors
 from ...language.definitions import ArrayFunction, Function, SelfReference, Unusable, with_helpers
 from ...language.errors import Span
 from ...language.source import live_names, rebuild
+from ...language.values import words
 
 # Functions that are called from machine code alone need no door to Python.
 INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -35,6 +36,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
 _SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", "Enable logging",
            "Not Enough Information", ">>>")  # fmt: skip
+_OWN = re.compile("ninepoint: (.*)")
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
 # What is said of a mistake, from Numba's words, the place and the error itself.
@@ -55,10 +57,30 @@ def by_type(prefer_literal: bool = False) -> Callable[[Callable[..., Any]], Any]
     return made
 
 
+def live(value: Any) -> Any:
+    """A value from outside as it is.
+
+    Raises
+    ------
+    LookupError
+        If there is none in this process, or it is a stencil.
+    """
+    if isinstance(value, Unusable) and value.value is not None:
+        return value.value
+    if isinstance(value, Unusable | ArrayFunction):
+        raise LookupError
+    return value
+
+
 def jitted(
-    function: Function, token: str, options: Mapping[str, Any], more: Mapping[str, Any]
+    function: Function,
+    token: str,
+    options: Mapping[str, Any],
+    held: Callable[[Any], Any] = live,
 ) -> Any:
-    """Numba's function of a user's, whose meaning has this token; its names also mean `more`.
+    """Numba's function of a user's, whose meaning has this token.
+
+    `held` gives what a value from outside is there, or raises LookupError.
 
     Raises
     ------
@@ -70,7 +92,7 @@ def jitted(
 
     def made(function: Function, **first: Any) -> Any:
         # Numba imports the module of what it kept on disk.
-        names: dict[str, Any] = {"__name__": __name__, **more}
+        names: dict[str, Any] = {"__name__": __name__}
         plain = rebuild(function, names)
         # All that Numba has compiled is in one engine, where names of code from disk differ too.
         plain.__qualname__ = f"{token}.{function.name}"
@@ -88,16 +110,15 @@ def jitted(
                 return made(value)
             case SelfReference(name=own):
                 return active[own]
-            case Unusable(value=found) if found is not None:
-                return found
-            case Unusable() | ArrayFunction():
-                stencil = "a stencil, which makes whole arrays"
-                words = value.words if isinstance(value, Unusable) else stencil
-                raise errors.bad_constant(_first_use(function, name), name, words)
             case tuple():
                 return tuple(meant(function, name, one) for one in value)
-            case _:
-                return value
+        try:
+            return held(value)
+        except LookupError:
+            place = first_use(function, name)
+            if callable(value) and not isinstance(value, ArrayFunction):
+                raise errors.unknown_function(place, name) from None
+            raise errors.bad_constant(place, name, words(value)) from None
 
     # Called, a point of a stencil would be given the whole of its fields: what reads at an offset
     # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
@@ -112,7 +133,7 @@ def suffix(trees: Iterable[ast.AST]) -> str:
     return "_" * (longest + 1)
 
 
-def _first_use(function: Function, name: str) -> Span:
+def first_use(function: Function, name: str) -> Span:
     """Where a function first says a name."""
     for node in ast.walk(function.definition):
         if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) == name:
@@ -121,7 +142,7 @@ def _first_use(function: Function, name: str) -> Span:
 
 
 @contextmanager
-def explained(function: Function, words: Words) -> Iterator[None]:
+def explained(function: Function, told: Words) -> Iterator[None]:
     """Raise what Numba finds in a function as a mistake at the user's line, in these words."""
     try:
         with warnings.catch_warnings():
@@ -132,11 +153,13 @@ def explained(function: Function, words: Words) -> Iterator[None]:
         # The others where Numba has begun something and finds that it lacks a part; the last one
         # of `x += 1` for an array that may not be written to.
         text = _COLOURS.sub("", str(error))
-        raise words(text, _place(function, text, error), error) from None
+        raise told(text, _place(function, text, error), error) from None
 
 
 def reason(text: str) -> str:
-    """The first line of Numba's words that says something."""
+    """The first line of Numba's words that says something, or what we said ourselves."""
+    if own := _OWN.search(text):
+        return own[1]
     lines = [line.strip(" -") for line in text.splitlines()]
     useful = [line for line in lines if line and not line.startswith(_SILENT)]
     found = useful[0] if useful else "Numba gives no reason"

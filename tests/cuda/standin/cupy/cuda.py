@@ -3,7 +3,6 @@
 import json
 import math
 import threading
-import weakref
 from functools import cached_property
 from types import SimpleNamespace
 
@@ -61,7 +60,6 @@ runtime = SimpleNamespace(
         "name": b"Stand-in",
         "major": 9,
         "minor": 0,
-        "multiProcessorCount": fake.processors,
         "totalGlobalMem": fake.room,
     },
 )
@@ -117,13 +115,6 @@ def get_current_stream():
     return SimpleNamespace(ptr=ptr, synchronize=lambda: fake.finish(ptr))
 
 
-def alloc_pinned_memory(size):
-    memory = np.full(size, 0xC3, np.uint8)
-    fake.pin(size)
-    weakref.finalize(memory, fake.pin, -size)
-    return memory
-
-
 class Module:
     """Machine code of the stand-in: a text, of which the first line names the GPU."""
 
@@ -158,8 +149,7 @@ class Function:
         def run():
             # The emulator runs one kernel at a time.
             with _running:
-                emulator.order(fake.order)
-                self._function(grid, block, held, shared_mem)
+                self._function(grid, block, held)
 
         if fake.asked is None:
             fake.begin(fake.streams[-1], run)

@@ -43,8 +43,6 @@ streams = _Streams()
 log = []
 # What was launched, on how many threads.
 threads = []
-# How many bytes are pinned, and were at most: what is let go of is pinned again.
-_held = pinned = 0
 # How often NVRTC compiled, and what, with which options.
 compiled = 0
 texts = []
@@ -53,16 +51,14 @@ without_compiler = False
 refusing = ""
 # The texts that are to be built together, while that is so.
 asked = None
-# The order of the threads of a block, and where new arrays lie: anywhere, or with pages around
-# them that nobody may touch, at the "end" of the room between these or at its "begin".
-order = 0
+# Where new arrays lie: anywhere, or with pages around them that nobody may touch, at the "end" of
+# the room between these or at its "begin".
 pages = ""
 # What CUDA numbers the error with which every launch fails, if it does.
 failing = 0
 # Whether a kernel of before broke off, so that nothing comes back from a GPU.
 broken = False
 architecture = "90"
-processors = 132
 # What was begun on streams that wait for nobody, by their numbers, and not done yet.
 queues = {}
 # The memory of all arrays, which stays until what was begun with it is done.
@@ -87,13 +83,6 @@ def begin(stream, work):
         work()
         return
     queues[stream].append((work, list(rooms.values())))
-
-
-def pin(size):
-    """Pin so many bytes more, or fewer."""
-    global _held, pinned
-    _held += size
-    pinned = max(pinned, _held)
 
 
 def finish(stream):
@@ -152,15 +141,14 @@ def together(build=True):
 
 
 @contextmanager
-def strictly(threads=0, arrays=""):
-    """Run threads in another order, with pages around new arrays that nobody may touch."""
-    global order, pages
-    before = order, pages
-    order, pages = threads, arrays
+def strictly(arrays=""):
+    """Lay new arrays at pages that nobody may touch."""
+    global pages
+    before, pages = pages, arrays
     try:
         yield
     finally:
-        order, pages = before
+        pages = before
 
 
 def room_for(size):
@@ -180,11 +168,11 @@ def reset():
     without_compiler, refusing = False, ""
     texts.clear()
     threads.clear()
-    global devices, driver, room, device, streams, compiled, architecture, processors
-    global failing, broken, pinned
-    failing, broken, pinned = 0, False, 0
+    global devices, driver, room, device, streams, compiled, architecture
+    global failing, broken
+    failing, broken = 0, False
     devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, _Streams(), 0
-    architecture, processors = "90", 132
+    architecture = "90"
     log.clear()
     places.clear()
     queues.clear()

@@ -1,0 +1,291 @@
+"""Single calls: a program on whole arrays, with what stands outside of them.
+
+    interior    one run, on the arrays themselves
+    slabs       each is copied into a padded block, and run on that; so is all of a small array
+    zones       written with the constant, or from a field
+
+Where each of these lies is found out once for each layout (see `layout`).  A crew of threads
+shares a large block; what takes long is done part by part instead, so that it can be interrupted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..backends.compiled import Compiled
+from ..backends.llvm import native
+from ..backends.memory import copied, empty
+from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel
+from ..base import limits
+from .accepted import write
+from .layout import Array, Border, Gather, Ghosts, Layout, Piece, Region, Shape, cut, layout
+from .numpy import check_values
+from .strided import scattered, stacked
+
+# What takes longer than this [s] is shared among threads so that it can be interrupted.
+LASTING = 0.1
+
+# Parts for each thread: enough that a thread which starts late takes less of the work.
+PARTS = 4
+
+# A part has at least as many points, as long as there is one for each thread: some begin with rows
+# that others make as well.
+PART_POINTS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extension:
+    """How the ghosts beyond a side are made: beta, and for each alpha so many times an element.
+
+    Those are what a ghost mirrors, or all elements `from_end` of the array on.  Values are
+    numbers, or have an axis for the stack and for each axis of the kernel; along the one that ends
+    there may be one for each ghost.  An alpha that is an int is a sign.
+    """
+
+    alphas: tuple[Any, ...]
+    beta: Any
+    from_end: bool = False
+
+    def fill(self, block: Array, one: Ghosts, images: slice) -> None:
+        """Make ghosts of a block of some images, which holds all that they are made of."""
+        wide = np.complex128 if block.dtype.kind == "c" else np.float64
+        made = _beside(self.beta, one, images)
+        for k, alpha in enumerate(self.alphas):
+            at = one.inward(k) if self.from_end else one.mirrored
+            value = np.asarray(block[at], wide)
+            if isinstance(alpha, int):
+                made = made + value if alpha > 0 else made - value
+            else:
+                made = made + _beside(alpha, one, images) * value
+        block[one.to] = made
+
+
+# What is laid before and after each axis; None where there are no ghosts.
+Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
+
+
+def _beside(values: Any, one: Ghosts, images: slice) -> Any:
+    """Those values along an edge that are beside some ghosts."""
+    if not np.ndim(values):
+        return values
+    if len(values) > 1:
+        values = values[images]
+    for k, n in enumerate(values.shape[1:]):
+        if n > 1 and k != one.axis:
+            values = values.take(one.edge[k][one.places[k]], k + 1)
+        elif n > 1:
+            values = values[(*(slice(None),) * (k + 1), one.which)]
+    return values
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Single:
+    """A program on whole arrays, and what stands outside of its fields: a border and its constant.
+
+    Beyond sides that are a "ghost" there is what the `ghosts` say.
+    """
+
+    compiled: Compiled
+    border: Border
+    cval: Any = 0
+    ghosts: Extensions = ()
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes it has."""
+        return self.compiled.ndim
+
+    @property
+    def every(self) -> Shape:
+        """Along each axis, of how many points it computes one; nothing if it computes all."""
+        return self.compiled.every
+
+    @property
+    def any_stack(self) -> bool:
+        """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
+        return not self.ghosts
+
+    def turned(self, how: int | tuple[int, ...]) -> Single | None:
+        """The same for arrays that lie in another way (see `Compiled.turned`)."""
+        compiled = self.compiled.turned(how)
+        if compiled is None:
+            return None
+        return replace(self, compiled=compiled, border=self.border.turned(how))
+
+    def shapes(self, core: Shape) -> Sequence[Shape]:
+        """The shapes of results of such fields, whose constants fit; along core axes."""
+        self.constants()
+        return self.layout(core).out_shapes
+
+    def way(self, fields: Sequence[Array]) -> Way:
+        """How it is done on arrays like these."""
+        return Way(self, stacked(fields[0], self.ndim).shape, scattered(self.compiled, fields))
+
+    def layout(self, core: Shape) -> Layout:
+        """Where what is computed lies in fields of such core axes."""
+        program = self.compiled
+        # Positions are no arrays of that size.
+        given = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
+        size = sum(dtype.itemsize for dtype in given)
+        return layout(core, program.reaches, self.border, size, every=program.every)
+
+    def constants(self) -> list[Array]:
+        """What stands beside fields and in results, checked; without axes."""
+        # What phases keep, and fill in, is the same for all of them.
+        program, phases = self.compiled, self.compiled.phases
+        fields, outs = program.field_dtypes, program.out_dtypes
+        outs = outs[: len(outs) // phases]
+        found = check_values(self.border, self.cval, fields, outs, len(program.positions))
+        return found[: len(fields)] + found[len(fields) :] * phases
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some images of a stack, and the points from `first` on and before `last` in them."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+
+
+def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
+    """Fill a block with elements of a field, and with the constant."""
+    pad = native.padding()
+    if pad is not None and field.dtype == block.dtype:
+        pad(block, field, constant, gather.told)
+        return
+    for axis, sources in enumerate(gather.sources, 1):
+        field = field.take(sources, axis)
+    block[...] = field
+    for axis, sources in enumerate(gather.sources, 1):
+        block[(slice(None),) * axis + (sources < 0,)] = constant
+
+
+class Way:
+    """How a call is done on arrays of one shape, whose first axis is the stack.
+
+    Fields that are scattered are copied before they are read, some images at a time.
+    """
+
+    def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
+        self._program, self._ghosts, self._constants = call.compiled, call.ghosts, call.constants()
+        self._plan = plan = call.layout(shape[1:])
+        loaded = self._program.loaded
+        self._entry, self._stack, self._scattered = loaded.entry, shape[0], scattered
+        # How many fields are copied where neighbours are missing: all but lines of positions.
+        self._fields = len(self._program.field_dtypes)
+        self._copied = self._fields - len(self._program.along)
+        # So many images are done together at the most: of blocks as many stay in cache.
+        size = max(1, plan.itemsize * plan.points)
+        self._together = max(1, limits.current.block_elements * 8 // size)
+        if plan.inside and not any(scattered):
+            self._together = max(1, self._stack)
+        self._shares = loaded.crew and self._stack <= self._together
+        self._whole = Part(0, shape[0], 0, shape[1])
+        self.points = plan.points
+        self.handoff = CREW_HANDOFF if self._shares else limits.current.handoff_seconds
+
+    def run(
+        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
+    ) -> None:
+        """Compute on so many threads."""
+        plan, pace, stack = self._plan, self._program.pace, self._stack
+        arrays = [stacked(one, len(plan.shape)) for one in (*fields, *outs)]
+        lasts = not pace or pace[0] * stack * self.points > LASTING
+        if threads == 1 or (self._shares and not lasts):
+            self._compute(arrays, numbers, threads, self._whole)
+            return
+        # Along the stack, else along the first axis.
+        count = max(threads, min(threads * PARTS, stack * plan.points // PART_POINTS))
+        if stack >= count:
+            parts = [Part(a, b, 0, plan.shape[0]) for a, b in cut((0, stack), count)]
+        else:
+            bands = plan.bands(-(-count // max(1, stack)))
+            parts = [Part(k, k + 1, *band) for k in range(stack) for band in bands]
+        run_parallel([partial(self._compute, arrays, numbers, 1, one) for one in parts], threads)
+
+    def _compute(
+        self, arrays: Sequence[Array], numbers: Sequence[Any], threads: int, part: Part
+    ) -> None:
+        """Compute a part of fields and results."""
+        for start in range(part.start, part.stop, self._together):
+            images = slice(start, min(start + self._together, part.stop))
+            whole = images.stop - start == self._stack
+            own = arrays if whole else [one[images] for one in arrays]
+            pieces, zones = self._plan.done(part.first, part.last)
+            for piece in pieces:
+                self._run(own, numbers, threads, piece, images)
+            for k, zone, kept in zones:
+                # All phases of a result keep the same.
+                field = own[k % (len(self._plan.outputs) // self._program.phases)]
+                source = self._constants[self._fields + k] if kept is None else field[kept]
+                write(own[self._fields + k][zone], source)
+
+    def _run(
+        self,
+        arrays: Sequence[Array],
+        numbers: Sequence[Any],
+        threads: int,
+        piece: Piece,
+        images: slice,
+    ) -> None:
+        """Compute points of some images from the fields themselves, or from blocks."""
+        views, moves = list[Array](), list[tuple[Array, Array]]()
+        for k, field in enumerate(arrays[: self._fields]):
+            if piece.block is not None:
+                field = self._block(k, field, piece.block, images)
+            view = field[piece.read]
+            if piece.block is None and self._scattered[k]:
+                view = copied(view, self._program.field_dtypes[k])
+            views.append(view)
+        for out, (place, some) in zip(arrays[self._fields :], piece.written, strict=True):
+            target = out[place]
+            if some is not None:
+                # An output does not cover the region: it is computed apart.
+                block = empty((len(out), *piece.region.shape), out.dtype)
+                moves.append((target, block[some]))
+                target = block
+            views.append(target)
+        shared = self._shared(piece.region, threads) if threads > 1 and piece.is_most else ()
+        self._entry(*views, *numbers, *shared)
+        for to, at in moves:
+            to[...] = at
+
+    def _block(self, k: int, field: Array, gather: Gather, images: slice) -> Array:
+        """A block of a field with all that stands outside."""
+        if k >= self._copied:
+            # Of positions none beyond the array is asked for, and any will do.
+            axis = 1 + self._program.along[k - self._copied]
+            line = field[tuple(slice(None if n == axis else 1) for n in range(field.ndim))]
+            first, length = gather.start[axis - 1], gather.shape[axis - 1]
+            places = np.arange(first, first + length).clip(0, line.shape[axis] - 1)
+            return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))
+        block = empty((len(field), *gather.shape), self._program.field_dtypes[k])
+        _pad(block, field, self._constants[k], gather)
+        if gather.ghosts:
+            with np.errstate(all="ignore"):
+                for one in gather.ghosts:
+                    extension = self._ghosts[one.axis][one.side]
+                    assert extension is not None
+                    extension.fill(block, one, images)
+        return block
+
+    def _shared(self, region: Region, threads: int) -> tuple[int, ...]:
+        """What an entry is told where a crew shares points: among how many, and which parts.
+
+        These are along the stack, or along the first axis, where so many elements of the fields
+        are between two results.
+        """
+        plan = self._plan
+        count = max(threads, min(threads * PARTS, self._stack * region.points // PART_POINTS))
+        axis, step = (0, 1) if self._stack >= count else (1, plan.every[0])
+        if axis:
+            count = plan.parts(region.spans[0], count)
+        crew = crew_address(threads) if count > 1 else 0
+        return (crew, threads, axis, count, step) if crew else ()

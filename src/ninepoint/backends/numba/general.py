@@ -1,0 +1,485 @@
+"""The general path: kernels that are not analysed, as functions that Numba compiles.
+
+    s = np.sort(x[-1:2])                ->      def ranked(x, ...):  the user's text
+    return s[0] + s[1]                          def band(x, out0, outside):  that at every place
+
+The user's functions are kept as they stand, with Numba's rules for numbers.  A field is of a type
+of its own (`relative.Seen`), whose index is an offset from the point; a function of numbers is
+given the elements themselves.  Numba infers what a point gives, and compiles the band when it
+first runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import from_dtype, njit, types
+
+from ...base.remembered import digest
+from ...base.undisturbed import undisturbed
+from ...language import errors
+from ...language.box import Box
+from ...language.definitions import Function, copied, meaning, returned_values, with_helpers
+from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
+from ...language.errors import Span
+from ...language.frame import refuse
+from ...language.parameters import indexed_parameters, passed
+from ...language.source import live_names
+from ...language.statistics import in_order
+from ...language.values import constant, words, wrapped
+from ...lowering.schedule import Request
+from ...lowering.storage import misfit
+from .. import cache
+from ..compiled import Compiled, Loaded, Module
+from ..llvm.layout import Kind
+from ..patience import announced
+from ..pipeline import check_outputs
+from . import cpu, relative
+from .kept import Kept
+from .users import explained, first_use, jitted, reason, suffix
+
+# What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
+_OURS: dict[Any, Any] = {
+    np.where: relative.chosen,
+    np.clip: relative.clipped,
+    np.sort: relative.ordered,
+    np.median: relative.middle,
+    in_order: relative.in_order,
+}
+_ALONG = "max min mean median std var prod any all ptp".split()
+
+# Turns up to which a loop is followed to see how far it reads.
+_TURNS = 1000
+
+
+def compile_general(
+    function: Function,
+    arguments: Mapping[str, Argument],
+    request: Request,
+) -> Compiled:
+    """Compile a kernel that is not analysed.
+
+    Raises
+    ------
+    StencilError
+        If it holds a mistake, or something that Numba cannot compile.
+    ValueError
+        If `dtypes` do not fit what it gives.
+    """
+    for one in with_helpers(function):
+        refuse(one)
+    _check_returns(function)
+    kinds = Arguments(arguments)
+    box = Box((), ()) if kinds.pointwise else _looks(function, kinds, request)
+    told = meaning(function), tuple(arguments.items()), request.neighborhood, request.fastmath
+    token = digest(told)
+    made, result = undisturbed(lambda: _inferred(function, kinds, box, token, request))
+    given, several = _results(result, function, kinds)
+    check_outputs(function.name, len(given), request)
+    natural = [common(d, f.storage) for d, f in zip(given, kinds.fields, strict=False)]
+    dtypes = request.dtypes or tuple(natural if request.kept else given)
+    for dtype, storage in zip(given, dtypes, strict=True):
+        _check(dtype, storage, request.overflow)
+    band = "\n".join(kinds.band(len(given), several)) + "\n"
+    title = f'"""{function.name}, on the general path: written by ninepoint for {token[:24]}."""'
+    texts = [ast.unparse(one.definition) for one in with_helpers(function)]
+    text = "\n\n\n".join([title, f"point = {function.name}", *texts, band])
+    where = f"{function.place.file}|{function.place.line}"
+    return Compiled(
+        name=cache.identifier(function.name),
+        fields=tuple(one.name for one in kinds.fields),
+        coefficients=tuple(one.name for one in kinds.tables),
+        scalars=tuple(one.name for one in kinds.scalars),
+        reaches=(box,) * len(given),
+        field_dtypes=tuple(one.storage for one in kinds.fields),
+        out_dtypes=dtypes,
+        coefficient_types=tuple((one.storage, len(one.shape)) for one in kinds.tables),
+        scalar_types=tuple(one.dtype for one in kinds.scalars),
+        fastmath=request.fastmath,
+        module=Module(
+            text,
+            checked=True,
+            places=tuple(f"{axis}|{where}" for axis in range(box.ndim)),
+            opaque=partial(_loaded, made, band, given, request.overflow),
+        ),
+        load=cpu.load,
+    )
+
+
+@dataclass
+class Arguments:
+    """What a kernel is given, in its order."""
+
+    given: Mapping[str, Argument]
+
+    def __post_init__(self) -> None:
+        def named(kind: Any) -> list[Any]:
+            return [one for one in self.given.values() if isinstance(one, kind)]
+
+        self.fields, self.tables, self.scalars = map(named, (Field, Coefficients, Scalar))
+        self.pointwise = any(one.pointwise for one in self.fields)
+
+    def types(self, box: Box) -> tuple[Any, ...]:
+        """Numba's types of them, of a kernel that looks so far."""
+
+        def element(storage: np.dtype) -> Any:
+            """The type of an element once `wide` has made its integers exact."""
+            narrow = storage.kind in "iu" and storage.itemsize < 8
+            return types.int64 if narrow else from_dtype(computed(storage))
+
+        def kind(argument: Argument) -> Any:
+            match argument:
+                case Field(storage=storage, pointwise=True):
+                    return element(storage)
+                case Field(storage=storage):
+                    elements = from_dtype(computed(storage))
+                    return relative.Seen(
+                        types.Array(elements, box.ndim + 1, "A", readonly=True), box
+                    )
+                case Coefficients(storage=storage, shape=shape):
+                    return types.Array(element(storage), len(shape), "C")
+                case Scalar(dtype=dtype):
+                    return from_dtype(dtype.numpy)
+
+        return tuple(map(kind, self.given.values()))
+
+    def band(self, outputs: int, several: bool) -> Iterator[str]:
+        """What computes a block, for a number of outputs."""
+        outs = [f"out{n}" for n in range(outputs)]
+        # Arguments are numbered: no name of the user's can then clash.
+        fields, arrays, scalars = (
+            {one.name: f"{kind}{k}" for k, one in enumerate(ones)}
+            for kind, ones in (
+                ("field", self.fields), ("table", self.tables), ("scalar", self.scalars)
+            )
+        )  # fmt: skip
+        seen = "wide({}[at])" if self.pointwise else "seen({}, at, outside)"
+        values = {name: seen.format(one) for name, one in fields.items()} | arrays | scalars
+        order = [*fields.values(), *outs, *arrays.values(), *scalars.values(), "outside"]
+        yield f"def band({', '.join(order)}):"
+        yield from (f"    {n} = unowned({n})" for n in (*fields.values(), "outside"))
+        yield from (f"    {n} = wide({n})" for n in arrays.values())
+        yield "    for at in np.ndindex(out0.shape):"
+        yield "        go_on(outside)"
+        yield f"        value = point({', '.join(values[name] for name in self.given)})"
+        for n, out in enumerate(outs):
+            yield f"        {out}[at] = value{f'[{n}]' if several else ''}"
+
+
+# How far it looks.
+
+
+def _looks(function: Function, kinds: Arguments, request: Request) -> Box:
+    """The box that is declared, or that holds all reads whose offsets the text says.
+
+    Each read is checked when it happens too: one that nobody sees here is an error then.
+    """
+    declared = request.neighborhood
+    names = {one.name for one in kinds.fields}
+    reads = list(_reads(function, names, follow=declared is None))
+    if not reads and declared is None:
+        raise errors.no_field(function.place, function.name)
+    reached: list[list[int]] = [[] for _ in declared or reads[0][2]]
+    for span, node, offsets in reads:
+        name = ast.unparse(node.value)
+        if not isinstance(node.ctx, ast.Load):
+            raise errors.assigned_field(span, name)
+        if offsets and len(offsets) != len(reached):
+            raise errors.offset_count(name, len(offsets), len(reached), declared is not None, span)
+        if not offsets and declared is None:
+            raise errors.offset_not_constant(span, f"'{ast.unparse(node.slice)}'")
+        for axis, ends in enumerate(_ends(one, span) for one in offsets):
+            reached[axis] += ends
+            if declared is not None:
+                least, most = declared[axis]
+                for one in ends:
+                    if not least <= one <= most:
+                        raise errors.offset_outside(span, one, axis, least, most)
+    pairs = declared or [(min(one), max(one)) for one in reached]
+    return Box(*(tuple(map(int, ends)) for ends in zip(*pairs, strict=True)))
+
+
+def _ends(offset: Any, span: Span) -> tuple[int, int]:
+    """The first and the last neighbour of what is read at an offset."""
+    if isinstance(offset, slice):
+        if offset.start is None or offset.stop is None:
+            raise errors.window_open(span)
+        if offset.start >= offset.stop:
+            raise errors.window_empty(span, offset.start, offset.stop)
+        return offset.start, offset.stop - 1
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        raise errors.offset_type(span, words(offset))
+    return offset, offset
+
+
+def _reads(
+    function: Function, fields: Collection[str], *, follow: bool
+) -> Iterator[tuple[Span, ast.Subscript, tuple[Any, ...]]]:
+    """Where a function, or one that it gives a field to, reads some fields by their names.
+
+    With each read come its offsets, or none where they vary.  To `follow` a loop over a constant
+    range is to give those of each of its turns.
+    """
+    names, nodes = live_names(function), list(ast.walk(function.definition))
+
+    def value(node: ast.expr, **more: Any) -> Any:
+        tree = ast.Expression(ast.fix_missing_locations(copied(node)))
+        return eval(compile(tree, function.file, "eval"), names | more)
+
+    # What names are in each turn of a loop, or always; what is not known here varies.
+    turns: dict[str, Sequence[Any]] = {}
+    stored = [one.id for one in nodes if isinstance(one, ast.Name) and type(one.ctx) is ast.Store]
+    for node in nodes if follow else ():
+        with suppress(Exception):
+            match node:
+                case (
+                    ast.For(target=ast.Name(id=name), iter=each)
+                    | ast.comprehension(target=ast.Name(id=name), iter=each)
+                ) if len(value(each)) <= _TURNS:
+                    turns[name] = [*turns.get(name, ()), *value(each)]
+                case ast.Assign(targets=[ast.Name(id=name)], value=one) if stored.count(name) == 1:
+                    turns[name] = [value(one)]
+    for node in nodes:
+        match node:
+            case ast.Subscript(value=ast.Name(id=name), slice=index) if name in fields:
+                used = {one.id for one in ast.walk(index) if isinstance(one, ast.Name)}
+                loops = {one: turns[one] for one in used & turns.keys()}
+                for turn in itertools.product(*loops.values()):
+                    offsets: Any = ()
+                    with suppress(Exception):
+                        offsets = value(index, **dict(zip(loops, turn, strict=True)))
+                    offsets = offsets if isinstance(offsets, tuple) else (offsets,)
+                    yield function.span(node), node, tuple(map(constant, offsets))
+            case ast.Call(func=called):
+                helper = function.constants.get(ast.unparse(called))
+                if isinstance(helper, Function):
+                    given = {
+                        str(parameter)
+                        for parameter, one in passed(helper.parameters, node)
+                        if isinstance(one, ast.Name) and one.id in fields
+                    }
+                    yield from _reads(helper, given, follow=follow)
+
+
+# What Numba makes of it.
+
+
+def _inferred(
+    function: Function, given: Arguments, box: Box, token: str, request: Request
+) -> tuple[Any, Any]:
+    """Numba's function of a point, and the type of what that gives."""
+    if cpu.interpreted():
+        raise RuntimeError(
+            f"'{function.name}' is compiled by Numba as it is written (it takes the general "
+            "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
+        )
+    name, kinds = cache.identifier(function.name), given.types(box)
+
+    def told(text: str, place: Span, error: Exception) -> Exception:
+        if relative.NOT_WHOLE in text:
+            return errors.offset_type(place, "a number that is not whole")
+        return errors.not_compiled(place, reason(text))
+
+    with announced(name, [one.storage for one in given.fields]), explained(function, told):
+        options = {"boundscheck": True, "fastmath": request.fastmath}
+        ending = suffix(one.definition for one in with_helpers(function))
+        made = jitted(_prepared(function, ending), token, options, _held)
+        made._cache = Kept(cache.code_place(name, token, "point"))
+        made.compile(kinds)
+    return made, made.overloads[kinds].signature.return_type
+
+
+def _prepared(function: Function, ending: str) -> Function:
+    """A function, and those that it calls, as Numba takes it: all is given by its place."""
+    tree: Any = _Along(function, "along" + ending).visit(copied(function.definition))
+    given = tree.args
+    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    given.posonlyargs, given.kwonlyargs = [], []
+    constants = {
+        name: _prepared(one, ending) if isinstance(one, Function) else one
+        for name, one in function.constants.items()
+    }
+    constants["along" + ending] = relative.along
+    return replace(function, tree=tree, constants=constants)
+
+
+class _Along(ast.NodeTransformer):
+    """Calls what reduces a window along one axis, a function or a method, by a name of ours."""
+
+    def __init__(self, function: Function, own: str) -> None:
+        self._function, self._own = function, own
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        options = [one.value for one in node.keywords if one.arg == "axis"]
+        if not isinstance(node.func, ast.Attribute) or len(options) < len(node.keywords):
+            return node
+        name, given = node.func.attr, [*node.args, *options]
+        if ast.unparse(node.func) not in self._function.constants:
+            given = [node.func.value, *given]
+        name = {"amax": "max", "amin": "min"}.get(name, name)
+        if name not in _ALONG or len(given) != 2:
+            return node
+        along = ast.Name(self._own, ast.Load())
+        made = ast.Call(along, [ast.Constant(name), *given], [])
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+
+def _held(value: Any) -> Any:
+    """A value from outside as Numba is given it: integers are exact, so those of arrays are int64.
+
+    Raises
+    ------
+    LookupError
+        If it is no number, and no function of Python's or NumPy's.
+    """
+    value = constant(value)
+    match value:
+        case bool() | float() | complex() | str() | None | np.generic():
+            return value
+        case int():
+            return value if -(2**63) <= value < 2**64 else wrapped(value)
+        case np.ndarray():
+            dtype = computed(value.dtype)
+            exact = dtype.kind in "iu" and dtype != np.uint64
+            return value.astype(np.int64 if exact else dtype)
+    name = getattr(value, "__name__", "")
+    if name and any(getattr(m, name, None) is value for m in (np, np.linalg, math, builtins)):
+        return _OURS.get(value, value)
+    if value in (relative.along, in_order):
+        return _OURS.get(value, value)
+    raise LookupError(name)
+
+
+# What it gives.
+
+
+def _check_returns(function: Function) -> None:
+    """Raise where a kernel returns nothing, or not as many values wherever it does."""
+    values = returned_values(function.definition)
+    if not values:
+        raise errors.no_return(function.place, function.name)
+    counts = [len(v.elts) if isinstance(v, ast.Tuple) else 0 for v in values]
+    for value, count in zip(values, counts, strict=True):
+        if count and counts[0] and count != counts[0]:
+            raise errors.return_mismatch(function.span(value), count, counts[0])
+
+
+def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np.dtype], bool]:
+    """The types of what a point gives, and whether that is a tuple."""
+    several = isinstance(result, types.BaseAnonymousTuple) and len(result) > 0
+    outputs: list[Any] = list(result) if several else [result]
+    if any(isinstance(kind, types.Array) for kind in outputs):
+        indexed = indexed_parameters(function)
+        for one in kinds.tables:
+            if one.name not in indexed:
+                place = first_use(function, one.name)
+                raise errors.array_for_scalar(place, one.name, one.shape, kinds.pointwise)
+    # Where it returns at last.
+    span = function.span(returned_values(function.definition)[-1])
+    return [_dtype(kind, span, function) for kind in outputs], several
+
+
+def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
+    # A literal is of its number's type.
+    kind = getattr(kind, "literal_type", kind)
+    if isinstance(kind, types.Boolean):
+        return np.dtype("bool")
+    if isinstance(kind, types.Integer):
+        return np.dtype("uint64" if kind == types.uint64 else "int64")
+    if isinstance(kind, types.Float | types.Complex):
+        return np.dtype(str(kind))
+    if isinstance(kind, types.Optional | types.NoneType):
+        raise errors.no_return(span, function.name)
+    if isinstance(kind, types.Array):
+        raise errors.not_a_number(span, f"an array of {kind.ndim} axes")
+    raise errors.not_a_number(span, f"a value of type '{kind}'")
+
+
+def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
+    if dtype.kind == "c" and storage.kind != "c":
+        raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
+    if storage.kind not in "iu" or overflow is not None or np.can_cast(dtype, storage):
+        return
+    info = np.iinfo(dtype) if dtype.kind in "iu" else None
+    raise misfit(storage, "any float" if info is None else f"{info.min} to {info.max}")
+
+
+# The band.
+
+
+def _loaded(
+    point: Any,
+    band: str,
+    given: Sequence[np.dtype],
+    overflow: str | None,
+    place: Path,
+    compiled: Compiled,
+) -> Loaded:
+    """What Numba compiles of a `band` around a `point`, or made of it before.
+
+    With a rule for `overflow` its results, of the types `given`, are stored by that rule.
+
+    `parallel` is never used: Numba's default threading layer aborts the process when two
+    threads enter it at once.
+    """
+    names = {**vars(relative), "point": point, "seen": relative.seen_within(compiled.reach)}
+    exec(band, names)
+    names["band"].__qualname__ = f"{place.stem}.band"
+    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=compiled.fastmath)(
+        names["band"]
+    )
+    dispatcher._cache = Kept(place)
+    # The last argument is where it notes what it read.
+    kinds = [*cpu.kinds_of(compiled)[:-1], Kind(np.dtype("int64"), 1, mutable=True)]
+    outs = slice(len(compiled.field_dtypes), len(compiled.field_dtypes) + len(given))
+    if overflow is not None:
+        kinds[outs] = [replace(kind, dtype=d) for kind, d in zip(kinds[outs], given, strict=True)]
+    dispatcher.compile(
+        types.void(
+            *(
+                types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
+                if one.ndim
+                else from_dtype(one.dtype)
+                for one in kinds
+            )
+        )
+    )
+    dispatcher.disable_compile()
+
+    def stored(*arguments: Any) -> None:
+        results = arguments[outs]
+        made = [np.empty(one.shape, dtype) for one, dtype in zip(results, given, strict=True)]
+        dispatcher(*arguments[: outs.start], *made, *arguments[outs.stop :])
+        for out, values in zip(results, made, strict=True):
+            out[...] = _fitted(values, out.dtype, overflow)
+
+    entry = dispatcher if overflow is None else stored
+    return Loaded(entry, bool(dispatcher.stats.cache_hits))
+
+
+def _fitted(values: np.ndarray, dtype: np.dtype, overflow: str | None) -> np.ndarray:
+    """Values that a type of integers holds: the nearest, or of the same lowest bits; NaN is 0."""
+    if dtype.kind not in "iu" or values.dtype.kind == "b":
+        return values
+    cut = overflow == "saturate"
+    kept = np.iinfo(dtype if cut else np.int64)
+    if values.dtype.kind == "f":
+        whole = np.rint(values) if cut else values
+        with np.errstate(invalid="ignore"):
+            made = np.where(np.isnan(whole), 0, whole).astype(kept.dtype)
+        made[whole >= kept.max] = kept.max
+        made[whole <= kept.min] = kept.min
+        return made
+    own = np.iinfo(values.dtype)
+    return np.clip(values, max(kept.min, own.min), min(kept.max, own.max)) if cut else values
