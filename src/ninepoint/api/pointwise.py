@@ -84,7 +84,6 @@ class Ufunc(Stencil):
         super().__init__(definition)
         self._with_numbers: dict[tuple[str, ...], Ufunc] = {}
         # The text is gone through once, not for each column of pandas.
-        self._names = definition.parameters
         values = returned_values(definition.function.definition)
         self._nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
 
@@ -160,33 +159,24 @@ class Ufunc(Stencil):
         try:
             if out is not None and waiting:
                 before_writing(out)
-            values: tuple[Any, ...] | None = args
-            if named or len(args) != self._arguments.count:
-                _refuse(self.__name__, named)
-                values = self._arguments.bound(args, named)
-            if values is not None:
-                for value, field in zip(values, self._plain, strict=True):
-                    own = type(value) is np.ndarray or is_cupy(value)
-                    if field and not (own and value.ndim):
-                        Place(threads=threads, device=device).check(())
-                        options = {"dtype": dtype, "overflow": overflow, "threads": threads}
-                        return self._special(values, out, {**options, "device": device})
-            return super().__call__(
-                *args,
-                out=out,
-                dtype=dtype,
-                overflow=overflow,
-                threads=threads,
-                device=device,
-                **named,
-            )
+            _refuse(self.__name__, named)
+            values = self._arguments.bound(args, named)
+            options = {
+                "dtype": dtype, "overflow": overflow, "threads": threads, "device": device
+            }  # fmt: skip
+            for value, field in zip(values, self._plain, strict=True):
+                own = type(value) is np.ndarray or is_cupy(value)
+                if field and not (own and value.ndim):
+                    Place(threads=threads, device=device).check(())
+                    return self._special(values, out, options)
+            return super().__call__(*args, out=out, **options, **named)
         except Exception as error:
             shorten(error)
             raise
 
     def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:
         """A call on something else than arrays of NumPy that have axes."""
-        given = dict(zip(self._names, values, strict=True))
+        given = dict(zip(self.parameters, values, strict=True))
         fields = {name: given[name] for name in self.fields}
         if asks((*fields.values(), *listed(out))):
             return self._asked(given, out, options)
