@@ -45,8 +45,7 @@ from ..lowering.schedule import Request, Schedule
 from ..lowering.sharing import hoisted, shared
 from ..lowering.storage import natural_dtypes
 from .cache import identifier
-from .compiled import Compiled, Forms
-from .generated import Module
+from .compiled import Compiled, Forms, Module
 from .numba import cpu
 from .numba.loops import Loops
 
