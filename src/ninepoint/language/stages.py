@@ -94,17 +94,14 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
     """An argument that is the same at every point."""
     if isinstance(value, tuple):
         return tuple(_told(callee, parameter, one) for one in value)
-    if isinstance(value, Field) or (isinstance(value, Value) and (value.shape or _differs(value))):
+    if not isinstance(value, Value | Field):
+        return value
+    if isinstance(value, Field) or value.shape or varies(value.atom):
         raise errors.stage_scalar(parameter, callee)
-    if isinstance(value, Value):
-        return Told(value.atom, value.weak, reading.body.assignments((value.atom,)))
-    return value
-
-
-def _differs(value: Value) -> bool:
-    """Whether a number differs from point to point, or takes more than plain operations."""
     body = reading.body.assignments((value.atom,))
-    return varies(value.atom) or not all(isinstance(one.value, _PLAIN) for one in body)
+    if not all(isinstance(one.value, _PLAIN) for one in body):
+        raise errors.stage_scalar(parameter, callee)
+    return Told(value.atom, value.weak, body)
 
 
 _PLAIN = (ir.Unary, ir.Binary, ir.Select, ir.Cast, ir.Call, ir.Element)
