@@ -453,9 +453,9 @@ mask_type = Mistake(
 
 window_index = Mistake(
     "window-index",
-    "The window '{name}' has no such element.",
+    "'{name}' has no such element.",
     "{reason}",
-    "Indices of a window count from 0, as those of an array.",
+    "Write whole numbers that count from 0, one for each axis, or a mask of the same shape.",
 )
 
 index_outside = Mistake(

@@ -38,7 +38,6 @@ from .subscripts import made, stored, which
 from .values import (
     UNROLLED_LIMIT,
     Axes,
-    Closure,
     Met,
     NotUnderstood,
     Steps,
@@ -243,7 +242,7 @@ class Statements(Expressions):
             case ast.Continue():
                 self.left = True
             case ast.FunctionDef(name=name):
-                self.names[name] = Closure(node, self.names)
+                self.names[name] = self.closure(node)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 return
             case ast.Expr(value=value):

@@ -86,32 +86,19 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
     text = ast.unparse(node.value)
     indices = index if isinstance(index, tuple) else (index,)
     unknown = any(map(varies_index, indices))
-    floats = [one for one in indices if isinstance(one, float | str | np.floating)]
     match base:
         case Field():
             return _read_field(base, indices, node, at)
-        case np.ndarray() if not unknown:
-            if len(indices) > base.ndim:
-                raise errors.index_count(text, len(indices), base.ndim)
-            if floats:
-                raise errors.index_type(text, words(floats[0]))
-            if all(isinstance(one, int) for one in indices):
-                index = tuple(_steps(base.shape[: len(indices)], indices, text, text))
+        case np.ndarray() | tuple() | range() if not unknown:
             try:
                 return settled(base[index])
-            except IndexError as error:
+            except (IndexError, TypeError) as error:
                 raise errors.window_index(text, str(error)) from error
         case Buffer() | Coefficients() | np.ndarray():
             name = base.name if isinstance(base, Coefficients) else text
             return _element(base, which(base, index, name))
         case tuple() | range():
-            if isinstance(index, int) and not -len(base) <= index < len(base):
-                raise errors.index_outside(text, index, len(base))
-            if floats or isinstance(index, tuple):
-                raise errors.index_type(text, words(index))
-            if not isinstance(index, int | slice) or unknown:
-                raise NotUnderstood("a tuple at an index that varies")
-            return base[index]
+            raise NotUnderstood("a tuple at an index that varies")
         case Value(shape=shape) if shape:
             return picked(base, index, text)
         case Value() if isinstance(node.value, ast.Name) and varies(base.atom):

@@ -117,10 +117,11 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """A function defined inside the kernel, with the names it sees."""
+    """A function defined inside the kernel, with the names it sees and its defaults."""
 
     definition: ast.FunctionDef | ast.Lambda
     names: Mapping[str, Any]
+    defaults: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
