@@ -352,7 +352,7 @@ index_factor = Mistake(
     "index-factor",
     "An index of a field goes on by one from each of its elements to the next.",
     "'{words}' does not",
-    "Divide npt.index() by the factor, upsample={factors} here, as in x[i // factor].",
+    "Divide npt.index() by the factor, upsample={factors} here, as in x[i // {factor}].",
 )
 
 offset_outside = Mistake(

@@ -28,7 +28,7 @@ from .operators import PYTHON, UNARY
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
 from .subscripts import varies
-from .values import Value, reading
+from .values import Choice, Value, reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,9 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
     """An argument that is the same at every point."""
     if isinstance(value, tuple):
         return tuple(_told(callee, parameter, one) for one in value)
+    if isinstance(value, Choice):
+        parts = (value.test, value.then, value.other)
+        return Choice(*(_told(callee, parameter, one) for one in parts))
     if not isinstance(value, Value | Field):
         return value
     if isinstance(value, Field) or value.shape or varies(value.atom):
@@ -116,12 +119,15 @@ def is_told(value: Any) -> bool:
     """Whether an argument depends on the kernel's scalars."""
     if isinstance(value, tuple):
         return any(map(is_told, value))
-    return isinstance(value, Told | Coefficients)
+    return isinstance(value, Told | Coefficients | Choice)
 
 
 def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
     if isinstance(value, tuple):
         return tuple(_evaluated(one, scalars) for one in value)
+    if isinstance(value, Choice):
+        chosen = value.then if _evaluated(value.test, scalars) else value.other
+        return _evaluated(chosen, scalars)
     if isinstance(value, Coefficients):
         return scalars[value.name]
     if not isinstance(value, Told):

@@ -190,14 +190,14 @@ def _offset(index: Any, text: str) -> int | Value:
     index, axes = constant(index), reading.axes
     if isinstance(index, Index):
         if index.line.scale != 1:
-            raise errors.index_factor(text, axes.factors)
+            raise errors.index_factor(text, axes.factors, axes.factors[0])
         return index.line.shift
     if isinstance(index, Value):
         if index.shape or not index.dtype.is_integer:
             raise errors.offset_type(words(index) + " that is not whole")
         positioned = on_position(index.atom)
         if positioned and axes.factors:
-            raise errors.index_factor(text, axes.factors)
+            raise errors.index_factor(text, axes.factors, axes.factors[0])
         if axes.neighborhood is None and positioned:
             raise errors.offset_position(text)
         if axes.neighborhood is None:

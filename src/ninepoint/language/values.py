@@ -125,6 +125,15 @@ class Closure:
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One text or another, as scalars of the kernel tell: an option of a stencil that it calls."""
+
+    test: Any
+    then: Any
+    other: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Buffer:
     """The elements of an array, in order; only the frame that has made it knows it."""
 
