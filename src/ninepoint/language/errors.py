@@ -458,28 +458,6 @@ window_index = Mistake(
     "Write whole numbers that count from 0, one for each axis, or a mask of the same shape.",
 )
 
-index_outside = Mistake(
-    "index-outside",
-    "The array '{name}' is read outside its bounds.",
-    "index {index} in an axis of length {length}",
-    "Absolute indices run from 0 to the length minus one.",
-)
-
-
-index_count = Mistake(
-    "index-count",
-    "An array that is indexed absolutely needs one index for each of its axes.",
-    "'{name}' has {found} here, and so many axes: {axes}",
-    "Write one index for each axis.",
-)
-
-index_type = Mistake(
-    "index-type",
-    "The index of an element of '{name}' must be an integer.",
-    "this is {words}",
-    "Write whole numbers, counted from 0, or convert with int().",
-)
-
 
 def array_for_scalar(
     span: Span, name: str, shape: tuple[int, ...], pointwise: bool = False

@@ -334,10 +334,10 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
     span = here.span
     if len(indices) > len(shape):
-        raise errors.index_count(name, len(indices), len(shape))
+        raise errors.window_index(name, f"{len(indices)} indices, and so many axes: {len(shape)}")
     for index in indices:
         if isinstance(index, Value) and index.shape:
-            raise errors.index_type(name, words(index))
+            raise errors.window_index(name, f"this is {words(index)}")
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of {whole}")
     found: list[Any] = []
@@ -348,9 +348,9 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list
             step = cast(index, DType.INT)
             found.append(emit(ir.Inside(DType.INT, step, length, inside, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
-            raise errors.index_type(name, words(index))
+            raise errors.window_index(name, f"this is {words(index)}")
         elif not -length <= index < length:
-            raise errors.index_outside(name, index, length)
+            raise errors.window_index(name, f"index {index} in an axis of length {length}")
         else:
             found.append(index % length)
     return found
