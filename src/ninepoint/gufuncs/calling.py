@@ -51,14 +51,12 @@ def arguments(
         for name, value in named.items()
         if name not in own and value is not None and (name != "keepdims" or value)
     }
-    found = definition.arguments.bound(args, own)
-    if found is None:
-        if "device" in own and "device" not in definition.parameters:
-            raise TypeError(
-                f"{definition.name}() is computed on the CPU, as all gufuncs are: their bodies "
-                "are loops of any kind. Leave device= out, or write it as a stencil."
-            )
-        raise definition.arguments.unfit(definition.name, args, own, CALL_OPTIONS)
+    if "device" in own and "device" not in definition.parameters:
+        raise TypeError(
+            f"{definition.name}() is computed on the CPU, as all gufuncs are: their bodies "
+            "are loops of any kind. Leave device= out, or write it as a stencil."
+        )
+    found = definition.arguments.bound(args, own, CALL_OPTIONS)
     values = dict(zip(definition.parameters, found, strict=True))
     outs = tuple(values[name] for name in definition.outs)
     if any(out is not None for out in outs):

@@ -167,8 +167,7 @@ class GufuncDefinition:
         self.parameters = parameters = function.parameters
         # An array for a result may be left out.
         self.defaults = dict(function.defaults)
-        self.arguments = Parameters(function, self.defaults)
-        positional = self.arguments.positional
+        positional = len(parameters) - len(function.definition.args.kwonlyargs)
         nin, nout = len(signature.inputs), len(signature.outputs)
         if positional < nin:
             raise ValueError(
@@ -185,6 +184,7 @@ class GufuncDefinition:
         self.given = self.inputs + self.scalars
         self.cores = signature.inputs + ((),) * len(self.scalars)
         self.defaults |= dict.fromkeys(self.outs)
+        self.arguments = Parameters(function, self.defaults)
         self._check()
         self.token = digest(("gufunc", meaning(function), str(signature), options))
         self.made: dict[Any, Any] = {}
