@@ -39,8 +39,8 @@ from .strided import memory_order, plain
 
 # Why a kernel has no form for axes in another order.
 NOT_TRANSPOSED = (
-    "a kernel that runs down rows, takes the general path or asks for its position is compiled "
-    "for one order of axes"
+    "a kernel that runs down rows, computes offsets, takes the general path or asks for its "
+    "position is compiled for one order of axes"
 )
 
 # What has more lanes is copied: a kernel is compiled for their number.

@@ -271,7 +271,7 @@ def check_device(nodes: Sequence[Node]) -> None:
         if node.boundary.conditions:
             raise TypeError(
                 f"boundary={node.boundary} has values at the border, which are there for arrays "
-                "of NumPy, Dask and xarray, and not on a GPU; name a border rule."
+                "of NumPy and xarray, and not on a GPU; name a border rule."
             )
     if any(node.factors for node in nodes):
         raise TypeError(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
@@ -36,9 +36,7 @@ from ..program.graph import Graph, Node
 from ..program.planning import common_margin, unfit
 from ..program.program import (
     Program,
-    numbers_in,
     program_of,
-    reaching,
     recalled,
     targets,
 )
@@ -69,8 +67,8 @@ class Motion:
     types: tuple[np.dtype, ...]
     schedule: Schedule
     scalars: Scalars
-    # The programs of some steps, and how their numbers are told, by what they depend on.
-    _programs: Remembered[Any, tuple[Program, Callable[..., Given]]] = field(
+    # The programs of some steps, by what they depend on.
+    _programs: Remembered[Any, Program] = field(
         default_factory=lambda: Remembered(MANY), init=False, repr=False, compare=False
     )
 
@@ -112,12 +110,11 @@ class Motion:
             else:
                 known = *self.types, self.call.key, count
                 made = recalled(self.call, known, lambda: self.repeated(each))
-            found = replace(made, schedule=self.schedule), numbers_in(made.graph)
+            found = replace(made, schedule=self.schedule)
             if key is not None:
                 self._programs[key] = found
-        program, numbered = found
-        given = numbered(leaves) if leaves and key else NOTHING
-        return program, Given(given.numbers, first)
+        given = found.told(leaves) if leaves and key else NOTHING
+        return found, Given(given.numbers, first)
 
     def repeated(self, each: Sequence[Mapping[str, Any]]) -> Program:
         """Several steps, for the scalars of each: the results of one are fields of the next.
@@ -193,8 +190,7 @@ class Motion:
         if len(shape) < self.ndim:
             raise on_numpy.too_few_axes(self.ndim, shape)
         if len(self.nodes) > 1:
-            reached = reaching(self.graph, arrays)
-            made = self.graph.shapes([array.shape for array in reached])[self.step.wanted[0]]
+            made = self.graph.shapes([array.shape for array in arrays])[self.step.wanted[0]]
             if made != shape:
                 raise ValueError(
                     f"the state would have shape {made} after a step, and {shape} before; give "
@@ -247,9 +243,6 @@ class InMemory:
         motion.check()
         graph = motion.graph
         arrays = self._taken(fields)
-        if graph.places:
-            # As long as the arrays are alone: positions have all axes.
-            arrays = list(reaching(graph, arrays))
         self._shape = motion.state_shape(arrays)
         count = motion.states
         self._dtypes = [native(array.dtype) for array in arrays[:count]]
@@ -330,9 +323,7 @@ class InMemory:
                 return done
             length = 1
         program, given = self._motion.program(first, length)
-        graph, fields = program.graph, [*self._states, *self._others]
-        if len(graph.nodes) > 1:
-            fields = list(reaching(graph, fields))
+        fields = [*self._states, *self._others]
         results = self._results()
         outs = dict(zip(program.wanted, results, strict=True))
         made = program.run(Block(tuple(fields)), outs, self._plan.threads, given)
@@ -379,7 +370,7 @@ class InMemory:
         program, given = self._motion.program(step, 1)
         found: dict[int, Any] = {}
         for states, made in ((one, other), (other, one)):
-            fields = list(reaching(program.graph, [*states, *self._others]))
+            fields = [*states, *self._others]
             outs = dict(zip(program.wanted, made, strict=True))
             launches = program.bound(Block(tuple(fields)), outs, self._plan.threads)
             found[id(states[0])] = launches, fields, given.numbers, outs

@@ -51,9 +51,7 @@ untyped: Any = da
 class Computation:
     """A program on fields of a shape together, which are cut so; in Dask also as its `arrays`.
 
-    On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
-    those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
-    from `sources`, where there are some.
+    Blocks read from `sources`, where there are some.
     """
 
     program: Program
@@ -61,9 +59,6 @@ class Computation:
     chunks: Chunks
     arrays: Sequence[Any] = ()
     sources: Sequence[Source] | None = None
-    layer: Any = None
-    passed: frozenset[str] = frozenset()
-    further: Computation | None = None
 
     @cached_property
     def outputs(self) -> list[Output]:
@@ -90,12 +85,6 @@ class Computation:
         """Whether no axis is cut that the program works along."""
         return takes_whole(self.program.nodes, self.arrays, self.chunks)
 
-    @property
-    def fits(self) -> bool:
-        """Whether all fields are cut so, and each block takes something of the next ones only."""
-        alike = all(array.chunks == cut_as(array.shape, self.chunks) for array in self.arrays)
-        return alike and grouped(self.program, self.chunks) == self.chunks
-
     def grouped(self) -> Computation:
         """The same in groups of chunks where these are thin, of which fields are put together."""
         groups = grouped(self.program, self.chunks)
@@ -112,11 +101,11 @@ class Computation:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
 
-    def blocks(self, name: str = "") -> Lazy:
+    def blocks(self) -> Lazy:
         """The rule of blocks that read from sources, or are made of chunks of fields cut so."""
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
         many = f"{self.program.name}-all-{self.identity}"
-        name = name or (self.names[0] if len(self.outputs) == 1 else many)
+        name = self.names[0] if len(self.outputs) == 1 else many
         job = Job(self.program, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
             return Lazy(name, job, self.chunks, tuple(self.sources))
@@ -142,8 +131,6 @@ class Computation:
             below = () if self.sources else self.arrays
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
-        self.layer = blocks.dask.layers[rule.name]
-        self.passed = frozenset((rule.name, *self.names))
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
             one = blocks
@@ -323,11 +310,10 @@ def recut(array: Any, chunks: Chunks) -> Any:
     if origin is None or array.chunks == chunks:
         return array
     own, which = origin.computation, origin.which
-    for one in (own.further, own):
-        if one and one.sources and one.outputs[which].chunks(chunks) == chunks:
-            sources = readable(one.program, one.arrays, chunks)
-            if sources:
-                return replace(one, chunks=chunks, sources=sources).results(chunks)[which]
+    if own.sources and own.outputs[which].chunks(chunks) == chunks:
+        sources = readable(own.program, own.arrays, chunks)
+        if sources:
+            return replace(own, chunks=chunks, sources=sources).results(chunks)[which]
     return array
 
 

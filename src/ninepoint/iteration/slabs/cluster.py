@@ -27,7 +27,6 @@ from ...arrays.accepted import Arrays, is_dask
 from ...arrays.layout import Shape
 from ...backends.threads import in_task
 from ...io.progress import patience
-from ...program.program import reaching
 from ..iterate import Iteration, Scalars, iterate
 from ..motion import Motion
 from .slab import Keeper, Lost, Parts, refusal, take
@@ -73,8 +72,7 @@ def on_cluster(
     if client is None:
         return None
     fields = [
-        field if is_dask(field) else _arrays.from_array(field, name=False)
-        for field in reaching(motion.graph, fields)
+        field if is_dask(field) else _arrays.from_array(field, name=False) for field in fields
     ]
     shape = tuple(map(sum, chunks))
     axis = _axis_of(motion, [field.shape for field in fields], shape, len(workers_of(client)))
