@@ -97,7 +97,7 @@ def output(process: subprocess.Popen[str]) -> str:
 def contents(place: Path) -> dict[str, tuple[int, bytes]]:
     """The files of kernels: what all of them call has a file as well, which is made once."""
     files = (file for file in place.rglob("*") if file.is_file())
-    files = (file for file in files if not file.name.startswith("commands_"))
+    files = (file for file in files if not file.name.startswith("shared_"))
     return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
@@ -132,12 +132,12 @@ def test_cold_processes_at_once_and_a_warm_one(tmp_path):
     cold = [start(tmp_path) for _ in range(3)]
     assert {output(process) for process in cold} <= {"True", "False"}
     before = contents(place)
-    assert sorted(Path(name).suffix for name in before) == [".kernel", ".o", ".py", ".well"]
+    assert sorted(Path(name).suffix for name in before) == [".kernel", ".o", ".well"]
     assert output(start(tmp_path)) == "False"
     assert contents(place) == before
 
 
-FILES = ["edge_*.py", "edge_*.o", "first_*.py", "first_*.band.*.nb", "POINT"]
+FILES = ["edge_*.o", "first_*.band.*.nb", "POINT"]
 
 
 @pytest.mark.parametrize(
@@ -180,9 +180,9 @@ def test_a_flipped_bit_never_runs(filled, place, kernel, count):
     """Wherever it is: what is loaded is what was written."""
     shutil.copytree(filled, place)
     random = np.random.default_rng(0)
-    used = [*place.glob("edge_*")] if kernel is edge else [*place.glob("first_*.py")]
+    used = [*place.glob("edge_*.o")]
     if kernel is first:
-        used += [*place.glob("first_*.band.*.nb"), inferred(place)]
+        used = [*place.glob("first_*.band.*.nb"), inferred(place)]
     for file in used:
         whole = file.read_bytes()
         for at in (*random.integers(0, len(whole), count), 30, len(whole) - 1):
@@ -244,7 +244,7 @@ def link(path):
 @posix
 @pytest.mark.parametrize(
     ("file", "change"),
-    only(5, itertools.product(["edge_*.o", "edge_*.py", "first_*.band.*.nb"],
+    only(5, itertools.product(["edge_*.o", "first_*.band.*.nb"],
                               [others, open_to_all, pipe, link])),
 )  # fmt: skip
 def test_a_file_that_others_may_write_is_not_loaded(filled, place, file, change):
@@ -298,22 +298,18 @@ def test_overloads_that_cannot_be_written(filled, place):
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX's")
 @pytest.mark.parametrize("limit", [10, 5_000])
 def test_a_full_disk(tmp_path, limit):
-    """First there is no room for the text, then none for the machine code."""
+    """There is room for nothing, or for short files only."""
     script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
     script += SCRIPT.replace('("error")', '("ignore")')
     process = start(tmp_path, script)
-    if limit == 10:
-        # Nowhere else is room either.
-        assert "no folder can be written" in process.communicate(timeout=120)[1]
-    else:
-        assert output(process) == "True"
+    assert output(process) == "True"
     assert not list(tmp_path.rglob(".new-*"))
 
 
 def test_types_and_settings_have_files_of_their_own(place):
     for dtype in ("int16", "int32"):
         edge(X.astype(dtype))
-    assert len(list(place.glob("edge_*.py"))) == 2
+    assert len(list(place.glob("edge_*.o"))) == 2
 
 
 def damped(rate, x):
@@ -332,30 +328,26 @@ def codes(place):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_kernels_that_differ_in_numbers_share_machine_code(place, dtype):
+def test_kernels_that_differ_in_numbers_have_machine_code_of_their_own(place, dtype):
     x = np.linspace(0, 1, 42, dtype=dtype).reshape(6, 7)
-    for rate in (0.3, 0.7, 0.3, -1e30, 0.1):
+    for rate in (0.3, 0.7, 0.3, -1e30, 0.1, 0.5):
         expected = x * x.dtype.type(rate) + np.roll(x, -1, 1) * x.dtype.type(1 - rate)
         np.testing.assert_array_equal(damped(rate, x), expected)
-    assert len(codes(place)) == 1
-    # 0 and powers of two make machine code of their own.
-    np.testing.assert_array_equal(damped(0.5, x), x / 2 + np.roll(x, -1, 1) / 2)
-    assert len(codes(place)) == 2
+    assert len(codes(place)) == 5
 
 
 @pytest.mark.parametrize(
     ("dtype", "widths"), [("uint8", (1, 1.1)), ("float64", (3, 3.1, 12, 12.04))]
 )
-def test_a_gaussian_of_another_width_is_compiled_for_another_reach_only(place, dtype, widths):
+def test_a_gaussian_of_another_width_is_compiled_once(place, dtype, widths):
     x = np.random.default_rng(1).integers(0, 256, (70, 90)).astype(dtype)
-    reaches = {int(4 * width + 0.5) for width in widths}
     for width in (*widths, *widths):
         right = ndimage.gaussian_filter(x.astype(float), width)
         given = npt.filters.gaussian(x, width)
         np.testing.assert_allclose(
             given, np.rint(right) if dtype == "uint8" else right, rtol=1e-12
         )
-    assert len(codes(place)) == len(reaches)
+    assert len(codes(place)) == len(widths)
 
 
 def test_clear_leaves_what_is_not_ours(place):

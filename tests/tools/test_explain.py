@@ -194,7 +194,7 @@ def test_local_value_is_the_reason_not_to_share():
     assert "use a value of the point" in note_text(near, "float32")
 
 
-def test_columns_and_histograms():
+def test_columns_and_places():
     assert "in parts that neighbours share: 3 kept" in note_text(middle, "uint8")
     for dtype in ("uint8", "float64"):
         assert "its elements in order slide along the row" in note_text(ranked, dtype)

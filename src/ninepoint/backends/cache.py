@@ -1,8 +1,8 @@
-"""The cache: generated modules on disk, with machine code beside them.
+"""The cache: machine code on disk, and what kernels were read to.
 
-A module is named by a hash of its text, of the types it is compiled for, of what compiles in
-this package, of the versions of Python, Numba and llvmlite, of Numba's variables and of the CPU.
-So a file never changes once it is written, and holds one function for one machine: many
+A file is named by a hash of what it is made of: a text or another meaning, the types that it is
+for, what compiles in this package, the versions of Python, Numba and llvmlite, Numba's variables
+and the CPU.  So a file never changes once it is written, and is for one machine: many
 processes, on many kinds of machines, may write it at once, and all write the same.
 A cache that cannot be written or read costs a compilation and a warning, never a result.  What is
 damaged, which each file's hash shows, is not loaded.  Nor is what others may have written: machine
@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ..base import undisturbed
 
@@ -40,7 +40,7 @@ SETTINGS = Path(".numba_config.yaml")
 _FOLDERS = ("analysis", "backends", "gufuncs", "language", "loops", "lowering")
 
 # The names of our files and of Numba's beside them: the folder may hold others.
-_OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*\.py")
+_OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*")
 
 _refused: set[Path] = set()
 
@@ -84,7 +84,7 @@ def _environment() -> str:
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")]
     if SETTINGS.exists():
         settings.append(SETTINGS.read_text())
-    return "\n".join([platform.python_version(), *_versions(), *settings, code()])
+    return "\n".join([platform.python_version(), *_versions(), *settings, code(), machine()])
 
 
 def _versions() -> tuple[str, str]:
@@ -115,13 +115,24 @@ def machine() -> str:
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
 
 
-def key(text: str, use: str) -> str:
-    """What is compiled of a text for some use, by these versions, as a name."""
-    return _hashed(f"{_environment()}\n{use}\n{text}")
+def place(name: str, meaning: str, suffix: str) -> Path:
+    """The file of bytes that depend on their meaning alone."""
+    return home() / _named(name, meaning, suffix)
 
 
-def _hashed(meaning: str) -> str:
-    return hashlib.sha256(meaning.encode()).hexdigest()[:24]
+def code_place(name: str, meaning: str, suffix: str) -> Path:
+    """The file of what is compiled of that meaning, by these versions, on this machine."""
+    return place(name, f"{_environment()}\n{meaning}", suffix)
+
+
+def is_kept(name: str, meaning: str, suffix: str) -> bool:
+    """Whether such bytes are kept; no folder is made to find that out."""
+    return (folder() / _named(name, meaning, suffix)).exists()
+
+
+def _named(name: str, meaning: str, suffix: str) -> str:
+    found = hashlib.sha256(meaning.encode()).hexdigest()[:24]
+    return f"{identifier(name)}_{found}.{suffix}"
 
 
 def identifier(name: str) -> str:
@@ -232,7 +243,7 @@ def content(path: Path) -> bytes | None:
 
 def replace(path: Path, content: bytes) -> None:
     """Write a file so that no process ever sees a part of it, and only its owner may write it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-", suffix=".py")
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -251,25 +262,6 @@ def keep(file: Path, content: bytes) -> None:
             f"ninepoint cannot keep the machine code of {file.name.partition('.')[0]} "
             f"in {file.parent} ({error!r})."
         )
-
-
-def written(text: str, name: str) -> Path:
-    """The path of a module of this text, written if it is not there yet."""
-    # Not both in a tuple: the second folder is made when it is asked for.
-    for place in (home, _fallback):
-        path = place() / f"{name}.py"
-        try:
-            found = content(path)
-            if found == text.encode():
-                return path
-            if found is not None:
-                _warn(f"ninepoint writes {path} anew: it was damaged.")
-            replace(path, text.encode())
-        except OSError as error:
-            _warn_unusable(path.parent, error)
-        else:
-            return path
-    raise OSError(f"no folder can be written: neither {folder()} nor {_fallback()}.")
 
 
 # What is kept, and made where it is not there.
@@ -337,36 +329,12 @@ def remembered(
     return load(*made), False
 
 
-def place(name: str, meaning: str, suffix: str) -> Path:
-    """The file of bytes that depend on their meaning alone."""
-    return home() / _named(name, meaning, suffix)
-
-
-def is_kept(name: str, meaning: str, suffix: str) -> bool:
-    """Whether such bytes are kept; no folder is made to find that out."""
-    return (folder() / _named(name, meaning, suffix)).exists()
-
-
-def _named(name: str, meaning: str, suffix: str) -> str:
-    return f"{identifier(name)}_{_hashed(meaning)}.{suffix}"
-
-
-def kept_by_meaning(name: str, meaning: str, word: str) -> Any:
-    """What Numba compiles of that meaning on this machine; names of its files have the word."""
-    # Imported here, not above: it imports Numba.
-    from .numba.kept import Kept
-
-    return Kept(home() / f"{identifier(name)}_{key(meaning, machine())}.{word}")
-
-
 def clear() -> None:
     """Remove the kernels from the cache folder, and the folder too if nothing else is in it."""
     with undisturbed.lock:
         base = folder()
-        # Earlier versions kept files in a folder inside.
-        for place in (base / "__pycache__", base):
-            for file in place.glob("*"):
-                if _OURS.fullmatch(file.name):
-                    file.unlink(missing_ok=True)
-            if place.is_dir() and not any(place.iterdir()):
-                place.rmdir()
+        for file in base.glob("*"):
+            if _OURS.fullmatch(file.name):
+                file.unlink(missing_ok=True)
+        if base.is_dir() and not any(base.iterdir()):
+            base.rmdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,6 @@ from ..language.box import Box, joined
 from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import DType, Length
-from .generated import Module
-from .universal import Elements
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
@@ -28,20 +27,39 @@ WATCHED = "a loop that may not end, or a read that may be outside its neighborho
 
 
 @dataclass(frozen=True, slots=True)
+class Module:
+    """Generated text with one function, `band`, that computes a block.
+
+    `warm` is how many rows (or planes) of stages are made before the first of the result; where
+    it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
+    bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
+    that it read outside its neighborhood; `places` says where each of its reads stands.  It
+    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` has a way
+    of its own to machine code, from the file where that is kept and what it is compiled to.
+    """
+
+    text: str
+    warm: int = 0
+    kept: int = 0
+    checked: bool = False
+    places: tuple[str, ...] = ()
+    shorts: bool = False
+    opaque: Callable[[Path, Any], Any] | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Loaded:
     """The function of a text, and whether its machine code was on disk.
 
     The `entry` is given fields, outputs, coefficients and scalars, and computes ``outs[b, i]``
     from ``fields[b, i + o - lo]``, or with `every` from ``fields[b, every * i + o - lo]``,
     serially and without the GIL.  If it takes a `crew`, it also shares that among threads
-    (`llvm.entries`).  `elements` is where the loop over elements begins, and what it is told of
-    the kernel; nothing if there is none.
+    (`llvm.entries`).
     """
 
     entry: Callable[..., None]
     from_disk: bool = False
     crew: bool = False
-    elements: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,24 +187,6 @@ class Compiled:
     def ready(self) -> bool:
         """Whether this kernel's machine code was asked for already."""
         return "loaded" in vars(self)
-
-    @cached_property
-    def elements(self) -> Elements | None:
-        """The same as a function of NumPy's, if it looks at the point alone and has no arrays.
-
-        It takes fields, then numbers, whose types are exact; see `Elements`.
-        """
-        lengths = any(isinstance(one, Length) for one in self.scalars)
-        if not self.at_points or lengths or self.coefficients:
-            return None
-        loop = self.loaded.elements
-        numbers = (one.numpy for one in self.scalar_types)
-        inputs = (*self.field_dtypes, *map(np.dtype, numbers))
-        types = (*inputs, *self.out_dtypes)
-        # NumPy's functions take no more, and no types of other packages.
-        if loop is None or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
-            return None
-        return Elements(*loop, inputs, self.out_dtypes, self.name)
 
     def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.

@@ -45,8 +45,7 @@ from ..lowering.schedule import Request, Schedule
 from ..lowering.sharing import hoisted, shared
 from ..lowering.storage import natural_dtypes
 from .cache import identifier
-from .compiled import Compiled, Forms
-from .generated import Module
+from .compiled import Compiled, Forms, Module
 from .numba import cpu
 from .numba.loops import Loops
 
@@ -225,20 +224,15 @@ def compile_chain(
     outputs: tuple[str, ...],
     reach: Box,
     request: Request,
-    deciding: tuple[int, ...] = (),
 ) -> tuple[Kernel, Compiled, Edges]:
     """Calls as one kernel, and the ends of its arrays.
 
     They give what they make under the names `outputs`, and look as far as the `reach`, all
     together.  Scalars are those of the links, and after the coefficients come the tables of the
-    borders.  The first of the `deciding` axes says what is written at a corner; by default that is
-    the first of all.
+    borders.
     """
     schedule = request.schedule
     kernel, edges = chained(links, fields, outputs, schedule)
-    # What decides is written last.
-    last = tuple(axis - kernel.ndim for axis in reversed(deciding))
-    edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
     pairs = [pair for one in links for pair in zip(one.made, one.types, strict=True)]
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(kernel, reach)

@@ -14,10 +14,8 @@ import hashlib
 import json
 import os
 import pickle
-import platform
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +80,7 @@ def keep_tuned(token: str, types: str, schedule: Schedule) -> Path:
 
 
 def _tuned(token: str, types: str) -> Path:
-    text = f"{token}\n{types}\n{_machine()}"
+    text = f"{token}\n{types}\n{disk.machine()}"
     return disk.folder() / f"tuned_{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
 
 
@@ -94,16 +92,3 @@ def _schedule(known: dict[str, Any]) -> Schedule:
     if set(known) != set(default) or not all(isinstance(v, kinds[n]) for n, v in known.items()):
         raise ValueError("no schedule of this version")
     return Schedule(**known)
-
-
-@cache
-def _machine() -> str:
-    """The processor, as far as one can tell without a compiler."""
-    # Not `platform.processor`: it starts a program and holds a lock meanwhile, which a child
-    # that is forked then would wait for without end.
-    name = ""
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        lines = info.read_text(encoding="utf-8", errors="replace").splitlines()
-        name = next((line for line in lines if line.startswith("model name")), name)
-    return f"{platform.machine()} {name} {os.cpu_count()}"

@@ -7,7 +7,6 @@ for that, which is part of its binary interface: other packages are compiled aga
 
 from __future__ import annotations
 
-import array
 import ctypes
 from collections.abc import Sequence
 from functools import cache
@@ -60,38 +59,3 @@ class Universal:
         self._held = loops, datas, types, texts
         counts = 1, len(inputs), len(outputs), _NO_IDENTITY
         self.call = _maker()(loops, datas, types, *counts, *texts[:2], 0, texts[2])
-
-
-class Elements(Universal):
-    """A kernel that looks at no neighbour: takes fields, then numbers, of exact types.
-
-    NumPy finds in a microsecond what broadcasts how, makes results, and knows what overlaps; it
-    calls the kernel's machine code for each run of elements, wherever they lie.
-
-    Attributes
-    ----------
-    call : numpy.ufunc
-        Takes arrays and numbers, and gives arrays.  What it could not do it tells `check`.
-    """
-
-    __slots__ = ("_failed", "_name", "out_dtypes")
-
-    def __init__(
-        self,
-        loop: int,
-        record: int,
-        inputs: Sequence[np.dtype[Any]],
-        outputs: Sequence[np.dtype[Any]],
-        name: str,
-    ) -> None:
-        self._failed = array.array("q", [0, record])
-        self._name = name
-        data = self._failed.buffer_info()[0]
-        super().__init__(loop, data, inputs, outputs, name)
-        self.out_dtypes = tuple(outputs)
-
-    def check(self) -> None:
-        """Raise where a call found no memory."""
-        if self._failed[0]:
-            self._failed[0] = 0
-            raise MemoryError(f"'{self._name}' found no memory.")

@@ -35,6 +35,7 @@ from ..backends import cache
 from ..backends.numba import users
 from ..backends.numba.compilers import BoundedCompiler
 from ..backends.numba.cpu import interpreted
+from ..backends.numba.kept import Kept
 from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..base.undisturbed import undisturbed
@@ -159,7 +160,7 @@ def _loop(definition: GufuncDefinition, inputs: Sequence[Operand], dtypes: Types
     if not definition.foreign:
         # Values of others may mean something else in another process.
         meaning = f"{definition.token}\n{dtypes}"
-        kept = cache.kept_by_meaning(definition.name, meaning, "loop")
+        kept = Kept(cache.code_place(definition.name, meaning, "loop"))
         found = kept.load_overload(arguments, cpu_target.target_context)
         if found is not None:
             return found

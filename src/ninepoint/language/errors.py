@@ -352,7 +352,7 @@ index_factor = Mistake(
     "index-factor",
     "An index of a field goes on by one from each of its elements to the next.",
     "'{words}' does not",
-    "Divide npt.index() by the factor, upsample={factors} here, as in x[i // factor].",
+    "Divide npt.index() by the factor, upsample={factors} here, as in x[i // {factor}].",
 )
 
 offset_outside = Mistake(
@@ -453,31 +453,9 @@ mask_type = Mistake(
 
 window_index = Mistake(
     "window-index",
-    "The window '{name}' has no such element.",
+    "'{name}' has no such element.",
     "{reason}",
-    "Indices of a window count from 0, as those of an array.",
-)
-
-index_outside = Mistake(
-    "index-outside",
-    "The array '{name}' is read outside its bounds.",
-    "index {index} in an axis of length {length}",
-    "Absolute indices run from 0 to the length minus one.",
-)
-
-
-index_count = Mistake(
-    "index-count",
-    "An array that is indexed absolutely needs one index for each of its axes.",
-    "'{name}' has {found} here, and so many axes: {axes}",
-    "Write one index for each axis.",
-)
-
-index_type = Mistake(
-    "index-type",
-    "The index of an element of '{name}' must be an integer.",
-    "this is {words}",
-    "Write whole numbers, counted from 0, or convert with int().",
+    "Write whole numbers that count from 0, one for each axis, or a mask of the same shape.",
 )
 
 

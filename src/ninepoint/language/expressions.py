@@ -99,7 +99,7 @@ class Expressions(Frame):
             case ast.Call():
                 return self.call(node)
             case ast.Lambda():
-                return Closure(node, self.names)
+                return self.closure(node)
             case (
                 ast.ListComp(elt=element, generators=loops)
                 | ast.GeneratorExp(elt=element, generators=loops)
@@ -368,17 +368,17 @@ class Expressions(Frame):
         # A part of a number of Python's is one.
         return strong(result) if numpys and function not in (np.real, np.imag) else result
 
+    def closure(self, node: ast.FunctionDef | ast.Lambda) -> Closure:
+        """A function that is defined inside the kernel."""
+        defaults = {name: self.eval(one) for name, one in defaults_of(node).items()}
+        return Closure(node, self.names, defaults)
+
     def _closure(self, closure: Closure, given: _Given) -> Any:
         """Call a function that was defined inside the kernel."""
         span, definition = here.span, closure.definition
         if extra := definition.args.vararg or definition.args.kwarg:
             raise errors.parameter_kind(self.function.span(extra), extra.arg)
-        # Defaults are evaluated only where they are needed.
-        waiting = defaults_of(definition)
-        found = given.bound(signature_of(definition.args, waiting))
-        own = {name for name, value in found.items() if value is waiting.get(name)}
-        names = found | {name: self.eval(waiting[name]) for name in own}
-        here.span = span
+        names = given.bound(signature_of(definition.args, closure.defaults))
         if len(self.active) > 50:
             raise errors.recursion(given.name)
         inner = type(self)(self.function, {**closure.names, **names}, self.active)

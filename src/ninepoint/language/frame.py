@@ -21,6 +21,7 @@ from .operations import binary, logical, select
 from .positions import GREATEST, LEAST
 from .values import (
     Buffer,
+    Choice,
     Index,
     NotUnderstood,
     Value,
@@ -123,6 +124,9 @@ class Frame(ABC):
             return UNDEFINED
         if isinstance(then, Buffer) and then == replace(other, items=then.items):
             return replace(then, items=select(test, then.items, other.items))
+        options = isinstance(then, str | Choice) and isinstance(other, str | Choice)
+        if options and any(isinstance(v, ArrayFunction) for v in self.function.constants.values()):
+            return Choice(test, then, other)
         plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
         if not isinstance(then, plain) or not isinstance(other, plain):
             raise NotUnderstood("a name that is one thing or another")

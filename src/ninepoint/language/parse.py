@@ -38,7 +38,6 @@ from .subscripts import made, stored, which
 from .values import (
     UNROLLED_LIMIT,
     Axes,
-    Closure,
     Met,
     NotUnderstood,
     Steps,
@@ -61,14 +60,16 @@ def read(
     arguments: Mapping[str, Argument],
     neighborhood: Neighborhood | None = None,
     factors: ir.Offset = (),
+    *,
+    calls: bool = False,
 ) -> Kernel:
     """Make the kernel of `function` for arguments of given types.
 
     With `factors` its outputs are those of all points around an element, one phase after the
     other: those of the point 0, then those of the point 1 along the last axis, and so on.
 
-    What calls of stencils make is among the arguments, as far as the kernel reads it; while
-    `reading.stages` are only asked for, it need not be.
+    What calls of stencils make is among the arguments, as far as the kernel reads it; while only
+    `calls` are asked for, it need not be.
 
     Raises
     ------
@@ -78,7 +79,10 @@ def read(
         If the text holds something that only the general path can run.
     """
     try:
-        return _read(function, arguments, neighborhood, factors)
+        kernel = _read(function, arguments, neighborhood, factors)
+        if calls or reading.stages.read <= arguments.keys():
+            return kernel
+        reason, place = "calls that depend on the types of fields", function.place
     except NotUnderstood as error:
         if not calls_stencils(function):
             raise
@@ -238,7 +242,7 @@ class Statements(Expressions):
             case ast.Continue():
                 self.left = True
             case ast.FunctionDef(name=name):
-                self.names[name] = Closure(node, self.names)
+                self.names[name] = self.closure(node)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 return
             case ast.Expr(value=value):

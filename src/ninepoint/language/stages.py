@@ -28,7 +28,7 @@ from .operators import PYTHON, UNARY
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
 from .subscripts import varies
-from .values import Value, reading
+from .values import Choice, Value, reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +94,17 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
     """An argument that is the same at every point."""
     if isinstance(value, tuple):
         return tuple(_told(callee, parameter, one) for one in value)
-    if isinstance(value, Field) or (isinstance(value, Value) and (value.shape or _differs(value))):
+    if isinstance(value, Choice):
+        parts = (value.test, value.then, value.other)
+        return Choice(*(_told(callee, parameter, one) for one in parts))
+    if not isinstance(value, Value | Field):
+        return value
+    if isinstance(value, Field) or value.shape or varies(value.atom):
         raise errors.stage_scalar(parameter, callee)
-    if isinstance(value, Value):
-        return Told(value.atom, value.weak, reading.body.assignments((value.atom,)))
-    return value
-
-
-def _differs(value: Value) -> bool:
-    """Whether a number differs from point to point, or takes more than plain operations."""
     body = reading.body.assignments((value.atom,))
-    return varies(value.atom) or not all(isinstance(one.value, _PLAIN) for one in body)
+    if not all(isinstance(one.value, _PLAIN) for one in body):
+        raise errors.stage_scalar(parameter, callee)
+    return Told(value.atom, value.weak, body)
 
 
 _PLAIN = (ir.Unary, ir.Binary, ir.Select, ir.Cast, ir.Call, ir.Element)
@@ -119,12 +119,15 @@ def is_told(value: Any) -> bool:
     """Whether an argument depends on the kernel's scalars."""
     if isinstance(value, tuple):
         return any(map(is_told, value))
-    return isinstance(value, Told | Coefficients)
+    return isinstance(value, Told | Coefficients | Choice)
 
 
 def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
     if isinstance(value, tuple):
         return tuple(_evaluated(one, scalars) for one in value)
+    if isinstance(value, Choice):
+        chosen = value.then if _evaluated(value.test, scalars) else value.other
+        return _evaluated(chosen, scalars)
     if isinstance(value, Coefficients):
         return scalars[value.name]
     if not isinstance(value, Told):

@@ -86,32 +86,19 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
     text = ast.unparse(node.value)
     indices = index if isinstance(index, tuple) else (index,)
     unknown = any(map(varies_index, indices))
-    floats = [one for one in indices if isinstance(one, float | str | np.floating)]
     match base:
         case Field():
             return _read_field(base, indices, node, at)
-        case np.ndarray() if not unknown:
-            if len(indices) > base.ndim:
-                raise errors.index_count(text, len(indices), base.ndim)
-            if floats:
-                raise errors.index_type(text, words(floats[0]))
-            if all(isinstance(one, int) for one in indices):
-                index = tuple(_steps(base.shape[: len(indices)], indices, text, text))
+        case np.ndarray() | tuple() | range() if not unknown:
             try:
                 return settled(base[index])
-            except IndexError as error:
+            except (IndexError, TypeError) as error:
                 raise errors.window_index(text, str(error)) from error
         case Buffer() | Coefficients() | np.ndarray():
             name = base.name if isinstance(base, Coefficients) else text
             return _element(base, which(base, index, name))
         case tuple() | range():
-            if isinstance(index, int) and not -len(base) <= index < len(base):
-                raise errors.index_outside(text, index, len(base))
-            if floats or isinstance(index, tuple):
-                raise errors.index_type(text, words(index))
-            if not isinstance(index, int | slice) or unknown:
-                raise NotUnderstood("a tuple at an index that varies")
-            return base[index]
+            raise NotUnderstood("a tuple at an index that varies")
         case Value(shape=shape) if shape:
             return picked(base, index, text)
         case Value() if isinstance(node.value, ast.Name) and varies(base.atom):
@@ -203,14 +190,14 @@ def _offset(index: Any, text: str) -> int | Value:
     index, axes = constant(index), reading.axes
     if isinstance(index, Index):
         if index.line.scale != 1:
-            raise errors.index_factor(text, axes.factors)
+            raise errors.index_factor(text, axes.factors, axes.factors[0])
         return index.line.shift
     if isinstance(index, Value):
         if index.shape or not index.dtype.is_integer:
             raise errors.offset_type(words(index) + " that is not whole")
         positioned = on_position(index.atom)
         if positioned and axes.factors:
-            raise errors.index_factor(text, axes.factors)
+            raise errors.index_factor(text, axes.factors, axes.factors[0])
         if axes.neighborhood is None and positioned:
             raise errors.offset_position(text)
         if axes.neighborhood is None:
@@ -347,10 +334,10 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
     span = here.span
     if len(indices) > len(shape):
-        raise errors.index_count(name, len(indices), len(shape))
+        raise errors.window_index(name, f"{len(indices)} indices, and so many axes: {len(shape)}")
     for index in indices:
         if isinstance(index, Value) and index.shape:
-            raise errors.index_type(name, words(index))
+            raise errors.window_index(name, f"this is {words(index)}")
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of {whole}")
     found: list[Any] = []
@@ -361,9 +348,9 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list
             step = cast(index, DType.INT)
             found.append(emit(ir.Inside(DType.INT, step, length, inside, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
-            raise errors.index_type(name, words(index))
+            raise errors.window_index(name, f"this is {words(index)}")
         elif not -length <= index < length:
-            raise errors.index_outside(name, index, length)
+            raise errors.window_index(name, f"index {index} in an axis of length {length}")
         else:
             found.append(index % length)
     return found

@@ -117,10 +117,20 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Closure:
-    """A function defined inside the kernel, with the names it sees."""
+    """A function defined inside the kernel, with the names it sees and its defaults."""
 
     definition: ast.FunctionDef | ast.Lambda
     names: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One text or another, as scalars of the kernel tell: an option of a stencil that it calls."""
+
+    test: Any
+    then: Any
+    other: Any
 
 
 @dataclass(frozen=True, slots=True)

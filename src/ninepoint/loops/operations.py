@@ -133,10 +133,6 @@ class Operations:
         name = self.names.get(atom.name, atom.name)
         return name if machine in (None, self.types[atom.name]) else to(machine, name)
 
-    def fetched(self, atom: Atom, machine: str) -> str:
-        """An operand of arithmetic on floats, wherever its number may stand."""
-        return self.atom(atom, machine)
-
     def _both(self, expr: Binary, machine: str | None = None) -> tuple[str, str]:
         """Both operands, in a given machine type."""
         return self.atom(expr.left, machine), self.atom(expr.right, machine)
@@ -204,7 +200,6 @@ class Operations:
         if expr.op == "//" and self._simple_quotient(expr, own):
             # floor(a / b) is exact for a whole b while |a| < 2**53 (2**24 for float32), and
             # 14 times faster than the general rule, which takes a remainder first.
-            left, right = self.fetched(expr.left, own), self.fetched(expr.right, own)
             finite = apply("==", apply("-", left, left), "0")
             return choose(finite, called("floor", apply("/", left, right)), number(own, np.nan))
         if expr.op == "//":
@@ -216,7 +211,7 @@ class Operations:
             return to(own, called("divide", left, right))
         if expr.op == "**":
             return self._float_power(expr, left, right, own)
-        return apply(expr.op, self.fetched(expr.left, kind), self.fetched(expr.right, kind))
+        return apply(expr.op, left, right)
 
     def _simple_quotient(self, expr: Binary, own: str) -> bool:
         """Whether floor(a / b) serves: not where `a` is known to have numbers that are too large.

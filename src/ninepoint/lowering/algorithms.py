@@ -13,7 +13,7 @@ that floats do not drift: a sum of n elements is a tree of depth log2(n) or litt
 of integers, which are exact, run down the rows instead: one row in, one row out.
 
 Quantiles of small windows are found in columns that are sorted once for all the neighbours, those
-of large ones slide along the row, by a histogram or by their places in order.
+of large ones slide along the row, by their places in order.
 """
 
 from __future__ import annotations

@@ -253,17 +253,27 @@ class Definition:
         return found.calls
 
     def _read(self, scalars: Mapping[str, Any], tried: Sequence[np.dtype]) -> values.Met:
-        """What the text calls for scalars such as these."""
-        arguments = {one.name: one for one in self.kinds([tried[0]] * len(self.fields), scalars)}
-        try:
-            parse.read(self.function, arguments, self.options.neighborhood, self.factors)
-        except values.NotUnderstood:
-            return values.Met()
-        except errors.StencilError as error:
-            if error.diagnostic.code in _CERTAIN or not tried[1:]:
-                raise
-            return self._read(scalars, tried[1:])
-        return values.reading.stages
+        """What the text calls for scalars such as these, as far as it is understood."""
+        found: list[values.Met] = []
+        for storage in tried:
+            kinds = self.kinds([storage] * len(self.fields), scalars)
+            arguments = {one.name: one for one in kinds}
+            try:
+                parse.read(
+                    self.function, arguments, self.options.neighborhood, self.factors, calls=True
+                )
+            except values.NotUnderstood:
+                return values.Met()
+            except errors.StencilError as error:
+                if error.diagnostic.code in _CERTAIN or not tried[1:]:
+                    raise
+                found.append(values.reading.stages)
+            else:
+                return values.reading.stages
+        # It is for fields of different types: what it reads is not known beyond its mistake.
+        met = max(found, key=lambda one: len(one.calls))
+        met.read.update(self.fields, *(call.made for call in met.calls))
+        return met
 
     def rest(self, keeping: bool) -> Definition:
         """Give it without the calls; `keeping` all fields, for the rule "keep"."""

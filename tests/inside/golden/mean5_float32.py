@@ -6,6 +6,7 @@ from ninepoint.backends.llvm.library import (
     row,
     row_function,
     padded,
+    f32,
 )
 
 
@@ -26,7 +27,6 @@ def v0_row(x_0, x_1, x_2, x_3, x_4, o0, n):
 
 @row_function()
 def band_row(v0_0, o0, n):
-    f32_0 = numbers_float32[0]
     for j in range(n):
         t0 = v0_0[j]
         t1 = v0_0[j + 1]
@@ -37,11 +37,8 @@ def band_row(v0_0, o0, n):
         t6 = t2 + t3
         t7 = t5 + t6
         t8 = t7 + t4
-        t9 = t8 / f32_0
+        t9 = t8 / f32(25.0)
         o0[j] = t9
-
-
-numbers_float32 = np.array([25.0], dtype=np.float32)
 
 
 def band(x, out0):

@@ -28,7 +28,6 @@ from ...language.ir import Assign, Atom, Binary, DType, Element, Expr, Kernel, R
 from ...loops.operations import Operations, called
 from ...loops.reading import functions_of, read
 from ...lowering.chain import Constant
-from ..generated import Tables
 from .printing import C_TYPES, Array, Local, Memory, Printer, block, loaded, number, stored_type
 
 # What texts call besides the library of the CPU: the device's text has these too.
@@ -70,7 +69,7 @@ class Body(Operations):
         types = {name: dtype.numpy.name for name, dtype in kernel.scalars}
         text = {name: f"k{k}_number" for k, name in enumerate(types)}
         super().__init__(dict(function.known), types, text)
-        self.function, self.tables = function, Tables()
+        self.function = function
         self.lines: list[str] = []
         # Lines of the loop language's constants.
         self.constants: list[str] = []
@@ -119,7 +118,7 @@ class Body(Operations):
 
     def printed(self) -> list[str]:
         """All of it as C++."""
-        text = [*self.constants, *self.tables.lines(), f"def band({', '.join(self._given)}):"]
+        text = [*self.constants, f"def band({', '.join(self._given)}):"]
         text += ["    " + line for line in self.lines or ["pass"]]
         known, types = {"nan": float("nan"), "inf": float("inf")}, list(self._given.values())
         module = read("\n".join(text), _library(), known, types)

@@ -360,7 +360,7 @@ class Patches(Function):
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
         reader = partial(self._read, text)
-        windows = Windows(text, text.tables, storage, arrays, nowhere, reader=reader)
+        windows = Windows(text, storage, arrays, nowhere, reader=reader)
         self.write(text, self.kernel.body, self._take, windows.lines)
         text.constants += windows.constants
         made = [(text.machine(one), text.result(one)) for one in self.kernel.outputs]

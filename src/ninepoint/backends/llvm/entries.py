@@ -1,10 +1,9 @@
-"""How Python and NumPy call the machine code of kernels; one code for all of them.
+"""How Python calls the machine code of kernels; one code for all of them.
 
     entry(*fields, *results, *coefficients, *scalars)             a block
     entry(*the same, crew, threads, axis, parts, step)            one shared among a crew
-    elements                                                      the loop of a function of NumPy's
 
-This is text for the compiler (see `modules`), as that of kernels is: it never runs as Python.
+This is text for the compiler (see `native`), as that of kernels is: it never runs as Python.
 All numbers are words, addresses too, and `at[k]` is the word so many words on; `c` has the
 functions of C, and `machine` what only machine code does (see `printing`).
 
@@ -21,7 +20,6 @@ went well.
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 import numpy as np
@@ -216,120 +214,3 @@ def column(kind, to, row, source, step, constant):
     """Copy an element of a row, or the constant."""
     at = row + source * step if source >= 0 else constant
     machine.put(to, machine.at(kind, at))
-
-
-# The loop over elements, as NumPy calls that of a function of its own.
-
-# So many elements are computed together where they are copied: some kilobytes stay in the cache.
-# Column times matrix, 2048x2048 float32: 2.1 ms, where copies of 2 MB took 2.7 ms (Zen 5).
-BLOCK = 1024
-
-# What NumPy looks for after a loop, by the machine: invalid, divided by zero, over- and underflow.
-EXCEPTIONS = {"x86_64": 0x1D, "AMD64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}.get(
-    platform.machine(), 0
-)
-
-# The words of a field or a result here: its address, the bytes from element to element and of one,
-# and room for a block of it, if it goes through that.
-AT, STEP, SIZE, ROOM, PER_OPERAND = range(5)
-
-
-def elements(arguments, sizes, steps, data):
-    """Compute elements that lie anywhere, by a kernel of one axis that looks at no neighbour.
-
-    `arguments` are where fields, numbers and results begin, `steps` how far it is from one element
-    of each to the next, `sizes` how many there are; a number has one element.  They are computed
-    as a row is.  What does not lie side by side, or is a result in the place of a field, comes and
-    goes through a short block that stays in the cache: an element that stands for all is put there
-    once.
-
-    At `data` stand a word that is set where there was no memory, and the kernel's record.
-    """
-    record, length = data[1], sizes[0]
-    fields, arrays = record[FIELDS], record[ARRAYS]
-    numbers = record[KINDS] - arrays
-    values = machine.room(record[WORDS])
-    for k in range(numbers):
-        kind = kind_of(record, arrays + k)
-        c.memcpy(values + kind[OF_VALUE], arguments[fields + k], kind[OF_SIZE])
-    operands, views = machine.room(PER_OPERAND * arrays), machine.room(5 * arrays)
-    block = length
-    for k in range(arrays):
-        one, view, size = operand(operands, k), views + 40 * k, kind_of(record, k)[OF_SIZE]
-        # NumPy has results behind all else.
-        place = k if k < fields else k + numbers
-        one[AT], one[STEP], one[SIZE], one[ROOM] = arguments[place], steps[place], size, 0
-        # The stack has one image.
-        view[1], view[3], view[4] = 1, 0, size
-        if one[STEP] != size or meets(one, operands, fields if k >= fields else 0, length):
-            block = min(length, BLOCK)
-            # It begins at a line of the cache.
-            one[ROOM] = (machine.room((block * size >> 3) + 8) + 63) & -64
-    first = 0
-    while first < length:
-        some = min(block, length - first)
-        for k in range(arrays):
-            one, view = operand(operands, k), views + 40 * k
-            if one[ROOM] != 0 and k < fields and (first == 0 or one[STEP] != 0):
-                copied(one, first, some, False)
-            view[0] = one[ROOM] if one[ROOM] != 0 else one[AT] + first * one[STEP]
-            view[2] = some
-        data[0] = data[0] | machine.do(record[CODE], views, values)
-        for k in range(fields, arrays):
-            if operand(operands, k)[ROOM] != 0:
-                copied(operand(operands, k), first, some, True)
-        first += block
-    # Forget that a float was none, or too large: floats give no warnings.
-    if EXCEPTIONS != 0 and c.fetestexcept(np.int32, EXCEPTIONS) != 0:
-        c.feclearexcept(np.int32, EXCEPTIONS)
-    return 0
-
-
-def operand(operands, k):
-    """The words of a field or a result."""
-    return operands + 8 * PER_OPERAND * k
-
-
-def copied(one, first, count, back):
-    """Copy so many elements from `first` on into their room, or back."""
-    there, far, size, room = one[AT] + first * one[STEP], one[STEP], one[SIZE], one[ROOM]
-    to, at = there if back else room, room if back else there
-    step, step_at = far if back else size, size if back else far
-    if far == size:
-        c.memcpy(to, at, count * size)
-    elif size == 1:
-        moved(np.uint8, count, to, step, at, step_at)
-    elif size == 2:
-        moved(np.uint16, count, to, step, at, step_at)
-    elif size == 4:
-        moved(np.uint32, count, to, step, at, step_at)
-    elif size == 8:
-        moved(np.uint64, count, to, step, at, step_at)
-    else:
-        moved(np.complex128, count, to, step, at, step_at)
-
-
-def moved(kind, count, to, step, at, step_at):
-    """Copy elements that lie so many bytes apart."""
-    for k in range(count):
-        machine.put(to + k * step, machine.at(kind, at + k * step_at))
-
-
-def meets(one, operands, fields, length):
-    """Whether a result may lie where one of so many fields does."""
-    begin, end = first_byte(one, length), behind(one, length)
-    for k in range(fields):
-        other = operand(operands, k)
-        if begin < behind(other, length) and first_byte(other, length) < end:
-            return True
-    return False
-
-
-def first_byte(one, length):
-    """Where the first byte of all elements lies."""
-    return one[AT] + min(one[STEP] * (length - 1), 0)
-
-
-def behind(one, length):
-    """What is behind their last byte."""
-    return one[AT] + max(one[STEP] * (length - 1), 0) + one[SIZE]

@@ -78,15 +78,11 @@ def constant(machine: str, value: Any) -> str:
 def table(name: str, values: np.ndarray) -> tuple[str, Memory]:
     """The text of an array of constants, and where that is."""
     machine = values.dtype.name
-    kind = f"[{values.size} x {stored(machine)}]"
-    # Floats are filled in when the code is loaded, so that LLVM must not know them.
-    if machine in FLOATS:
-        symbol, held = f'@"{name}"', f"global {kind} zeroinitializer"
-    else:
-        # A truth is a byte there.
-        own = machine if machine != "bool" else "uint8"
-        listed = ", ".join(f"{TYPES[own]} {constant(own, one)}" for one in values.ravel())
-        symbol, held = f'@"table.{name}"', f"internal constant {kind} [{listed}]"
+    # A truth is a byte there.
+    own = machine if machine != "bool" else "uint8"
+    listed = ", ".join(f"{TYPES[own]} {constant(own, one)}" for one in values.ravel())
+    symbol = f'@"table.{name}"'
+    held = f"internal constant [{values.size} x {stored(machine)}] [{listed}]"
     memory = Memory(machine, symbol, tuple(map(str, values.shape)))
     return f"{symbol} = {held}, align {LINE}", memory
 

@@ -75,19 +75,11 @@ def _keep_freed_memory() -> None:
     np.empty(1 << 24, np.uint8)
 
 
-def entries(
-    engine: Any, kinds: Sequence[Kind]
-) -> tuple[Callable[..., None], tuple[int, int] | None]:
-    """What runs a block, alone or among a crew, and the loop over elements.
-
-    Of that where it begins, and what it is told; nothing if the kernel has more axes than one,
-    or takes arrays besides.
-    """
+def entry(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
+    """What runs a block, alone or among a crew: it is bound to the kernel's record."""
     _keep_freed_memory()
     record = _record(kinds, engine.get_function_address(BLOCK), address("part"))
-    alone = kinds[0].ndim == 2 and not any(kind.ndim for kind in kinds[arrays_of(kinds) :])
-    loop = (address("elements"), record.ctypes.data) if alone else None
-    return _function(address("entry"), record), loop
+    return _function(address("entry"), record)
 
 
 @cache
@@ -142,8 +134,8 @@ def _function(address: int, record: np.ndarray) -> Callable[..., None]:
     return function
 
 
-def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
-    """What holds object code and its numbers; nothing if something it calls is not found."""
+def engine(code: bytes, needs: Sequence[str]) -> Any:
+    """What holds object code; nothing if something it calls is not found."""
     llvm = _llvm()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # One for each: names that two hold never meet.
@@ -158,8 +150,6 @@ def engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray])
             return None
     made.add_object_file(llvm.ObjectFileRef.from_data(code))
     made.finalize_object()
-    for name, values in numbers.items():
-        ctypes.memmove(made.get_global_value_address(name), values.ctypes.data, values.nbytes)
     _kept.append(made)
     return made
 
@@ -170,8 +160,7 @@ def shared() -> Any:
 
     It is compiled once for a machine, and kept on disk.
     """
-    file = disk.home() / f"shared_{disk.key('', disk.machine())}.o"
-    return disk.remembered(file, lambda code, needs: engine(code, needs, {}), shared_code)[0]
+    return disk.remembered(disk.code_place("shared", "", "o"), engine, shared_code)[0]
 
 
 def address(name: str) -> int:
@@ -225,7 +214,7 @@ def shared_code() -> Code:
 
     # What others call of each text.
     shared = {
-        entries: "entry part elements pad",
+        entries: "entry part pad",
         runtime: "begin member do malloc calloc realloc free swap mapped unmap",
     }
     functions = functions_of(_text(library))

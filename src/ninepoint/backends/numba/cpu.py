@@ -12,11 +12,11 @@ With Numba's variable NUMBA_DISABLE_JIT a text runs as plain Python:
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -28,7 +28,6 @@ from ...language.dtypes import computed, short
 from ...language.ir import DType
 from .. import cache
 from ..compiled import Compiled, Loaded
-from ..generated import Numbers, separated
 from ..llvm import native
 from ..llvm.layout import Kind
 from ..outside import REACH, SITE
@@ -52,14 +51,14 @@ def load(compiled: Compiled) -> Loaded:
         found = loaded(compiled)
     entry = found.entry
     if interpreted():
-        entry = functools.partial(_silent, compiled.scalar_types, entry)
+        entry = partial(_silent, compiled.scalar_types, entry)
     if module.checked:
-        entry = functools.partial(_checked, compiled, entry)
+        entry = partial(_checked, compiled, entry)
     if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
         if not module.shorts:
-            entry = functools.partial(_widened, len(compiled.field_dtypes), entry)
+            entry = partial(_widened, len(compiled.field_dtypes), entry)
         elif not found.crew:
-            entry = functools.partial(_viewed, entry)
+            entry = partial(_viewed, entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
 
@@ -77,16 +76,13 @@ def loaded(compiled: Compiled) -> Loaded:
 
     def make() -> Loaded:
         if key not in _loaded:
-            use = f"{types}\n{fastmath}\n{cache.machine()}"
-            path = cache.written(text, f"{name}_{cache.key(text, use)}")
+            place = partial(cache.code_place, name, f"{types}\n{fastmath}\n{text}")
             if compiled.module.opaque is not None:
-                found = compiled.module.opaque(path, compiled)
+                found = compiled.module.opaque(place("band"), compiled)
             elif interpreted():
-                found = Loaded(_in_python(path))
+                found = Loaded(_in_python(text, name))
             else:
-                code, numbers = separated(text)
-                place = path.with_stem(f"{name}_{cache.key(code, use)}")
-                found = _native(place, compiled, numbers)
+                found = _native(place("o"), compiled)
             _loaded[key] = found
         return _loaded[key]
 
@@ -96,7 +92,7 @@ def loaded(compiled: Compiled) -> Loaded:
 # Plain Python.
 
 
-@functools.cache
+@lru_cache
 def interpreted() -> bool:
     """Whether Numba's variable NUMBA_DISABLE_JIT asks for plain Python."""
     asked = "NUMBA_DISABLE_JIT" in os.environ or cache.SETTINGS.exists()
@@ -105,11 +101,10 @@ def interpreted() -> bool:
     return bool(vars(undisturbed.imported("numba.core.config"))["DISABLE_JIT"])
 
 
-def _in_python(path: Path) -> Any:
-    """The function of the text at a path."""
-    names: dict[str, Any] = {"__name__": path.stem}
-    # Not by an import, which would take bytecode from a file beside it.
-    exec(in_numpy(compile(path.read_bytes(), path, "exec")), names)
+def _in_python(text: str, name: str) -> Any:
+    """The function of a text."""
+    names: dict[str, Any] = {"__name__": name}
+    exec(in_numpy(compile(text, f"<{name}>", "exec")), names)
     return names["band"]
 
 
@@ -129,26 +124,23 @@ def in_numpy(code: CodeType) -> CodeType:
 # Machine code.
 
 
-def _native(path: Path, compiled: Compiled, numbers: Numbers) -> Loaded:
-    """The object code of a text at a path, made if it is not there, with the text's numbers."""
+def _native(path: Path, compiled: Compiled) -> Loaded:
+    """The object code in a file, made if it is not there."""
     whole = native.possible() and native.shared() is not None
     kinds = kinds_of(compiled)
-    make = functools.partial(
-        native.kernel_code, compiled.module.text, kinds, fastmath=compiled.fastmath
-    )
+    make = partial(native.kernel_code, compiled.module.text, kinds, fastmath=compiled.fastmath)
 
     def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
-        engine = native.engine(code, needs, numbers)
+        engine = native.engine(code, needs)
         if engine is None:
             return None
         if not whole:
             return Loaded(native.block(engine, kinds))
-        entry, loop = native.entries(engine, kinds)
-        return Loaded(entry, crew=True, elements=loop)
+        return Loaded(native.entry(engine, kinds), crew=True)
 
-    found, from_disk = cache.remembered(path.with_suffix(".o"), load, make)
+    found, from_disk = cache.remembered(path, load, make)
     if found is None:
-        raise RuntimeError(f"the machine code of {path.stem} calls what this machine lacks.")
+        raise RuntimeError(f"the machine code of {compiled.name} calls what this machine lacks.")
     return replace(found, from_disk=from_disk)
 
 
@@ -202,7 +194,7 @@ def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) ->
     """Run a text that tells when it reads outside its neighborhood, and raise that."""
     notes = np.zeros(2, dtype=np.int64)
     try:
-        interruptible(functools.partial(entry, *arguments, notes), notes)
+        interruptible(partial(entry, *arguments, notes), notes)
     except (IndexError, ValueError) as error:
         if not notes[0]:
             raise type(error)(f"the kernel '{compiled.name}': {error}") from None

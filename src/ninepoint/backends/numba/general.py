@@ -40,8 +40,7 @@ from ...language.values import constant, words, wrapped
 from ...lowering.schedule import Request
 from ...lowering.storage import misfit
 from .. import cache
-from ..compiled import Compiled, Loaded
-from ..generated import Module
+from ..compiled import Compiled, Loaded, Module
 from ..llvm.layout import Kind
 from ..patience import announced
 from ..pipeline import check_outputs
@@ -294,7 +293,7 @@ def _inferred(
         options = {"boundscheck": True, "fastmath": request.fastmath}
         ending = suffix(one.definition for one in with_helpers(function))
         made = jitted(_prepared(function, ending), token, options, _held)
-        made._cache = cache.kept_by_meaning(name, token, "point")
+        made._cache = Kept(cache.code_place(name, token, "point"))
         made.compile(kinds)
     return made, made.overloads[kinds].signature.return_type
 
@@ -412,7 +411,7 @@ def _loaded(
     band: str,
     given: Sequence[np.dtype],
     overflow: str | None,
-    path: Path,
+    place: Path,
     compiled: Compiled,
 ) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
@@ -424,11 +423,11 @@ def _loaded(
     """
     names = {**vars(relative), "point": point, "seen": relative.seen_within(compiled.reach)}
     exec(band, names)
-    names["band"].__qualname__ = f"{path.stem}.band"
+    names["band"].__qualname__ = f"{place.stem}.band"
     dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=compiled.fastmath)(
         names["band"]
     )
-    dispatcher._cache = Kept(path.with_suffix(".band"))
+    dispatcher._cache = Kept(place)
     # The last argument is where it notes what it read.
     kinds = [*cpu.kinds_of(compiled)[:-1], Kind(np.dtype("int64"), 1, mutable=True)]
     outs = slice(len(compiled.field_dtypes), len(compiled.field_dtypes) + len(given))

@@ -29,13 +29,12 @@ from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
 from ...language.box import Box
 from ...language.dtypes import SHORT_FLOATS, computed, short
-from ...language.ir import Atom, Const, Histogram, Kernel, Offset, State, Values, by_number
+from ...language.ir import Histogram, Kernel, Offset, State, Values, by_number
 from ...loops.nodes import SHORT
 from ...loops.operations import Operations
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
-from ..generated import Tables, varies
 from .points import indented, plus
 
 # Bytes of a cache line.
@@ -105,19 +104,6 @@ def kernel_names(kernel: Kernel) -> dict[str, str]:
 def as_tuple(items: list[str]) -> str:
     """The text of a tuple."""
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-
-
-@dataclass(eq=False)
-class Expressions(Operations):
-    """The texts of the operations of one kernel, in which floats may stand in tables."""
-
-    tables: Tables = field(default_factory=Tables, init=False)
-
-    def fetched(self, atom: Atom, machine: str) -> str:
-        """An operand, which is one of a table where it is a number that may be another."""
-        if isinstance(atom, Const) and varies(machine, atom.value):
-            return self.tables.fetch(machine, float(atom.value.real))
-        return self.atom(atom, machine)
 
 
 # Rows.
@@ -216,7 +202,7 @@ class Layout:
             for name, dtype in kernel.fields
             if self.converts and (one := short(dtype))
         }
-        self.expressions = Expressions(
+        self.expressions = Operations(
             self.known,
             {name: machine_type(dtype, self.known[name]) for name, dtype in kernel.scalars},
             {name: self.names[name] for name, _ in kernel.scalars},

@@ -58,7 +58,6 @@ from ...language.ir import (
 from ...loops.nodes import SHORT
 from ...loops.operations import Operations, number
 from ...lowering.windows import PIECE, quantile_position
-from ..generated import Tables
 
 # After so many turns a loop looks whether it shall go on.
 EACH = 256
@@ -149,7 +148,8 @@ $part = $part - $low
 """,
 }
 
-_BETWEEN_VALID = """
+# What lies between the element of a rank and the next one.
+_BETWEEN = """
 $high = $type($second)
 if $part == 0.5:
     $own = ($own + $high) / $type(2.0)
@@ -197,16 +197,9 @@ class Window:
     def between(self, found: Sequence[str]) -> list[str]:
         """What lies between an element and the next, which are `found`; NaN where one is."""
         _, part = quantile_position(self.count, self.reduce.quantile)
-        program = "$own = $type($first)\n" + "$high = $type($second)\n" * bool(part)
-        if part == 0.5:
-            program += "$own = ($own + $high) / $type(2.0)\n"
-        elif part > 0.5:
-            program += "$own = $high - ($high - $own) * $type($more)\n"
-        elif part:
-            program += "$own = $own + ($high - $own) * $type($part)\n"
-        program += "$own = $type(nan) if $strange else $own" * self.known.nan
-        first, second = found
-        return self.lines(program, first=first, second=second, part=part, more=1 - part)
+        program = "$own = $type($first)" + _BETWEEN * bool(part)
+        program += "\n$own = $type(nan) if $strange else $own" * self.known.nan
+        return self.lines(program, first=found[0], second=found[1], part=part)
 
     def places(self) -> list[str]:
         """Which of so many elements that are no NaN is wanted."""
@@ -214,17 +207,16 @@ class Window:
 
     def valid(self, found: Sequence[str]) -> list[str]:
         """What is wanted of so many elements that are no NaN, of which two are `found`."""
-        between = _BETWEEN_VALID if self.reduce.kind == "nanquantile" else "\n"
+        between = _BETWEEN if self.reduce.kind == "nanquantile" else "\n"
         program = f"$own = $type($first){between}$own = $own if $at else $type(nan)"
         return self.lines(program, first=found[0], second=found[1])
 
 
 @dataclass
 class Point:
-    """Writes what is computed at a point; gathers the tables and buffers that this takes."""
+    """Writes what is computed at a point; gathers the constants and buffers that this takes."""
 
     expressions: Operations
-    tables: Tables
     storage: dict[str, np.dtype]
     names: Mapping[str, str]
     reach: Box
@@ -349,12 +341,9 @@ class Point:
                 return [*lines, f"{inner} = {text}"]
             case Weight():
                 machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
-                if expr.dtype.is_float:
-                    table = self.tables.listed(machine, map(float, expr.texts))
-                else:
-                    values = (Const(expr.dtype, text).value for text in expr.texts)
-                    texts = [number(machine, value) for value in values]
-                    table = self._table(f"{inner}_{name}", texts, machine)
+                values = (Const(expr.dtype, text).value for text in expr.texts)
+                texts = [number(machine, value) for value in values]
+                table = self._table(f"{inner}_{name}", texts, machine)
                 return [f"{inner} = {table}[{_flat(reduce.shape)}]"]
             case Coefficient():
                 self._as_stored(inner, expr.array)

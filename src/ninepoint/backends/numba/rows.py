@@ -21,7 +21,6 @@ from itertools import zip_longest
 from ...analysis.footprint import extents
 from ...analysis.rewrite import rows as rows_of
 from ...language.ir import Atom, Body, Read
-from ..generated import is_table
 from .layout import LIBRARY, NOTES, RESERVED, Layout, Row, RowFunction
 from .points import EACH, Point, gathered_rows, indented, plus
 
@@ -51,7 +50,6 @@ def row_function(made: Made, layout: Layout) -> RowFunction:
     rows = dict(_labelled(made.body, layout))
     point = Point(
         layout.expressions,
-        layout.expressions.tables,
         dict(layout.kernel.fields) | {n: d for n, d, _ in layout.kernel.coefficients},
         layout.names,
         layout.reach,
@@ -59,7 +57,6 @@ def row_function(made: Made, layout: Layout) -> RowFunction:
         {(row.source, row.offset): (label, row.column) for label, row in rows.items()},
         layout.places,
     )
-    point.tables.fetched = {}
     # What is done before the loop over the row, and for a point.
     once: list[str] = []
     lines = [f"{made.held} = o0[j]"] if made.held else []
@@ -83,7 +80,7 @@ def row_function(made: Made, layout: Layout) -> RowFunction:
         lines.append(f"o{k}[{place}] = {f'{store}({one})' if store else one}")
     if point.looks:
         once.append(f"turns = {EACH}")
-    body = (*point.tables.fetched.values(), *once, *over, *indented(lines))
+    body = (*once, *over, *indented(lines))
     return RowFunction(
         made.name,
         _parameters(body, rows, point, layout, len(made.values)),
@@ -147,8 +144,7 @@ class Functions:
 
         def anonymous(word: re.Match[str]) -> str:
             name = word.group()
-            own = name in RESERVED or is_table(name)
-            if name[0].isdigit() or (own and name != function.name):
+            if name[0].isdigit() or (name in RESERVED and name != function.name):
                 return name
             return known.setdefault(name, f"_{len(known)}")
 
@@ -156,14 +152,12 @@ class Functions:
         first = self._written.setdefault(key, function)
         return function if first is function else replace(function, name=first.name)
 
-    def text(self, title: str, band: Sequence[str], tables: Sequence[str], how: str) -> str:
+    def text(self, title: str, band: Sequence[str], how: str) -> str:
         """The text of the module with this `band`; `how` says how rows are compiled."""
         lines: list[str] = []
         for function in self._written.values():
             lines += ["", "", *function.constants] if function.constants else []
             lines += ["", "", f"@row_function({how})", *function.lines]
-        if tables:
-            lines += ["", "", *tables]
         text = "\n".join([*lines[1:], "", "", *band, ""])
         used = set(WORD.findall(text))
         head = [f'"""{title}: written by ninepoint; changes made here are lost."""', ""]
