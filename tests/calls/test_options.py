@@ -129,22 +129,27 @@ def of_lines(u, k):
     return u[0, 1] * s[-1, 0]
 
 
-def whole(k, axes):
-    """The same field with all axes of the film, and a stage that is done on it."""
-    return np.ascontiguousarray(np.broadcast_to(k, FILM.shape))
-
-
 @pytest.mark.parametrize(
     ("axes", "shape"),
     only(6, itertools.product([None, (2, 1), (0, 2), (-1, 0)], [(8, 9), (9,), (8, 1), (7, 1, 1)])),
 )
 def test_axes_of_fields_of_fewer_axes(axes, shape):
     k = np.random.default_rng(1).integers(0, 9, shape).astype("int32")
-    found = of_fewer(FILM, k, axes=axes)
     order = (-2, -1) if axes is None else tuple(a if a < 0 else a - 3 for a in axes)
+    if len(shape) < -min(order):
+        u, cut = da.from_array(FILM, chunks=4), da.from_array(k, chunks=2)
+        for call in (
+            lambda: of_fewer(FILM, k, axes=axes),
+            lambda: of_fewer.debug(FILM, k, axes=axes),
+            lambda: of_fewer(u, cut, axes=axes),
+            lambda: of_fewer(npt.lazy(FILM), k, axes=axes).compute(),
+        ):
+            with pytest.raises(ValueError, match=f"at least {-min(order)} dimension"):
+                call()
+        return
+    found = of_fewer(FILM, k, axes=axes)
     # A stage is what the call gives by itself, for a field that has the axes.
-    has = len(shape) >= -min(order)
-    stage = edges(k if has else whole(k, axes), axes=order)
+    stage = edges(k, axes=order)
     np.testing.assert_array_equal(found, after(FILM, stage, k, axes=order))
     np.testing.assert_array_equal(found, of_fewer.debug(FILM, k, axes=axes))
     out = np.empty_like(found)

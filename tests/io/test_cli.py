@@ -392,7 +392,7 @@ def test_debug_shows_the_traceback(here, capsys):
             "unknown boundary 'odd'; use one",
         ),
         (["median", "grey", "o", "--boundary", "odd"], "unknown boundary 'odd'; use one of"),
-        (["mean", "grey", "o", "--param", "size=0"], "at least one point along each axis"),
+        (["mean", "grey", "o", "--param", "size=0"], "size holds 0; give at least 1"),
         (["mean", "grey", "o", "--param", "size='a'"], "no whole number"),
         (["mean", "grey", "o/{}{}.png"], "should hold one {}"),
         (["mean", "grey", "o/a.xyz"], "cannot tell the format"),
@@ -457,7 +457,9 @@ def test_explain_a_filter_with_options(here, capsys):
     assert main(["explain", "mean", "--ir"]) == 0
     assert "x[" in capsys.readouterr().out
     assert "no such parameter" in misused(capsys, "explain", "median", "--param", "sice=5")
-    assert "at least one point" in misused(capsys, "explain", "median", "--param", "size=0")
+    assert "size holds 0; give at least 1" in misused(
+        capsys, "explain", "median", "--param", "size=0"
+    )
     words = ("explain", "median", "--dtype", "u1", "--dtype", "u1")
     assert "takes one image" in misused(capsys, *words)
 

@@ -8,9 +8,6 @@ import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numpy as np
-
-from ..arrays.accepted import is_lazy
 from ..base.tracebacks import door
 from ..language.definitions import ArrayFunction
 from ..language.readable import with_room
@@ -57,38 +54,18 @@ def _is_filter(function: types.FunctionType) -> bool:
 
 def _not_from(value: Any, kind: str) -> str:
     """Say what was decorated instead of a function, and what to do."""
+    seen = "neighbours" if kind == "stencil" else "elements"
+    found = type(value).__name__
     name = getattr(value, "__name__", "")
-    if kind == "ufunc" and isinstance(value, str | list):
-        words = "text" if isinstance(value, str) else "a list"
-        return f"not from {words}; no types are declared, so write @ufunc alone"
     match value:
-        case str() if value == "constant":
-            return 'not from text; what Numba calls "constant" is @stencil(boundary="fill")'
         case None:
             return "not from None; a function that ends without 'return' gives None"
+        case str() | list() if kind == "ufunc":
+            return "not from types, which are not declared; write @ufunc alone"
         case str():
-            return f"not from text; write @stencil(boundary={value!r})"
-        case type():
-            seen = "neighbours" if kind == "stencil" else "elements"
-            return f"not from the class '{name}'; decorate a function of the {seen}"
-        case types.MethodType():
-            return f"not from the method '{name}'; a kernel has no 'self', so define it outside"
+            return "not from text; name the border's rule as @stencil(boundary=...)"
         case staticmethod() | classmethod():
-            return f"not from a {type(value).__name__}; put @{type(value).__name__} above @{kind}"
-        case functools.partial():
-            return "not from a partial; pass the values at the call, or give them as defaults"
-        case _ if isinstance(value, np.ndarray) or is_lazy(value):
-            return "not from an array; decorate a function, and call that with the array"
-        case types.ModuleType():
-            return f"not from the module '{name}'; name a function of it"
-        case np.ufunc() | types.BuiltinFunctionType():
-            return f"not from '{name}', which has no source; call it in a function of your own"
-        case types.FunctionType():
-            return f"not from '{name}', which makes whole arrays; call it with an array"
-        case _ if isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
-            return f"not from what another decorator made of '{name}'; leave that out"
-        case _ if callable(value):
-            found = type(value).__name__
-            return f"not from an object of type '{found}'; write a function that says the same"
+            return f"not from a {found}; put @{found} above @{kind}"
         case _:
-            return f"not from a value of type '{type(value).__name__}'"
+            what = f"'{name}', of type '{found}'" if name else f"a value of type '{found}'"
+            return f"not from {what}; decorate a function of the {seen}"

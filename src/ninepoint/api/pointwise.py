@@ -29,7 +29,6 @@ from ..arrays.accepted import (
 )
 from ..arrays.borders import Boundary
 from ..arrays.foreign import Applied, asked, asks
-from ..base.remembered import Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
 from ..language.definitions import Function, returned_values
@@ -41,7 +40,6 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.options import Options, Place, overflow_rule, refuse_unknown
 from ..program.waiting import before_writing, waiting
-from ..running.dispatch import Quick, quick
 from .decorate import NOTHING, decorator
 from .stencil import Stencil
 
@@ -85,11 +83,7 @@ class Ufunc(Stencil):
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)
         self._with_numbers: dict[tuple[str, ...], Ufunc] = {}
-        # What calls of some types have in common, and those like the last.
-        self._quicks: Remembered[Any, Quick | None] = Remembered(64)
-        self._last: Quick | None = None
         # The text is gone through once, not for each column of pandas.
-        self._names = definition.parameters
         values = returned_values(definition.function.definition)
         self._nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
 
@@ -165,51 +159,24 @@ class Ufunc(Stencil):
         try:
             if out is not None and waiting:
                 before_writing(out)
-            values: tuple[Any, ...] | None = args
-            if named or len(args) != self._arguments.count:
-                _refuse(self.__name__, named)
-                values = self._arguments.bound(args, named)
-            plain = dtype is None and overflow is None and threads is None and device is None
-            if values is not None:
-                last = self._last
-                if plain and last is not None and list(map(type, values)) == last.kinds:
-                    made = last.call(values, out)
-                    if made is not None:
-                        return made
-                for value, field in zip(values, self._plain, strict=True):
-                    own = type(value) is np.ndarray or is_cupy(value)
-                    if field and not (own and value.ndim):
-                        Place(threads=threads, device=device).check(())
-                        options = {"dtype": dtype, "overflow": overflow, "threads": threads}
-                        return self._special(values, out, {**options, "device": device})
-            result = super().__call__(
-                *args,
-                out=out,
-                dtype=dtype,
-                overflow=overflow,
-                threads=threads,
-                device=device,
-                **named,
-            )
-            if plain and values is not None:
-                self._last = self._quick(values)
-            return result
+            _refuse(self.__name__, named)
+            values = self._arguments.bound(args, named)
+            options = {
+                "dtype": dtype, "overflow": overflow, "threads": threads, "device": device
+            }  # fmt: skip
+            for value, field in zip(values, self._plain, strict=True):
+                own = type(value) is np.ndarray or is_cupy(value)
+                if field and not (own and value.ndim):
+                    Place(threads=threads, device=device).check(())
+                    return self._special(values, out, options)
+            return super().__call__(*args, out=out, **options, **named)
         except Exception as error:
             shorten(error)
             raise
 
-    def _quick(self, values: Sequence[Any]) -> Quick | None:
-        """How a call like one that went well is done at once, if it can be."""
-        kinds = tuple([one.dtype if type(one) is np.ndarray else None for one in values])
-        key = (*map(type, values), *kinds)
-        if key not in self._quicks:
-            given = dict(zip(self._names, values, strict=True))
-            self._quicks[key] = quick(Call.of(self.definition, given), values)
-        return self._quicks[key]
-
     def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:
         """A call on something else than arrays of NumPy that have axes."""
-        given = dict(zip(self._names, values, strict=True))
+        given = dict(zip(self.parameters, values, strict=True))
         fields = {name: given[name] for name in self.fields}
         if asks((*fields.values(), *listed(out))):
             return self._asked(given, out, options)
@@ -223,10 +190,7 @@ class Ufunc(Stencil):
             return self._of_numbers(given, out, options)
         one = self._done_by(given)
         if one is not self:
-            result = one._again(given, out, options)
-            if one._last is not None and list(map(type, values)) == one._last.kinds:
-                self._last = one._last
-            return result
+            return one._again(given, out, options)
         args, named = self._arguments.given(given)
         # Any one of the dimensions: all others are a stack of them.
         labelled = [one for one in fields.values() if is_xarray(one) or is_lazy(one)]
@@ -281,9 +245,6 @@ class Ufunc(Stencil):
     def _forget(self) -> None:
         for one in (self, *self._with_numbers.values()):
             one._bound_calls.clear()
-            # What is quick is of the schedule before.
-            one._quicks.clear()
-            one._last = None
 
     @door
     def debug(

@@ -64,9 +64,9 @@ if TYPE_CHECKING:
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
-    from ..running import dispatch
+    from ..running import dispatch, recording
     from ..running.dispatch import Prepared
-    from . import calling
+    from . import iterating
     from .signatures import called
 
     # What a stencil is a function of, and what its function gives at one point.
@@ -78,7 +78,8 @@ else:
     # A call of a stencil on arrays of NumPy needs none of these.
     asking = Later("..inspecting.asked", __package__)
     dispatch = Later("..running.dispatch", __package__)
-    calling = Later(".calling", __package__)
+    recording = Later("..running.recording", __package__)
+    iterating = Later(".iterating", __package__)
     debugging = Later("..inspecting.debugging", __package__)
     displays = Later("..inspecting.displays", __package__)
     explaining = Later("..inspecting.explaining", __package__)
@@ -280,9 +281,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         try:
             if out is not None and waiting:
                 before_writing(out)
-            bound = args
-            if named or len(args) != self._arguments.count:
-                bound = self._fitted(args, named)
+            bound = self._arguments.bound(args, named)
             key = None
             if dims is None and device is None:
                 key = call_key(
@@ -291,12 +290,13 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 )
             leaves: Leaves = ()
             if key is not None:
-                if self._numbers and self.definition.calls:
+                if self._numbers and self.definition.may_call:
                     # A program of several calls is bound for what each of them is given.
                     numbers = {name: bound[k] for name, k in self._numbers}
                     leaves = leaves_of(self.definition, numbers)
                     more = numbers_key(leaves)
                     key = None if more is None else (*key, more)
+                    leaves = leaves if self.definition.may_call else ()
                 short = self._bound_calls.get(key)
                 if short is not None:
                     # The values of a border are as free as those of the parameters.
@@ -318,7 +318,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                     # Only what went well is remembered.
                     self._bound_calls[key] = short
                     return result
-            return calling.called(call, fields, place)
+            return recording.called(call, fields, place)
         except Exception as error:
             shorten(error)
             raise
@@ -331,16 +331,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         _apply.__qualname__ = "Stencil.__call__"
         __call__ = _apply
 
-    def _fitted(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """The value of every parameter, as Python would bind them."""
-        bound = self._arguments.bound(args, named)
-        if bound is None:
-            raise self._arguments.unfit(self.__name__, args, named)
-        return bound
-
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The same by their names."""
-        return dict(zip(self.parameters, self._fitted(args, named), strict=True))
+        """The value of every parameter, by its name."""
+        return dict(zip(self.parameters, self._arguments.bound(args, named), strict=True))
 
     @door
     def iterate(
@@ -446,7 +439,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             steps, every, until, callback, threads, progress, comm, snapshots, out, device
         )
         values = self._bound(args, named)
-        return calling.iterated(self.definition, values, plan, boundary, cval)
+        before_writing(out)
+        values |= {name: recording.known(values[name]) for name in self.fields}
+        return iterating.iterated(self.definition, values, plan, boundary, cval)
 
     # Looking inside.
 

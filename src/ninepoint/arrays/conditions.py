@@ -30,13 +30,6 @@ Value: TypeAlias = Any
 Kind: TypeAlias = Literal["dirichlet", "neumann", "robin", "extrapolate"]
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """What stands for values that a node is given among its fields: the number of the field."""
-
-    number: int
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
     """What holds at one side of an array: `a * u + b * du/dn = c`, or a polynomial of an order.
@@ -389,8 +382,6 @@ def _is_number(value: Value) -> bool:
 
 
 def _shown(value: Value) -> str:
-    if isinstance(value, Slot):
-        return repr(value)
     if callable(value):
         return getattr(value, "__name__", "function")
     return repr(value) if _is_number(value) else f"<array of shape {tuple(value.shape)}>"

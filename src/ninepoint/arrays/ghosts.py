@@ -27,7 +27,7 @@ from ..language.dtypes import kind_of, widened
 from .accepted import is_chunked, is_dask, is_xarray
 from .arranging import core_last
 from .borders import Boundary, check_range, misfit
-from .conditions import Condition, Slot, weights
+from .conditions import Condition, weights
 from .executable import Executable
 from .layout import Array, Rule, Shape, Sides, source_indices
 from .numpy import Behind, whole_shape
@@ -56,11 +56,8 @@ class Edges:
         types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
         return Edges(shape, tuple(types.items()), joined(node.reaches).sides)
 
-    def laid(self, boundary: Boundary, lazy: bool = False, fields: Sequence[Any] = ()) -> Boundary:
-        """The rules with their values laid along the edges, and checked.
-
-        Of lazy fields values may be lazy too.  Some may be among `fields`, laid already.
-        """
+    def laid(self, boundary: Boundary) -> Boundary:
+        """The rules with their values laid along the edges, and checked."""
         # Numbers are the same along all edges.
         known: dict[tuple[int, int], Condition] = {}
 
@@ -77,7 +74,7 @@ class Edges:
                 )
             found = known.get((id(one), far))
             if found is None:
-                found = self._laid(one, axis, lazy, fields)
+                found = self._laid(one, axis)
                 if found.kind == "robin":
                     _check_mix(found, far)
                 if one.plain:
@@ -86,7 +83,7 @@ class Edges:
 
         return boundary.with_conditions(laid, len(self.reach))
 
-    def _laid(self, one: Condition, axis: int, lazy: bool, fields: Sequence[Any]) -> Condition:
+    def _laid(self, one: Condition, axis: int) -> Condition:
         """A condition at the end of an axis.
 
         Its values have all axes of the fields; along their own they are one thick.
@@ -94,8 +91,6 @@ class Edges:
         first = len(self.shape) - len(self.reach)
 
         def laid(value: Any) -> Any:
-            if isinstance(value, Slot):
-                return fields[value.number]
             if type(value) in (float, int):
                 return value if one.at == "cell" else np.float64(value)
             words = f"npt.{one.kind}"
@@ -103,7 +98,7 @@ class Edges:
                 others = [n for k, n in enumerate(self.shape) if first <= k != axis]
                 words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
                 value = _called(value, one, others)
-            if is_chunked(value) and not lazy:
+            if is_chunked(value):
                 raise TypeError(
                     f"{words} has values that are yet to be computed; compute them first."
                 )
@@ -217,7 +212,7 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
         kind = value.dtype.kind if hasattr(value, "dtype") else "ic"[isinstance(value, complex)]
         if kind == "c" != dtype.kind:
             raise misfit(one, name, dtype, "real numbers")
-    if one.at == "cell" and not is_chunked(one.c):
+    if one.at == "cell":
         check_range(one, name, dtype)
 
 
@@ -225,8 +220,6 @@ def _check_mix(one: Condition, reach: int) -> None:
     """Raise where a mix says nothing of a ghost."""
     a, b = one.a, one.b
     if isinstance(a, float) and isinstance(b, float) and a > 0 < b:
-        return
-    if is_chunked(a) or is_chunked(b):
         return
     if np.any((a == 0) & (b == 0)):
         raise ValueError(
@@ -324,8 +317,7 @@ def _stacked(value: Any, edges: Edges) -> Any:
 class GhostCall:
     """Calls of a node whose border has conditions, on fields like some.
 
-    Beyond sides that are not `closed` there are no neighbours.  Of the fields the last ones,
-    behind those of the program, are values along edges.
+    Beyond sides that are not `closed` there are no neighbours.
     """
 
     def __init__(
@@ -338,7 +330,7 @@ class GhostCall:
     ) -> None:
         self.boundary, self._closed, self._cval = node.boundary, closed, node.cval
         self._program, self._along, self._threads = program, node.along, threads
-        self._shape = shape = whole_shape(fields[: len(program.field_dtypes)])
+        self._shape = shape = whole_shape(fields)
         order = core_last(len(shape), self._along)
         self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
         # What does calls under conditions that are numbers, which stay the same.
@@ -356,16 +348,16 @@ class GhostCall:
         Another boundary may have other values than that of the node.
         """
         run = self._bound(boundary or self.boundary, fields, out)
-        return run(fields[: len(self._program.field_dtypes)], numbers, out)
+        return run(fields, numbers, out)
 
     def _bound(self, boundary: Boundary, fields: Sequence[Array], out: Any) -> Executable:
-        """What does calls on fields, of which some may be values at the border."""
+        """What does calls on fields under a boundary."""
         if self._known is not None and self._known[0] is boundary:
             return self._known[1]
-        program, ndim = self._program, len(self._along)
+        ndim = len(self._along)
         # Values that do not fit are wrong beside an array without elements as well.
-        own = turned(boundary.opened(self._closed), self._shape, self._along)
-        rules = self._edges.laid(own, fields=fields)
+        opened = boundary.opened(self._closed)
+        rules = self._edges.laid(turned(opened, self._shape, self._along))
         made = 0 not in self._shape and bool(rules.conditions)
         with np.errstate(all="ignore"):
             ghosts: Extensions = tuple(
@@ -376,10 +368,8 @@ class GhostCall:
                 for axis, (before, after) in enumerate(rules.entries)
             )
         border = rules.bordered(ndim, "ghost" if made else "nearest")
-        call = Single(program, border, self._cval, ghosts if made else ())
-        run = Executable(
-            call, fields[: len(program.field_dtypes)], self._along, out, self._threads
-        )
+        call = Single(self._program, border, self._cval, ghosts if made else ())
+        run = Executable(call, fields, self._along, out, self._threads)
         if all(one.plain for one in boundary.conditions):
             self._known = boundary, run
         return run

@@ -4,8 +4,7 @@ Axes are counted from the end, so that they are the same in fields of fewer axes
 
     axes=(0, 1) beside a field of three axes     ->     (-3, -2)
 
-A stage is given a field as it is, as a call by itself would be; only a field that has not all
-axes of the call is stretched to the shape that all of them broadcast to.
+A stage is given a field as it is, as a call by itself would be.
 """
 
 from __future__ import annotations
@@ -18,14 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..language.dtypes import castable, kind_of, most, widened
-from .accepted import (
-    check_writable,
-    is_chunked,
-    is_cubed,
-    is_device,
-    library_of,
-    native,
-)
+from .accepted import check_writable, is_device, native
 from .layout import Array, Border, Shape
 from .strided import overlaps_itself
 
@@ -111,11 +103,12 @@ def core_axes(axes: Any, ndim: int, core: int) -> tuple[int, ...]:
     return order
 
 
-def too_few_axes(ndim: int, shape: Shape) -> ValueError:
-    """The error for arrays of fewer axes than the stencil has."""
+def too_few_axes(ndim: int, shape: Shape, least: int = 0) -> ValueError:
+    """The error for arrays of fewer axes than the stencil has, or the `least` that axes= asks."""
+    least = least or ndim
     return ValueError(
         f"a stencil of {ndim} {'axis' if ndim == 1 else 'axes'} needs an array of at least "
-        f"{ndim} {'dimension' if ndim == 1 else 'dimensions'}, not of shape {shape}."
+        f"{least} {'dimension' if least == 1 else 'dimensions'}, not of shape {shape}."
     )
 
 
@@ -258,20 +251,6 @@ def behind(axes: Any, rank: int, ndim: int) -> Behind:
     if axes is None:
         return tuple(range(-ndim, 0))
     return tuple(axis - rank for axis in core_axes(axes, rank, ndim))
-
-
-def stretched(field: Any, least: int, shape: Shape) -> Any:
-    """The field, of the whole shape if it has fewer than `least` axes."""
-    if field.ndim >= least or len(shape) < least:
-        return field
-    if is_chunked(field):
-        if not is_cubed(field) and any(0 in sizes and sum(sizes) for sizes in field.chunks):
-            # Dask repeats no chunk of length 0.
-            field = field.rechunk(
-                tuple(tuple(n for n in sizes if n) or (0,) for sizes in field.chunks)
-            )
-        return library_of(field).broadcast_to(field, shape)
-    return np.broadcast_to(field, shape)
 
 
 def whole_shape(fields: Sequence[Any]) -> Shape:

@@ -16,7 +16,6 @@ import numpy as np
 import xarray as xr
 
 from ninepoint.arrays.accepted import is_dataset, is_xarray
-from ninepoint.arrays.every import thinned_length
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.numpy import core_dims, quoted
 from ninepoint.arrays.regions import Node
@@ -160,7 +159,7 @@ class Named:
                 ", or the lengths of an array without names, whose axes are taken for the last "
                 "dimensions (xr.DataArray(array, dims=(...)) names them)"
             )
-        _check_alike(words, named)
+        check_alike(words, named)
         self.dims: Dims = tuple(dict.fromkeys(dim for field in named for dim in field.dims))
         for dim in self.core:
             if dim not in self.dims:
@@ -192,7 +191,7 @@ class Named:
         words = (
             f"the coordinates of the values at the border along {dim!r} differ from the fields'"
         )
-        _check_alike(words, [*self._named, value.isel(others, drop=True)])
+        check_alike(words, [*self._named, value.isel(others, drop=True)])
         return arranged(value, tuple(one for one in dims if one != dim))
 
     def coordinate(self, dim: Hashable) -> np.ndarray | None:
@@ -203,26 +202,25 @@ class Named:
                 return values
         return None
 
-    def results(self, node: Node, apart: Mapping[Hashable, int]) -> list[Any]:
-        """Give DataArrays that are named as the results of a node are, and repeat one number.
+    def results(self, nodes: Sequence[Node]) -> list[Any]:
+        """Give DataArrays that are named as the results of the last node are: one number each.
 
-        Of the points of the fields the last call reads one of so many as `apart` says.  Along
-        axes where there are more points, labels are those of these points.
+        Along axes where there are more points than those of the fields, labels are those of these
+        points.
         """
+        *stages, node = nodes
+        if any(one.resizes for one in stages):
+            raise ValueError(
+                'boundary="valid", every= or upsample= inside a kernel moves the coordinates of '
+                "xarray objects; use it for the last stencil only, or call them one by one."
+            )
         coords = _coords(self._named)
-        before = [apart.get(dim, 1) for dim in self.core]
-        core = zip(self.core, before, strict=True)
-        shape = tuple(thinned_length(self._sizes[dim], step) for dim, step in core)
+        shape = tuple(self._sizes[dim] for dim in self.core)
         plan = layout(shape, node.reaches, node.border)
         made = []
         for output, dtype in zip(plan.outputs, node.out_dtypes, strict=True):
-            left = {dim: slice(None, None, step) for dim, step in apart.items()}
-            left |= {
-                dim: slice(a * own, b * own, own * step)
-                for dim, (a, b), own, step in zip(
-                    self.core, output.extent.spans, before, node.every, strict=True
-                )
-            }
+            spans = zip(self.core, output.extent.spans, node.every, strict=True)
+            left = {dim: slice(a, b, step) for dim, (a, b), step in spans}
             sizes = {
                 dim: len(range(n)[left[dim]]) if dim in left else n
                 for dim, n in self._sizes.items()
@@ -243,7 +241,7 @@ class Named:
         return made
 
 
-def _check_alike(words: str, arrays: Sequence[Any]) -> None:
+def check_alike(words: str, arrays: Sequence[Any]) -> None:
     """Raise, with these words, where coordinates of one name differ."""
     try:
         xr.align(*arrays, join="exact", copy=False)

@@ -54,7 +54,6 @@ class Forms:
     read: Kernel
     simplified: Kernel
     stored: Kernel
-    unrolled: Kernel
     wholesome: Kernel
     single: Kernel
     lowered: Kernel
@@ -210,14 +209,16 @@ class Compiled:
             for name, (dtype, _) in zip(self.coefficients, self.coefficient_types, strict=True)
         ]
         scalars = [
-            name
-            if isinstance(name, Length)
-            else int(values[name])
-            if dtype.is_integer and dtype is not DType.BOOL
-            else dtype.numpy.type(values[name]).item()
-            for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
+            name if isinstance(name, Length) else kind(values[name])
+            for name, kind in zip(self.scalars, self._kinds, strict=True)
         ]
         return coefficients, scalars
+
+    @cached_property
+    def _kinds(self) -> list[type]:
+        """Machine code takes Python's numbers: their kinds, asked for once."""
+        kinds: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+        return [kinds[dtype.numpy.kind] for dtype in self.scalar_types]
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:

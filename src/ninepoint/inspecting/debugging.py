@@ -12,13 +12,13 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
 from ..arrays.every import cut_shapes
-from ..arrays.numpy import behind, stretched, whole_shape
+from ..arrays.numpy import behind, whole_shape
 from ..arrays.regions import finer_values
 from ..language import reference
 from ..language.box import Box
 from ..program.definition import Call
 from ..program.graph import compiled
-from ..program.program import program_of, reaching
+from ..program.program import program_of
 from .asked import no_array
 
 
@@ -48,7 +48,6 @@ def _at_points(
         raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))
     along, ends = behind(axes, rank, last.ndim), tuple(range(-last.ndim, 0))
     turned = graph.along(None if axes is None else along)
-    fields = reaching(turned, fields)
     shapes = turned.shapes(field.shape for field in fields)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
@@ -58,7 +57,8 @@ def _at_points(
     boundary = ghosts.turned(call.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
-        whole = [stretched(one, -min(along), whole_shape(fields)) for one in fields]
+        shape, least = whole_shape(fields), -min(along)
+        whole = [one if one.ndim >= least else np.broadcast_to(one, shape) for one in fields]
         fields = [np.moveaxis(one, along, ends) for one in whole]
         points = np.moveaxis(points, along, ends)
     if boundary.conditions:

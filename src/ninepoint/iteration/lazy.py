@@ -20,7 +20,6 @@ from ..arrays.engines import check as check_fields
 from ..arrays.engines import engine_of
 from ..arrays.grid import grid_of, refuse_unknown
 from ..base import limits
-from ..program.graph import has_conditions, with_boundaries
 from ..program.options import Place
 from .iterate import Iteration
 from .motion import Motion
@@ -50,8 +49,6 @@ class InChunks:
             if len(chunks[axis]) > 1 and motion.looks(axis) != (0, 0)
         ]
         self.longest = motion.between(part, cut, plan.in_a_row)
-        if has_conditions(motion.graph):
-            self.longest = 1
         self.unit = motion.unit(self.longest)
 
     def forward(self, first: int, length: int) -> int:
@@ -64,10 +61,8 @@ class InChunks:
         motion = self._motion
         each = [motion.scalars.at(step) for step in range(first, first + length)]
         program = motion.repeated(each)
-        # Where borders have conditions it is one step.
-        nodes = with_boundaries(program.graph.nodes, lambda node: node.boundary.after(first))
         # Whether these are colour images was asked before: the axes are the last ones.
-        graph = program.graph.of(nodes).along(tuple(range(-motion.ndim, 0)))
+        graph = program.graph.along(tuple(range(-motion.ndim, 0)))
         # Steps that are left over would need kernels of their own if they were joined.
         schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
         place = Place(threads=self._plan.threads, device=self._plan.device)

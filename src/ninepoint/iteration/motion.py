@@ -38,9 +38,7 @@ from ..program.program import (
     BoundCall,
     Program,
     bound,
-    numbers_in,
     program_of,
-    reaching,
     recalled,
     targets,
 )
@@ -71,8 +69,8 @@ class Motion:
     types: tuple[np.dtype, ...]
     schedule: Schedule
     scalars: Scalars
-    # The programs of some steps, and how their numbers are told, by what they depend on.
-    _programs: Remembered[Any, tuple[Program, Callable[..., Given]]] = field(
+    # The programs of some steps, by what they depend on.
+    _programs: Remembered[Any, Program] = field(
         default_factory=lambda: Remembered(MANY), init=False, repr=False, compare=False
     )
 
@@ -114,12 +112,11 @@ class Motion:
             else:
                 known = *self.types, self.call.key, count
                 made = recalled(self.call, known, lambda: self.repeated(each))
-            found = replace(made, schedule=self.schedule), numbers_in(made.graph)
+            found = replace(made, schedule=self.schedule)
             if key is not None:
                 self._programs[key] = found
-        program, numbered = found
-        given = numbered(leaves) if leaves and key else NOTHING
-        return program, Given(given.numbers, first)
+        given = found.told(leaves) if leaves and key else NOTHING
+        return found, Given(given.numbers, first)
 
     def repeated(self, each: Sequence[Mapping[str, Any]]) -> Program:
         """Several steps, for the scalars of each: the results of one are fields of the next.
@@ -195,8 +192,7 @@ class Motion:
         if len(shape) < self.ndim:
             raise on_numpy.too_few_axes(self.ndim, shape)
         if len(self.nodes) > 1:
-            reached = reaching(self.graph, arrays)
-            made = self.graph.shapes([array.shape for array in reached])[self.step.wanted[0]]
+            made = self.graph.shapes([array.shape for array in arrays])[self.step.wanted[0]]
             if made != shape:
                 raise ValueError(
                     f"the state would have shape {made} after a step, and {shape} before; give "
@@ -249,9 +245,6 @@ class InMemory:
         motion.check()
         graph = motion.graph
         arrays = self._taken(fields)
-        if graph.places:
-            # As long as the arrays are alone: positions have all axes.
-            arrays = list(reaching(graph, arrays))
         self._shape = motion.state_shape(arrays)
         count = motion.states
         self._dtypes = [native(array.dtype) for array in arrays[:count]]
@@ -280,9 +273,6 @@ class InMemory:
         self._turns: dict[int, Callable[[int], object]] | None = {}
         if motion.scalars.vary or self.there:
             self._turns = None
-        if self._target and not self.there:
-            # On a GPU the state is written there at the end.
-            self._aim(arrays[:count])
 
     # What is done with arrays of one kind or another.
 
@@ -325,19 +315,6 @@ class InMemory:
     def _empty(self, dtype: np.dtype) -> Any:
         return empty(self._shape, dtype)
 
-    def _aim(self, given: Arrays) -> None:
-        """Do the steps where the state is to be at the end, if nobody sees that."""
-        target, core = self._target, self._motion.ndim
-        whole = all(
-            plain(one, dtype, core) for one, dtype in zip(target, self._dtypes, strict=True)
-        )
-        # What a callback gets is its own, and what steps read must stay.
-        if self._plan.callback is None and whole and not _shared(target, self._others):
-            if all(one is other for one, other in zip(target, given, strict=True)):
-                self._states, self._owned = target, True
-            elif not _shared(target, given):
-                self._spare = target
-
     # Steps.
 
     def forward(self, first: int, length: int) -> int:
@@ -348,9 +325,7 @@ class InMemory:
                 return done
             length = 1
         program, given = self._motion.program(first, length)
-        graph, fields = program.graph, [*self._states, *self._others]
-        if len(graph.nodes) > 1:
-            fields = list(reaching(graph, fields))
+        fields = [*self._states, *self._others]
         results = self._results()
         outs = dict(zip(program.wanted, results, strict=True))
         made = program.run(Block(tuple(fields)), outs, self._plan.threads, given)
@@ -425,7 +400,3 @@ class InMemory:
         if self._target or self._states is not self._given:
             return self._target or self._states
         return [np.array(state, native(state.dtype)) for state in self._states]
-
-
-def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    return any(np.may_share_memory(one, other) for one in some for other in others)

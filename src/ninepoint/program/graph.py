@@ -10,7 +10,7 @@ a graph gives is what its calls give one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -36,9 +36,11 @@ from .definition import Call, Definition
 if TYPE_CHECKING:
     from ..backends import pipeline
     from ..backends.cuda.source import Source
+    from ..language import stages
     from ..language.ir import Position
 else:
     # What was compiled before is neither read nor lowered.
+    stages = Later("..language.stages", __package__)
     pipeline = Later("..backends.pipeline", __package__)
 
 # Values of a graph, by number.
@@ -189,15 +191,12 @@ class Graph:
             return self
 
         def turned() -> Graph:
-            return self.of([n if n.axes is not None else n.turned(axes) for n in self.nodes])
+            graph = Graph(self.names, self.dtypes)
+            graph.given, graph.stored = self.given, self.stored
+            graph.nodes = [n if n.axes is not None else n.turned(axes) for n in self.nodes]
+            return graph
 
         return self._turned.made(axes, turned)
-
-    def of(self, nodes: Nodes) -> Graph:
-        """The graph with other nodes in the place of its own."""
-        graph = Graph(self.names, self.dtypes)
-        graph.given, graph.nodes, graph.stored = self.given, list(nodes), set(self.stored)
-        return graph
 
     def append(
         self,
@@ -293,11 +292,11 @@ class Graph:
         definition = call.definition
         numbers = dict(zip(definition.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
-        for one in definition.calls:
+        for one in definition.calls(call.scalars):
             callee = one.callee.along(definition.rank)
-            values = {**callee.defaults, **definition.evaluated(one.scalars, call.scalars)}
+            values = {**callee.defaults, **stages.evaluated(one.scalars, call.scalars)}
             made = self.record(
-                Call.of(callee, values, **definition.evaluated(one.options, call.scalars)),
+                Call.of(callee, values, **stages.evaluated(one.options, call.scalars)),
                 [numbers[name] for name in one.fields],
                 [inside + name for name in one.made],
                 axes,
@@ -375,7 +374,7 @@ class Graph:
                     axis = node.along[position.axis] + len(shape)
                     found[value] = tuple(n if k == axis else 1 for k, n in enumerate(shape))
             if len(shape) < -min(node.along):
-                raise too_few_axes(node.ndim, tuple(shape))
+                raise too_few_axes(node.ndim, tuple(shape), -min(node.along))
             core = tuple(shape[axis] for axis in node.along)
             for one in layout(core, node.reaches, node.border).out_shapes:
                 made = finer(one, node.factors)
@@ -436,16 +435,6 @@ class Graph:
 def has_conditions(graph: Graph) -> bool:
     """Whether the border of some call has conditions."""
     return any(node.boundary.conditions for node in graph.nodes)
-
-
-def with_boundaries(nodes: Nodes, change: Callable[[Node], Boundary]) -> list[Node]:
-    """The nodes with other borders, where these have conditions."""
-    return [
-        replace(node, call=replace(node.call, boundary=change(node)))
-        if node.boundary.conditions
-        else node
-        for node in nodes
-    ]
 
 
 def read_by(nodes: Nodes) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +12,10 @@ from ..arrays.accepted import is_chunked, is_dataset, is_xarray, native
 from ..arrays.borders import Boundary
 from ..arrays.every import Every
 from ..backends.threads import thread_count
-from ..base.remembered import Remembered
 from ..language.box import FAR, Neighborhood
 from ..language.dtypes import kind_of
 from ..language.errors import hint
-from ..language.stages import OPTIONS
+from ..language.signature import OPTIONS, signature
 
 if TYPE_CHECKING:
     from ..language.definitions import Function
@@ -187,87 +186,51 @@ def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> N
 
 
 class Parameters:
-    """The parameters of a function: puts arguments in their order, however they were given.
-
-    Attributes
-    ----------
-    names : tuple of str
-        The parameters, in the order of the function.
-    defaults : dict
-        The values of those that have one.
-    positional : int
-        How many can be given by position.
-    count : int
-        So many arguments by position are all that there are; -1 if some have a name only.
-    """
-
-    __slots__ = ("_rests", "_unnamed", "count", "defaults", "names", "positional")
+    """The parameters of a function: puts arguments in their order, however they were given."""
 
     def __init__(self, function: Function, defaults: Mapping[str, Any]) -> None:
-        arguments = function.definition.args
-        self.names, self.defaults = function.parameters, defaults
-        self.positional = len(arguments.posonlyargs) + len(arguments.args)
-        # Those that can be given by position only.
-        self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
-        # What follows the arguments that are given by position, as names and defaults: a program
-        # has a few orders of names, a test may shuffle many.
-        self._rests: Remembered[Hashable, tuple[tuple[str, Any], ...]] = Remembered(256)
-        self.count = len(self.names) if self.positional == len(self.names) else -1
+        self.names = names = function.parameters
+        # How many can be given by position.
+        self._positional = count = len(names) - len(function.definition.args.kwonlyargs)
+        # Python binds them itself: a call of a small array takes no longer than that.
+        text = str(signature(function, dict.fromkeys(defaults)))[1:-1]
+        self._bind = bind = eval(f"lambda {text}: ({''.join(f'{name}, ' for name in names)})")
+        bind.__defaults__ = tuple(defaults[name] for name in names[:count] if name in defaults)
+        bind.__kwdefaults__ = {n: defaults[n] for n in names[count:] if n in defaults}
+        bind.__qualname__ = function.name
 
-    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
-        """Give a value for every parameter; None if the arguments do not fit."""
-        shape = (len(args), *named)
-        rest = self._rests.get(shape)
-        if rest is None:
-            rest = self._rest(len(args), named)
-            if rest is None:
-                return None
-            self._rests[shape] = rest
-        return args + tuple([named.get(name, default) for name, default in rest])
-
-    def _rest(self, given: int, named: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
-        rest = self.names[given:]
-        if given > self.positional or not set(named) <= set(rest) - self._unnamed:
-            return None
-        if any(name not in named and name not in self.defaults for name in rest):
-            return None
-        return tuple((name, self.defaults.get(name)) for name in rest)
-
-    def given(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """What a call with these values is given, by position and by name."""
-        names, count = self.names, self.positional
-        return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
-
-    def unfit(
+    def bound(
         self,
-        function: str,
         args: tuple[Any, ...],
         named: Mapping[str, Any],
         options: Collection[str] = CALL_OPTIONS,
-    ) -> TypeError:
-        """What is wrong with arguments that do not fit, and are no `options`."""
-        parameters, positional = self.names, self.names[: self.positional]
-        if len(args) > len(positional):
-            named_only = parameters[len(positional) :]
-            words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
-            count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
-            return TypeError(
-                f"{function}() takes {count} ({', '.join(positional)}), but {len(args)} were "
-                f"given{words}."
-            )
-        for given in named:
-            if given in options:
-                return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
-            if given not in parameters:
+    ) -> tuple[Any, ...]:
+        """Give a value for every parameter.
+
+        Raises
+        ------
+        TypeError
+            If the arguments do not fit, and are no `options`.
+        """
+        try:
+            found: tuple[Any, ...] = self._bind(*args, **named)
+        except TypeError as error:
+            raise self._unfit(named, options) or error from None
+        return found
+
+    def _unfit(self, named: Mapping[str, Any], options: Collection[str]) -> TypeError | None:
+        """What is wrong with a name that is none of the parameters."""
+        for name in named:
+            if name in options:
+                return TypeError(f"'{name}=' is an option of calls only; leave it out here.")
+            if name not in self.names:
                 return TypeError(
-                    f"{function}() has no parameter '{given}'; it has "
-                    f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
+                    f"{self._bind.__qualname__}() has no parameter '{name}'; it has "
+                    f"{', '.join(self.names)}{hint(name, (*self.names, *sorted(options)))}."
                 )
-            if given in self._unnamed:
-                return TypeError(f"{function}() takes '{given}' by its position only.")
-            if given in parameters[: len(args)]:
-                return TypeError(f"{function}() got two values for '{given}'.")
-        missing = (
-            one for one in parameters[len(args) :] if one not in named and one not in self.defaults
-        )
-        return TypeError(f"{function}() needs a value for '{next(missing)}'.")
+        return None
+
+    def given(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What a call with these values is given, by position and by name."""
+        names, count = self.names, self._positional
+        return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}

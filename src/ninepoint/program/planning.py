@@ -11,7 +11,6 @@ steps of an iteration become one as well.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
@@ -28,11 +27,10 @@ from ..base.remembered import Remembered
 from ..base.undisturbed import Later
 from ..language.box import Box
 from ..language.dtypes import short
-from ..language.ir import Kernel
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
-from .graph import Graph, Node, Nodes, Values, read_by, reads
+from .graph import Node, Nodes, Values, read_by, reads
 
 if TYPE_CHECKING:
     from ..backends import pipeline
@@ -74,43 +72,31 @@ def _single(program: Program) -> Plan:
 
 
 def _planned(program: Program) -> Plan:
-    schedule = program.schedule
-    forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
-    while True:
-        sets, whole = _grouped(program, forced)
-        groups = [_group(program, nodes) for nodes in sets]
-        wide = [g for g in groups if g.chain and g.chain.compiled.module.kept * NARROW > KEPT // 2]
-        if not wide:
-            if program.graph.stored and schedule.steps != 1:
-                groups = _in_steps(program, groups)
-            return Plan(tuple(groups), whole)
-        height, node = _tallest(wide[0].nodes)
-        forced |= {node.label: f"{height} of its rows would have to be kept"}
-
-
-def _grouped(
-    program: Program, forced: Mapping[str, str]
-) -> tuple[list[list[Node]], dict[str, str]]:
-    """Sets of nodes that can be done in one pass, in order, and why some are no stages.
-
-    Some are not because it is `forced`.  Steps of an iteration are apart.  Nothing is compiled for
-    it.
-    """
+    """Nodes in sets that can be done in one pass; steps of an iteration are put together after."""
+    schedule, stored = program.schedule, program.graph.stored
+    forced = {name for name, how in schedule.stages if how == "whole"}
 
     def parted(node: Node, users: Nodes, joined: Nodes) -> str:
         if node.label in forced:
-            return forced[node.label]
+            return "the schedule says so"
         for one in (node, *users):
             reason = apart(one, node)
             if reason:
                 return reason if one is node else f"'{one.label}' reads it: {reason}"
-        if not program.graph.stored.isdisjoint(node.outputs):
+        if not stored.isdisjoint(node.outputs):
             return "the next step begins with it"
         if any(map(short, node.compiled.out_dtypes)):
             return "floats of 16 bits are rounded when they are stored"
+        rows = max(one.hi[0] - one.lo[0] + 1 for one in (user.compiled.reach for user in users))
+        if node.ndim > 1 and rows * node.out_dtypes[0].itemsize * NARROW > KEPT // 2:
+            return f"{rows} of its rows would have to be kept"
         return MIXED_RINGS if rings_of(joined) is None else ""
 
-    return in_sets(program.nodes, parted)
+    sets, whole = in_sets(program.nodes, parted)
+    groups = [_group(program, nodes) for nodes in sets]
+    if stored and schedule.steps != 1:
+        groups = _in_steps(program, groups)
+    return Plan(tuple(groups), whole)
 
 
 def in_sets(
@@ -140,16 +126,6 @@ def in_sets(
     return sets, whole
 
 
-def _tallest(nodes: Nodes) -> tuple[int, Node]:
-    """The node that most rows are read of at a point, and how many those are."""
-    heights = [
-        (max(one.hi[0] - one.lo[0] + 1 for one in reaches), node)
-        for node in nodes
-        if (reaches := [user.compiled.reach for user in nodes if reads(user, node)])
-    ]
-    return max(heights, key=operator.itemgetter(0))
-
-
 def given_on(program: Program, nodes: Nodes) -> tuple[int, ...]:
     """What some nodes make that others need, or that is wanted."""
     others = (v for node in program.nodes if node not in nodes for v in node.fields)
@@ -158,17 +134,37 @@ def given_on(program: Program, nodes: Nodes) -> tuple[int, ...]:
 
 
 def _group(program: Program, nodes: Nodes) -> Group:
+    """Nodes that are done together; of which some may end steps."""
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
-    outputs, schedule = given_on(program, nodes), program.schedule
-    pipeline = Pipeline.of(program.graph, nodes, outputs, schedule)
-    kernel, chain = pipeline.done()
-    chosen = {name for name, how in schedule.stages if how != "whole"}
-    asked = any(node.label in chosen for node in nodes)
-    return Group(
-        tuple(nodes), pipeline.read, outputs, pipeline.positions, kernel, pipeline.names, asked,
-        chain=chain,
-    )  # fmt: skip
+    graph, schedule, outputs = program.graph, program.schedule, given_on(program, nodes)
+    places = graph.places
+    read = tuple(sorted(read_by(nodes), key=lambda value: value in places))
+    taken: set[str] = set()
+    names = {
+        value: unlike(graph.names[value], taken)
+        for value in (*read, *(v for node in nodes for v in node.outputs))
+    }
+    links, borders = _linked(nodes, names, taken)
+    called = {node.label: names[node.outputs[0]] for node in nodes}
+    stages = [(called.get(label, label), how) for label, how in schedule.stages]
+    # To compute a step again, or some rows of it at once, takes longer to compile than it gains.
+    ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
+    stages += [(names[value], "rows") for value in ends]
+    own = replace(schedule, stages=tuple(stages), rows=1 if ends else schedule.rows)
+    # The borders and their constants are no part of what is compiled.
+    kernel, compiled, edges = pipeline.compile_chain(
+        nodes[-1].label,
+        tuple(links),
+        tuple((names[value], graph.dtypes[value]) for value in read),
+        tuple(names[value] for value in outputs),
+        common_margin(nodes, outputs),
+        Request(fastmath=nodes[0].compiled.fastmath, schedule=own),
+    )
+    chain = Chain(compiled, edges, tuple(borders), rings_of(nodes) or (), own.tile)
+    positions = len(places.keys() & set(read))
+    asked = any(name in called and how != "whole" for name, how in schedule.stages)
+    return Group(tuple(nodes), read, outputs, positions, kernel, names, asked, chain=chain)
 
 
 # Steps of an iteration.
@@ -261,75 +257,6 @@ def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
             return None
         found.append(True in kinds)
     return tuple(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Pipeline:
-    """Calls that are done at once.
-
-    They are links, whose values are called as `names` says, and given the values `read`; the
-    `margin` is where all of them look, and along `rings` they look as along a ring, if they agree.
-    """
-
-    name: str
-    names: Mapping[int, str]
-    links: tuple[Link, ...]
-    borders: tuple[tuple[Border, Any], ...]
-    read: tuple[int, ...]
-    fields: tuple[tuple[str, np.dtype], ...]
-    outputs: tuple[str, ...]
-    margin: Box
-    rings: tuple[bool, ...] | None
-    request: Request
-
-    @staticmethod
-    def of(graph: Graph, nodes: Nodes, outputs: Values, schedule: Schedule) -> Pipeline:
-        """Calls of a graph, of which others need the outputs; some may end steps."""
-        ends = [v for node in nodes[:-1] for v in node.outputs if v in graph.stored]
-        places = graph.places
-        read = tuple(sorted(read_by(nodes), key=lambda value: value in places))
-        taken: set[str] = set()
-        names = {
-            value: unlike(graph.names[value], taken)
-            for value in (*read, *(v for node in nodes for v in node.outputs))
-        }
-        links, borders = _linked(nodes, names, taken)
-        called = {node.label: names[node.outputs[0]] for node in nodes}
-        stages = [(called.get(label, label), how) for label, how in schedule.stages]
-        # To compute a step again, or some rows of it at once, takes longer to compile than it
-        # gains.
-        stages += [(names[value], "rows") for value in ends]
-        schedule = replace(schedule, stages=tuple(stages), rows=1 if ends else schedule.rows)
-        return Pipeline(
-            nodes[-1].label,
-            names,
-            tuple(links),
-            tuple(borders),
-            read,
-            tuple((names[value], graph.dtypes[value]) for value in read),
-            tuple(names[value] for value in outputs),
-            common_margin(nodes, outputs),
-            rings_of(nodes),
-            Request(fastmath=nodes[0].compiled.fastmath, schedule=schedule),
-        )
-
-    @property
-    def positions(self) -> int:
-        """How many of what is read, the last of it, are positions."""
-        links = self.links
-        return len({one.sources[name] for one in links for name, _ in one.kernel.placed})
-
-    def done(self) -> tuple[Kernel, Chain]:
-        """The kernel of all calls, and what does it.
-
-        The borders and their constants are no part of what is compiled.
-        """
-        kernel, compiled, edges = pipeline.compile_chain(
-            self.name, self.links, self.fields, self.outputs, self.margin, self.request
-        )
-        assert self.rings is not None, self.names
-        tile = self.request.schedule.tile
-        return kernel, Chain(compiled, edges, self.borders, self.rings, tile)
 
 
 def _linked(

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -24,28 +24,18 @@ from ..arrays.ghosts import GhostCall
 from ..arrays.keys import device_key
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
 from ..arrays.layout import Array, Shape
-from ..arrays.numpy import behind, stretched, whole_shape
+from ..arrays.numpy import behind, whole_shape
 from ..arrays.regions import Block, check_device
 from ..arrays.work import Work, taken
-from ..backends.compiled import readable
 from ..base.remembered import Remembered
-from ..language.dtypes import computed
-from ..language.ir import Length
 from ..lowering.schedule import Schedule
 from .definition import Call, Leaves
 from .graph import Graph, Node, Nodes, Values, read_by
 from .options import as_it_is
 from .planning import plan
 
-# Where each number of a call is found, and how it is converted, if it is; or None and a number
-# that calls with equal keys have in common.
-Taken: TypeAlias = Sequence[tuple[Any, Any]]
-
 # Where nothing is to be made current.
 _HERE = nullcontext()
-
-# Machine code takes Python's numbers.
-_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +103,16 @@ class Program:
         """What its last call is called."""
         return self.last.call.definition.name.strip("<>")
 
-    @property
-    def held(self) -> int:
-        """Bytes of the arrays of coefficients that its calls are given."""
-        values = {id(one): one for node in self.nodes for one in node.call.scalars.values()}
-        return sum(one.nbytes for one in values.values() if isinstance(one, np.ndarray))
+    def told(self, leaves: Leaves) -> Given:
+        """The numbers of all calls, from leaves."""
+        return Given(
+            {
+                node.outputs[0]: node.compiled.numbers(
+                    {name: as_it_is(value) for name, value in leaves[node.number].items()}
+                )
+                for node in self.graph.nodes
+            }
+        )
 
     def run(
         self,
@@ -179,48 +174,30 @@ def bound(
     if not isinstance(step, OneCall):
         # Points are left out afterwards.
         return BoundProgram(program, arrays, out, threads)
-    return BoundCall(step, taken_of(node))
+    return BoundCall(program, step)
 
 
 class BoundCall:
-    """One call on arrays of NumPy, without a detour; `numbers` are its own."""
+    """One call on arrays of NumPy, without a detour."""
 
-    def __init__(self, step: OneCall, found: Taken) -> None:
-        self._run, self._taken, self.numbers = step.run, found, step.numbers.told(NOTHING)
-        # What is taken of the fields, if it is not all of each in order.
-        whole = all(place == (k, ()) for k, place in enumerate(step.fields))
-        self._fields = () if whole else step.fields
-        self._lengths = step.numbers.lengths
-        # The border that was given last: its values are laid once.
+    def __init__(self, program: Program, step: OneCall) -> None:
+        self.program, self._step = program, step
+        # The border that was given last: what it says is laid once.
         self._last: tuple[Any, Any] = None, None
 
-    def by_place(self, names: Sequence[str]) -> None:
-        """Take numbers from values in this order: that is faster than by name."""
-        self._taken = [(k if k is None else names.index(k), to) for k, to in self._taken]
-
-    def told(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """The numbers of the call, from leaves."""
-        numbers = numbers_of(self._taken, leaves[0])
-        for place, length in self._lengths:
-            numbers[place] = length
-        return numbers
-
     def __call__(
-        self, fields: Arrays, numbers: Any = None, out: Any = None, boundary: Any = None
+        self, fields: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
     ) -> Sequence[Any]:
         """The results; a border of conditions may have other values."""
-        run = self._run
-        if self._fields:
-            fields = taken(fields, self._fields)
-        if numbers is None:
-            numbers = self.numbers
-        if boundary is None or not isinstance(run, GhostCall):
-            made = run(fields, numbers, out)
+        step = self._step
+        run, numbers = step.run, step.numbers.told(given)
+        fields = taken(fields, step.fields)
+        if boundary is not None and isinstance(run, GhostCall):
+            if boundary is not self._last[0]:
+                self._last = boundary, Boundary.of(boundary)
+            made = run(fields, numbers, out, self._last[1])
         else:
-            last = self._last
-            if boundary is not last[0]:
-                last = self._last = boundary, Boundary.of(boundary)
-            made = run(fields, numbers, out, last[1])
+            made = run(fields, numbers, out)
         return made if type(made) is tuple else (made,)
 
 
@@ -233,28 +210,24 @@ class BoundProgram:
     def __init__(
         self, program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
     ) -> None:
-        self._program, self._threads = program, threads
+        self.program, self._threads = program, threads
         graph = program.graph
         self._there = any(map(is_cupy, arrays))
         if self._there:
             check_device(graph.nodes)
-        fields = reaching(graph, arrays)
-        self._reaches = fields is not arrays
-        self._placed = positions(graph, fields)
+        self._placed = positions(graph, arrays)
         # Raises, and says what is too small, where the arrays of a call do not go together.
-        shapes = graph.shapes([array.shape for array in (*fields, *self._placed)])
+        shapes = graph.shapes([array.shape for array in (*arrays, *self._placed)])
         self._made = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
-        self._checked(out, fields)
+        self._checked(out, arrays)
         # Where results are those that are given, and where they are not.
         self._known: Remembered[bool, Launches] = Remembered(2)
 
     def __call__(
-        self, arrays: Arrays, numbers: Given | None = None, out: Any = None, boundary: Any = None
+        self, arrays: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
     ) -> Sequence[Any]:
         """The wanted values; the border is that of the calls."""
-        program = self._program
-        if self._reaches:
-            arrays = reaching(program.graph, arrays)
+        program = self.program
         fields = [*arrays, *self._placed]
         results, apart = ([], True) if out is None else self._checked(out, fields)
         outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
@@ -263,18 +236,13 @@ class BoundProgram:
         )
         # No context is made for the CPU: that took a sixth of a call of a small pipeline.
         with beside(fields) if self._there else _HERE:
-            made = launches(fields, numbers or NOTHING, outs)
+            made = launches(fields, given, outs)
         for target, one in zip(results, made, strict=False):
             if self._there and target is not one:
                 target[...] = one
             elif not self._there and not np.may_share_memory(target, one):
                 write(target, one)
         return listed(out) or made
-
-    @cached_property
-    def told(self) -> Callable[[Leaves], Given]:
-        """Says what the numbers of all calls are, from leaves."""
-        return numbers_in(self._program.graph)
 
     def _checked(self, out: Any, fields: Arrays) -> tuple[list[Any], bool]:
         """The arrays that results are written to, and whether they are as they are made."""
@@ -301,64 +269,6 @@ def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) ->
         return list(cuda.checked_out(out, shapes, dtypes, None, device))
 
 
-# Numbers of calls.
-
-
-def numbers_in(graph: Graph) -> Callable[[Leaves], Given]:
-    """Say how the numbers of all calls are found in leaves."""
-    found = [
-        (
-            node.outputs[0],
-            node.number,
-            taken_of(node),
-            len(node.compiled.coefficients),
-        )
-        for node in graph.nodes
-    ]
-    if not any(places for _, _, places, _ in found):
-        return lambda leaves: NOTHING
-
-    def told(leaves: Leaves) -> Given:
-        numbers = {}
-        for first, leaf, places, count in found:
-            own = numbers_of(places, leaves[leaf])
-            numbers[first] = own[:count], own[count:]
-        return Given(numbers)
-
-    return told
-
-
-def taken_of(node: Node) -> Taken:
-    """Say where the numbers of a call are found, and how machine code is given numbers like them.
-
-    Lengths are told later.
-    """
-    compiled, scalars = node.compiled, node.call.scalars
-    found: list[tuple[Any, Any]] = []
-    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
-        value, wanted = scalars[name], computed(dtype)
-        as_it_is = readable(value, wanted) is value
-        found.append((name, None if as_it_is else partial(readable, dtype=wanted)))
-    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
-        if isinstance(one, Length):
-            found.append((None, one))
-            continue
-        kind: type = _KINDS[scalar.numpy.kind]
-        same = type(scalars[one]) is kind
-        found.append((one, None if same else partial(_number, kind)))
-    return found
-
-
-def _number(kind: type, value: Any) -> Any:
-    """A number, or an array without axes, as one of Python's own."""
-    return kind(as_it_is(value))
-
-
-def numbers_of(taken: Taken, values: Any) -> list[Any]:
-    """Give the numbers of a call, from values by place."""
-    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]
-
-
 # Arrays that go together in a graph.
 
 
@@ -366,46 +276,13 @@ def positions(graph: Graph, arrays: Arrays) -> list[Any]:
     """The positions that a graph asks for, as arrays that go with these."""
     if len(arrays) == graph.given:
         return []
-    made = graph.positions([array.shape for array in reaching(graph, arrays)])
+    made = graph.positions([array.shape for array in arrays])
     if any(map(is_cupy, arrays)):
         # Imported here: CuPy is optional, and the caller has it.
         from ..arrays import cuda
 
         return cuda.taken_to(arrays, made)
     return list(made)
-
-
-def reaching(graph: Graph, arrays: Arrays) -> Sequence[Any]:
-    """The arrays, each with all axes of the calls that depend on it."""
-    least = least_axes(graph, [array.ndim for array in arrays])
-    if all(array.ndim >= n for array, n in zip(arrays, least, strict=True)):
-        return arrays
-    if max(array.ndim for array in arrays) < max(least):
-        # Raises, and says which call needs more of them.
-        graph.shapes([array.shape for array in arrays])
-    shape = whole_shape(arrays)
-    return [stretched(array, n, shape) for array, n in zip(arrays, least, strict=True)]
-
-
-def least_axes(graph: Graph, ranks: Iterable[int]) -> list[int]:
-    """How many axes each of the given arrays must have for the calls that depend on it.
-
-    `ranks` are those that they have; no array needs more because another one beside it has them.
-    """
-    known = list(ranks)
-    count = len(known)
-    known += [0] * (graph.given - count)
-    least = [0] * len(graph.names)
-    for node in graph.nodes:
-        depth = -min(node.along)
-        rank = max(known[value] for value in node.fields)
-        if rank < depth:
-            least = [depth if value in node.fields else n for value, n in enumerate(least)]
-        known += [max(rank, depth)] * len(node.outputs)
-    for node in reversed(graph.nodes):
-        depth = max(least[value] for value in node.outputs)
-        least = [max(depth, n) if value in node.fields else n for value, n in enumerate(least)]
-    return least[:count]
 
 
 def beside(arrays: Arrays) -> AbstractContextManager[Any]:

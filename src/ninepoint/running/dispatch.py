@@ -7,37 +7,50 @@ program, arrays                ->     the values that are wanted
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import accepted, ghosts
-from ..arrays import numpy as on_numpy
+from ..arrays import accepted
 from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dask, is_device, is_xarray, write
-from ..arrays.borders import Boundary
 from ..arrays.channels import working_axes
-from ..arrays.conditions import Slot
 from ..arrays.engines import check, engine_of
 from ..arrays.every import cut_fields, thinned
-from ..arrays.executable import SPLIT_POINTS, threads_for
 from ..arrays.grid import refuse_unknown
+from ..arrays.launching import NOTHING
 from ..arrays.layout import Array
 from ..arrays.regions import check_device, finer_values
-from ..backends.memory import LEAST, empty
-from ..backends.threads import CREW_HANDOFF
-from ..backends.universal import Elements
+from ..backends.memory import empty
 from ..program.definition import Call, Definition, Leaves, options_stay
-from ..program.graph import Graph, Node, has_conditions, read_by, with_boundaries
+from ..program.graph import Graph, Node, has_conditions, read_by
 from ..program.options import Place
 from ..program.planning import given_on
-from ..program.program import BoundCall, Program, bound, positions, program_of, reaching, targets
+from ..program.program import BoundProgram, Program, bound, positions, program_of, targets
 
-# What is wrong where a GPU is to lay values at the border.
-ON_GPU = (
-    'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0); leave '
-    "out device=, give arrays of NumPy, or name a border rule."
-)
+
+def refuse_values(graph: Graph, who: str, cure: str) -> None:
+    """Raise where somebody is to lay values at the border who cannot."""
+    if has_conditions(graph):
+        raise TypeError(
+            f'{who} no border values but npt.dirichlet(number, at="cell") and npt.neumann(0){cure}'
+        )
+
+
+def check_target(graph: Graph, there: bool, cut: bool) -> None:
+    """Raise where a GPU, or tasks of lazy arrays, cannot do what is asked."""
+    if there:
+        refuse_values(
+            graph,
+            "a GPU knows",
+            "; leave out device=, give arrays of NumPy, or name a border rule.",
+        )
+        check_device(graph.nodes)
+    conditions = [one for node in graph.nodes for one in node.boundary.conditions]
+    if cut and not all(one.plain for one in conditions):
+        raise TypeError(
+            "border values of lazy arrays are numbers, not arrays or functions; compute the "
+            "arrays first, or name a border rule."
+        )
 
 
 def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
@@ -71,28 +84,24 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
     there = all(map(is_cupy, fields))
     if not there and any(type(field) is not np.ndarray for field in fields):
         return None
-    if not options_stay(definition):
-        return None
     place.check(fields)
     fields, types = typed(definition, fields)
     program = program_of(call, types).along(place.axes, fields)
+    if not options_stay(definition):
+        return None
     if not there:
         program.graph.warn()
     run = bound(program, fields, place.out, place.threads)
-    single = isinstance(run, BoundCall)
-    if isinstance(run, BoundCall):
-        run.by_place(names)
-    elif has_conditions(program.graph):
+    if isinstance(run, BoundProgram) and has_conditions(program.graph):
         # The next call may have other values at the border.
         return None
 
     def done(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        numbers: Any = None
+        given = NOTHING
         if scalars:
-            own: Any = values if single else {name: values[k] for name, k in scalars}
-            numbers = run.told(leaves or (own,))
+            given = program.told(leaves or ({name: values[k] for name, k in scalars},))
         # A border of conditions may be given behind all values.
-        made = run([values[k] for k in at], numbers, out, *values[count:])
+        made = run([values[k] for k in at], given, out, *values[count:])
         return made[0] if len(made) == 1 else tuple(made)
 
     return done
@@ -109,33 +118,24 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         axes = working_axes(arrays, last.ndim, last.call.definition.name)
     program = program.along(axes, arrays)
     graph = program.graph
-    laid, there = has_conditions(graph), device is not None or any(map(is_cupy, arrays))
-    if laid and there:
-        raise TypeError(ON_GPU)
-    if there:
-        check_device(graph.nodes)
-    else:
+    there, cut = device is not None or any(map(is_cupy, arrays)), any(map(is_chunked, arrays))
+    check_target(graph, there, cut)
+    if not there:
         graph.warn()
-    cut = any(map(is_chunked, arrays))
     sent = device is not None and not any(map(is_cupy, arrays))
     if not sent and not cut:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
     if cut:
         _check_chunks(graph, arrays)
-    arrays, made = reaching(graph, arrays), positions(graph, arrays)
+    made = positions(graph, arrays)
     if made and any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
         # Imported here: Dask is optional, and the caller has it.
         from ..arrays import chunked
 
         made = chunked.taken_to(arrays, made)
     arrays = [*arrays, *made]
-    if any(node.resizes for node in graph.nodes[:-1]):
-        # Raises, and says what is too small, where the arrays of a call do not go together.
-        graph.shapes([array.shape for array in arrays])
     if not cut:
         return _sent(program, arrays, place.out)
-    if laid:
-        program, arrays = _with_edges(program, arrays)
     return _on_chunks(program, arrays, device)
 
 
@@ -146,58 +146,11 @@ def _check_chunks(graph: Graph, arrays: Arrays) -> None:
 
     engine = engine_of(arrays)
     check(arrays)
-    # Positions and values at the border are where elements are, along all axes.
-    everywhere = graph.places or has_conditions(graph)
-    along = None if everywhere else {axis for node in graph.nodes for axis in node.along}
+    # Positions are where elements are, along all axes.
+    along = None if graph.places else {axis for node in graph.nodes for axis in node.along}
     if engine is chunked:
         for array in filter(is_dask, arrays):
             refuse_unknown(array, along)
-
-
-def _with_edges(program: Program, arrays: Arrays) -> tuple[Program, list[Any]]:
-    """The program with values along edges among what it is given, for lazy arrays.
-
-    Each is an array of one element along its own axis, which is cut as all others are.
-    """
-    graph = program.graph
-    if not all(is_dask(array) for array in arrays if is_chunked(array)):
-        one = next(node.boundary for node in graph.nodes if node.boundary.conditions)
-        raise TypeError(
-            f"boundary={one} is there for arrays of NumPy, Dask and xarray; give it names for "
-            "other lazy arrays."
-        )
-    shapes = graph.shapes([array.shape for array in arrays])
-    given: dict[Node, list[Any]] = {node: [] for node in graph.nodes}
-
-    def slots(node: Node) -> Boundary:
-        shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
-        return _with_slots(node, shape, given[node])
-
-    nodes = with_boundaries(graph.nodes, slots)
-    more = [[("a border value", value.dtype) for value in some] for some in given.values()]
-    graph, numbers = graph.copied(nodes, range(graph.given), more)
-    wanted = tuple(numbers[value] for value in program.wanted)
-    values = [value for some in given.values() for value in some]
-    return replace(program, graph=graph, wanted=wanted), [*arrays, *values]
-
-
-def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Boundary:
-    """The border of a node on fields of a shape; arrays of values are put behind the others."""
-    ends = tuple(range(-node.ndim, 0))
-    axes = [k for k in range(-len(shape), 0) if k not in node.along]
-    turned = tuple(shape[k] for k in (*axes, *node.along))
-    boundary = ghosts.turned(node.boundary, shape, node.along)
-    rules = ghosts.Edges.of(node, turned).laid(boundary, lazy=True)
-
-    def slot(value: Any) -> Any:
-        if not getattr(value, "ndim", 0):
-            return value
-        value = np.moveaxis(value, ends, node.along) if node.along != ends else value
-        # As it is now: elements may change before a task reads them.
-        values.append(value if is_dask(value) else np.array(value))
-        return Slot(len(node.fields) + len(values) - 1)
-
-    return rules.with_conditions(lambda one, *_: one.of(slot))
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -275,91 +228,14 @@ def _task(
     order = given_on(program, nodes)
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
-    work = done
     if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
         # Imported here: CuPy is optional.
         from .sending import Sent
 
-        work = Sent.from_program(done)
-    made = engine.lazily(work, cut_fields(arrays, sources, finer_values(graph.nodes)))
-    if work is done and engine is chunked:
-        # Imported here, as Dask is.
-        from ..program.dividing import follow
-
-        follow(done, made)
+        done = Sent.from_program(done)
+    made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
     found = dict(zip(order, made, strict=True))
     for node in thin:
         for value in found.keys() & set(node.outputs):
             found[value] = thinned(found[value], node.every, node.along)
     return found
-
-
-# Functions of numbers.
-
-
-@dataclass(frozen=True, slots=True)
-class Quick:
-    """Calls of a function of numbers on arrays of one shape that is not large, once more.
-
-    To look at types and shapes takes a fraction of the microseconds in which all else that a call
-    may be is found out (see `arrays.keys`).  Calls that take long are none of these: the ordinary
-    way shares them among threads.
-
-    `kinds` are the types of the values, `fields` where those of the arrays are, and their types,
-    `order` where the function of NumPy's finds what it takes; `pace` is the kernel's.
-    """
-
-    elements: Elements
-    kinds: list[type]
-    fields: Sequence[tuple[int, np.dtype]]
-    order: Sequence[int]
-    pace: list[float]
-
-    def call(self, values: Sequence[Any], out: Any) -> Any:
-        """What a call gives; nothing if it is not one of these."""
-        elements, first = self.elements, values[self.order[0]]
-        shape, size, made = first.shape, first.size, elements.out_dtypes[0]
-        # Larger results are made of memory that is warm.
-        if not shape or size * made.itemsize >= LEAST:
-            return None
-        for k, dtype in self.fields:
-            if values[k].dtype != dtype or values[k].shape != shape:
-                return None
-        if out is not None and (
-            type(out) is not np.ndarray or out.dtype != made or out.shape != shape
-        ):
-            return None
-        if size >= SPLIT_POINTS and threads_for(self.pace, size, None, CREW_HANDOFF) > 1:
-            return None
-        try:
-            result = elements.call(*[values[k] for k in self.order], out=out)
-        except (TypeError, ValueError, OverflowError):
-            # What is wrong is said in our own words.
-            return None
-        elements.check()
-        return result
-
-
-def quick(call: Call, values: Sequence[Any]) -> Quick | None:
-    """How calls of a function of numbers are done at once; `values` are those of all parameters.
-
-    Nothing where calls need more than NumPy's function for their types, as half floats do.
-    """
-    names, fields = call.definition.parameters, call.definition.fields
-    at = [names.index(name) for name in fields]
-    if not at or any(type(values[k]) is not np.ndarray or not values[k].ndim for k in at):
-        return None
-    if any(not values[k].dtype.isnative for k in at):
-        return None
-    graph = program_of(call, [values[k].dtype for k in at]).graph
-    if len(graph.nodes) != 1:
-        return None
-    compiled = graph.nodes[0].compiled
-    elements = compiled.elements
-    numbers = [name for name in compiled.scalars if isinstance(name, str)]
-    # An array without axes is of the type of one that has some.
-    if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
-        return None
-    kinds = [(k, values[k].dtype) for k in at]
-    order = [*at, *map(names.index, numbers)]
-    return Quick(elements, list(map(type, values)), kinds, order, compiled.pace)

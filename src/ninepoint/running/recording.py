@@ -1,11 +1,16 @@
-"""Lazy values: calls of stencils that are recorded, and done together when they are needed."""
+"""Calls on arrays of any kind; on lazy values they are recorded, and done together when needed.
+
+datasets                     variable by variable
+lazy values, and with names  recorded
+all others                   a program, evaluated
+"""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -13,25 +18,24 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..arrays import accepted, spacings
 from ..arrays import numpy as on_numpy
-from ..arrays.accepted import Arrays, is_chunked, is_device, is_xarray
-from ..arrays.borders import Boundary
+from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_device, is_xarray
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
 from ..arrays.layout import Shape
-from ..arrays.numpy import Behind, stretched
+from ..arrays.numpy import Behind
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
-from ..program.graph import Graph, Node, has_conditions, with_boundaries
+from ..program.graph import Graph, Node, has_conditions
 from ..program.options import Place
-from ..program.program import Program, bound, program_of, reaching
+from ..program.program import Program, bound, program_of
 from ..program.waiting import before_writing, waiting
-from .dispatch import as_fields, evaluate, types_of
+from .dispatch import as_fields, evaluate, typed, types_of
 
 if TYPE_CHECKING:
-    from ..arrays.xarray import Named
+    pass
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
@@ -205,17 +209,19 @@ class _Made:
 
     def _find_axes(self, axes: Any) -> None:
         """Find the axes along which the call works on arrays without names, and what it gives."""
-        axes = tuple(axes) if isinstance(axes, list) else axes
-        # What is made of whole numbers is its own key.
-        lasts = axes is None or option_key(axes) == axes
-        outcome = _outcome if lasts else _outcome.__wrapped__
-        shapes, program = tuple(field.shape for field in self.fields), self._program
-        self.axes, reached, self.likes = outcome(program, shapes, axes, self.coloured)
+        program, fields = self._program, self.fields
         self.ndim = program.last.ndim
-        self.fields = tuple(
-            field if field.shape == shape else _node(stretched(_array(field), len(shape), shape))
-            for field, shape in zip(self.fields, reached, strict=True)
-        )
+        axes = self._before_channels() if axes is None else axes
+        program = program.along(axes, fields)
+        made, dtypes = program.graph.shapes(field.shape for field in fields), program.graph.dtypes
+        self.axes = None if axes is None else program.last.along
+        self.likes = [_Result(made[value], dtypes[value]) for value in program.wanted]
+
+    def _before_channels(self) -> Behind | None:
+        """The axes before those of channels, where a field is known to have some."""
+        if self.coloured and self.ndim < max(field.ndim for field in self.fields):
+            return tuple(range(-1 - self.ndim, -1))
+        return None
 
     def _name(self, place: Place) -> None:
         """Find the dimensions along which the call works, and name its results."""
@@ -224,11 +230,11 @@ class _Made:
 
         program = self._program
         ndim, axes = program.last.ndim, place.axes
+        self.ndim = ndim
         if axes is None and place.dims is None:
             arrays = [field.value for field in self.fields if field.value is not None]
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
-            if axes is None and self.coloured and ndim < max(field.ndim for field in self.fields):
-                axes = tuple(range(-1 - ndim, -1))
+            axes = self._before_channels() if axes is None else axes
         first = next(field.like for field in self.fields if field.dims is not None)
         core = on_numpy.core_dims(first, ndim, place.dims, axes)
         # What has not all dimensions of the call is done before, and is the same along them.
@@ -238,53 +244,10 @@ class _Made:
             f if one is f.like else _node(one)
             for f, one in zip(self.fields, named.fields, strict=True)
         )
-        self.ndim, self.core, self.named = ndim, named.core, named
+        self.core, self.named = named.core, named
         found = spacings.found(self.call.spacings, named, self.call.definition)
         self.call = self.call.spaced(found)
-        self.likes = named_results(program.graph, named)
-
-
-def named_results(graph: Graph, named: Named) -> list[Any]:
-    """DataArrays that are named as the results of a call are, of which this is the graph."""
-    last = graph.nodes[-1]
-    # Of how many points along each dimension that it has a value has one.
-    apart = {
-        value: {dim: 1 for dim in field.dims if field.sizes[dim] > 1}
-        for value, field in enumerate(named.fields)
-    }
-    for node in graph.nodes:
-        before: dict[Any, int] = {}
-        for value in node.fields:
-            # One that has fewer is stretched to those of the others.
-            for dim, step in apart.get(value, {}).items():
-                before[dim] = min(step, before.get(dim, step))
-        dims = named.core[len(named.core) - node.ndim :]
-        made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
-        apart |= dict.fromkeys(node.outputs, before | made)
-    if any(node.border.uses("valid") or node.factors for node in graph.nodes[:-1]):
-        raise ValueError(
-            'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
-            "objects; use it for the last stencil only, or call them one by one."
-        )
-    return named.results(last, before)
-
-
-@lru_cache(maxsize=256)
-def _outcome(
-    program: Program, shapes: tuple[Shape, ...], axes: Any, coloured: bool
-) -> tuple[Behind | None, Sequence[Shape], list[_Result]]:
-    """What calls give for arrays of these shapes, without names for their axes.
-
-    Along which axes they work, what the shapes must be, and what the results are.
-    """
-    ndim, arrays = program.last.ndim, [np.broadcast_to(False, shape) for shape in shapes]
-    if axes is None and coloured and ndim < max(map(len, shapes)):
-        axes = tuple(range(-1 - ndim, -1))
-    program = program.along(axes, arrays)
-    graph, along = program.graph, None if axes is None else program.last.along
-    reached = [array.shape for array in reaching(graph, arrays)]
-    made = graph.shapes(reached)
-    return along, reached, [_Result(made[v], graph.dtypes[v]) for v in program.wanted]
+        self.likes = named.results(program.graph.nodes)
 
 
 @door
@@ -371,6 +334,35 @@ def _array(node: _Node) -> Any:
     return node.value
 
 
+def called(call: Call, fields: Arrays, place: Place) -> Any:
+    """What a call gives for fields of any kind."""
+    place.check([one._node.like if isinstance(one, Lazy) else one for one in fields])
+    if any(map(is_dataset, fields)):
+        return _over_datasets(call, fields, place)
+    if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
+        return recorded(fields, call, place)
+    fields, types = typed(call.definition, fields)
+    call.check_spaced()
+    made = evaluate(program_of(call, types), fields, place)
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
+    """The results for datasets among the fields, variable by variable."""
+    from ..arrays.xarray import over_variables
+
+    given = dict(zip(call.definition.fields, fields, strict=True))
+
+    def one(variables: Mapping[str, Any]) -> Any:
+        return called(call, list((given | dict(variables)).values()), place)
+
+    def ndim(variable: Any) -> int:
+        types = [accepted.native(variable.dtype)] * len(fields)
+        return program_of(call.spaced(), types).last.ndim
+
+    return over_variables(one, given, place.dims, ndim)
+
+
 def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     """What a call gives for fields that are lazy, or have names.
 
@@ -437,17 +429,23 @@ def _compute(
     def place(node: _Node) -> tuple[int, int]:
         return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
-    def bare(number: int, node: Node) -> Boundary:
+    def bare(number: int, node: Node) -> Node:
         named = order[number].named
         core = named.core[len(named.core) - node.ndim :]
-        return unnamed(node.boundary, core, partial(named.edge, dims=dims))
+        boundary = unnamed(node.boundary, core, partial(named.edge, dims=dims))
+        return replace(node, call=replace(node.call, boundary=boundary))
 
-    def entry(made: _Made, like: _Made) -> _Entry:
+    # To a ufunc all axes are alike: along those of the first stencil it is a part of one pass.
+    first = next((made for made in order if not made.call.definition.pointwise), None)
+
+    def entry(made: _Made) -> _Entry:
+        pointwise = made.call.definition.pointwise
+        like = first if first and pointwise and _has_axes(made, first) else made
         definition = made.call.definition.along(like.ndim)
         call = replace(made.call, definition=definition)
         return call, along(like), tuple(map(place, made.fields))
 
-    recorded = list(map(entry, order, _agreed(order)))
+    recorded = list(map(entry, order))
     goals = [place(one) for one in wanted]
     _settle(wanted, _evaluated(recorded, goals, arrays, where, bare if dims else None), dims)
 
@@ -457,11 +455,11 @@ def _evaluated(
     goals: Sequence[tuple[int, int]],
     arrays: Arrays,
     place: Place,
-    bare: Callable[[int, Node], Boundary] | None,
+    bare: Callable[[int, Node], Node] | None,
 ) -> Sequence[Any]:
     """Some results of recorded calls, of which the first numbers are those of arrays.
 
-    `bare` gives the border of a node without names, which is one of those of a recorded call.
+    `bare` gives a node, one of those of a recorded call, whose border has no names.
     """
     calls = [call for call, _, _ in recorded]
     leaves = [leaf for call in calls for leaf in leaves_of(call.definition, call.scalars)]
@@ -470,7 +468,7 @@ def _evaluated(
         key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
-        made: Sequence[Any] = found(arrays, found.told(leaves), place.out)
+        made: Sequence[Any] = found(arrays, found.program.told(leaves), place.out)
         return made
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
     names = [f"x{k}" for k in range(len(arrays))]
@@ -484,7 +482,7 @@ def _evaluated(
         count = len(graph.nodes)
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
         if bare is not None:
-            graph.nodes[count:] = with_boundaries(graph.nodes[count:], partial(bare, number))
+            graph.nodes[count:] = [bare(number, node) for node in graph.nodes[count:]]
     schedule = Schedule()
     if len(recorded) == 1:
         schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
@@ -527,22 +525,6 @@ def _settle(wanted: Sequence[_Node], results: Arrays, dims: Dims) -> None:
             result = node.like = restored(result, dims, node.like)
         node.value, node.made = result, None
         waiting.pop(id(node), None)
-
-
-def _agreed(order: Sequence[_Made]) -> list[_Made]:
-    """For each call the one along whose axes it is done: of ufuncs the first stencil's.
-
-    To a ufunc all axes are alike, and along those of its neighbours it is a part of one pass.
-    """
-
-    def agreed(made: _Made) -> _Made:
-        return like if like and is_pointwise(made) and _has_axes(made, like) else made
-
-    def is_pointwise(made: _Made) -> bool:
-        return made.call.definition.pointwise
-
-    like = next((made for made in order if not is_pointwise(made)), None)
-    return list(map(agreed, order))
 
 
 def _has_axes(made: _Made, like: _Made) -> bool:

@@ -5,8 +5,6 @@ regions       the fields are views of something that can be sliced: each task re
               needs; chosen where that decodes little more than half more than the blocks alone
 edges         each block is made of its chunk and of faces of its neighbours
 groups        the same on groups of chunks, where these are thin or fields are cut otherwise
-
-What such a plan costs is said before anything is run.
 """
 
 from __future__ import annotations
@@ -23,7 +21,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
-from dask.delayed import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from ...base import limits
@@ -48,16 +45,13 @@ from .layer import Field, Lazy, Origin, Source, known
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
-untyped_delayed: Any = delayed
 
 
 @dataclass(eq=False)
 class Computation:
     """A program on fields of a shape together, which are cut so; in Dask also as its `arrays`.
 
-    On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
-    those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
-    from `sources`, where there are some.
+    Blocks read from `sources`, where there are some.
     """
 
     program: Program
@@ -65,9 +59,6 @@ class Computation:
     chunks: Chunks
     arrays: Sequence[Any] = ()
     sources: Sequence[Source] | None = None
-    layer: Any = None
-    passed: frozenset[str] = frozenset()
-    further: Computation | None = None
 
     @cached_property
     def outputs(self) -> list[Output]:
@@ -94,12 +85,6 @@ class Computation:
         """Whether no axis is cut that the program works along."""
         return takes_whole(self.program.nodes, self.arrays, self.chunks)
 
-    @property
-    def fits(self) -> bool:
-        """Whether all fields are cut so, and each block takes something of the next ones only."""
-        alike = all(array.chunks == cut_as(array.shape, self.chunks) for array in self.arrays)
-        return alike and grouped(self.program, self.chunks) == self.chunks
-
     def grouped(self) -> Computation:
         """The same in groups of chunks where these are thin, of which fields are put together."""
         groups = grouped(self.program, self.chunks)
@@ -116,11 +101,11 @@ class Computation:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
 
-    def blocks(self, name: str = "") -> Lazy:
+    def blocks(self) -> Lazy:
         """The rule of blocks that read from sources, or are made of chunks of fields cut so."""
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
         many = f"{self.program.name}-all-{self.identity}"
-        name = name or (self.names[0] if len(self.outputs) == 1 else many)
+        name = self.names[0] if len(self.outputs) == 1 else many
         job = Job(self.program, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
             return Lazy(name, job, self.chunks, tuple(self.sources))
@@ -140,17 +125,12 @@ class Computation:
         rule, axes = self.blocks(), tuple(range(len(self.chunks)))
         metas = [meta_of(self.arrays[0], len(axes), output.dtype) for output in self.outputs]
         if self.alone:
-            job: Any = rule.job
-            if rule.given:
-                job = untyped_delayed(job, name=rule.given, traverse=False)
             pairs = [one for a in self.arrays for one in (a, axes[len(axes) - a.ndim :])]
-            blocks = _whole(whole_of, axes, job, None, *pairs, name=rule.name, meta=metas[0])
+            blocks = _whole(whole_of, axes, rule.job, None, *pairs, name=rule.name, meta=metas[0])
         else:
             below = () if self.sources else self.arrays
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
-        self.layer = blocks.dask.layers[rule.name]
-        self.passed = frozenset((rule.name, *self.names))
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
             one = blocks
@@ -223,62 +203,21 @@ _WHY = {
     "whole cores": "no axis that it works along is cut",
     "regions": "each task reads its block, and what lies around it, from the source",
     "edges": "each block is made of its chunk and of its neighbours' faces",
-    "groups": "chunks are thin for how far it looks, so {} groups of them are computed; results "
-    "keep the chunks",
+    "groups": "chunks are thin for how far it looks, so groups of them are computed; results keep "
+    "the chunks",
     "put together": "fields are cut in different ways, so chunks are put together first",
 }
 
 
 def _described(given: Computation, one: Computation) -> str:
-    """What a plan costs that is on fields as they were `given`, or on groups of their chunks.
-
-    The tasks of a chunk of the result, without what makes the fields; the bytes of all faces,
-    which have to move where workers are many; the bytes of a task, which a thread holds.
-    """
-    groups, moved, tasks = one.chunks, 0, 1.0
-    plan = why = "whole cores" if given.alone else "regions" if one.sources else "edges"
+    """A plan that is on fields as they were `given`, or on groups of their chunks."""
+    plan = "whole cores" if given.alone else "regions" if one.sources else "edges"
     pairs = zip(given.arrays, one.arrays, strict=True)
-    joined = sum(before.chunks != after.chunks for before, after in pairs)
-    axes = [] if plan == "whole cores" else axes_of(one.program, groups)
-    if plan == "edges":
-        thick = [sum(map(sum, axis.faces)) for axis in axes]
-        for array, dtype in one.inputs:
-            points, missing = math.prod(array.shape), len(axes) - array.ndim
-            each = zip(array.shape, one.shape[missing:], thick[missing:], strict=True)
-            faces = sum(points // max(1, n) * far for n, whole, far in each if n == whole)
-            moved += faces * dtype.itemsize
-            tasks += faces > 0
-    if joined or groups != given.chunks:
-        plan, why = "groups", "groups" if groups != given.chunks else "put together"
-    read, blocks = sum(dtype.itemsize for _, dtype in one.inputs), math.prod(map(len, groups))
-    held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
-    if plan == "regions":
-        held += math.prod(max(b - a for a, b in axis.needs) for axis in axes) * read
-    else:
-        held += read * _largest(groups) + moved // max(1, blocks)
-    tasks = (tasks + joined) * blocks / max(1, math.prod(map(len, given.chunks)))
-    first = one.outputs[0]
-    if len(one.outputs) > 1 or repr(first.blocks(groups)) != repr(first.chunks(given.chunks)):
-        tasks += len(one.outputs)
-    return (
-        f"{one.program.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
-        f"{_bytes(moved)} of faces, {_bytes(held)} held a thread\n"
-        f"                {_WHY[why].format(blocks)}"
-    )
-
-
-def _largest(chunks: Chunks) -> int:
-    """The points of the largest block, as far as lengths are known."""
-    known = [[size for size in sizes if not math.isnan(size)] for sizes in chunks]
-    return math.prod(max(sizes, default=1) for sizes in known)
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
+    if one.chunks != given.chunks:
+        plan = "groups"
+    elif any(before.chunks != after.chunks for before, after in pairs):
+        plan = "put together"
+    return f"{one.program.name}: {plan}\n                {_WHY[plan]}"
 
 
 _notes: ContextVar[list[str] | None] = ContextVar("plans that somebody asks for", default=None)
@@ -371,11 +310,10 @@ def recut(array: Any, chunks: Chunks) -> Any:
     if origin is None or array.chunks == chunks:
         return array
     own, which = origin.computation, origin.which
-    for one in (own.further, own):
-        if one and one.sources and one.outputs[which].chunks(chunks) == chunks:
-            sources = readable(one.program, one.arrays, chunks)
-            if sources:
-                return replace(one, chunks=chunks, sources=sources).results(chunks)[which]
+    if own.sources and own.outputs[which].chunks(chunks) == chunks:
+        sources = readable(own.program, own.arrays, chunks)
+        if sources:
+            return replace(own, chunks=chunks, sources=sources).results(chunks)[which]
     return array
 
 

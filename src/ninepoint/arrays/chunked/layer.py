@@ -3,8 +3,7 @@ r"""A layer of a graph that is a rule: its tasks are written where they are sche
     client      name, rule                  some kB, however many chunks there are
     scheduler   {key: task, ...}            of the blocks that somebody asks for
 
-A layer that a scheduler culls is the same rule for fewer places, or another layer that gives the
-same blocks, made from what is further up.
+A layer that a scheduler culls is the same rule for fewer places.
 
 Each layer of ours knows on the client which program it is of, and what that was given.
 
@@ -28,7 +27,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.array import core
-from dask.base import clone_key, tokenize
+from dask.base import clone_key
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
@@ -41,9 +40,6 @@ Place: TypeAlias = tuple[int, ...]
 # Tasks by their keys, and what a task is given by those of others.
 Tasks: TypeAlias = dict[Any, Any]
 Refs: TypeAlias = list[TaskRef]
-
-# Bytes of coefficients up to which every task has them: as many as a task has besides.
-WITHIN = 1 << 12
 
 # Partly typed: Any, or mypy finds the gaps.
 _core: Any = core
@@ -149,9 +145,6 @@ class Lazy(Layer):
         super().__init__()
         self.name, self.job, self.chunks, self.fields = name, job, chunks, fields
         self.places: frozenset[Place] | None = None
-        # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
-        # it reads again what these read.
-        self.further: tuple[Layer, frozenset[str], bool] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: one for name, one in self.__dict__.items() if name != "_written"}
@@ -164,26 +157,10 @@ class Lazy(Layer):
             return self.places
         return itertools.product(*[range(len(sizes)) for sizes in self.chunks])
 
-    @property
-    def given(self) -> str:
-        """The name of a node that is the job, if it is one.
-
-        With many coefficients it is sent to a worker once, not with every task.
-        """
-        job, program = self.job, self.job.program
-        if program.held <= WITHIN:
-            return ""
-        token = tokenize(program.token, program.wanted, job.shape, job.fields)
-        return f"job-{program.name}-{token}"
-
     @cached_property
     def _written(self) -> Tasks:
         """The blocks that are asked for, and the faces that they need."""
         made: Tasks = {}
-        job: Any = self.job
-        if name := self.given:
-            made[name] = DataNode(name, job)
-            job = TaskRef(name)
         axes, cut = axes_of(self.job.program, self.chunks), isinstance(self.fields[0], Field)
         tables = [axis.beside if cut else axis.inside for axis in axes]
         for place in self._asked():
@@ -192,7 +169,7 @@ class Lazy(Layer):
             given = [one for field in self.fields for one in field.given(place, near, axes, made)]
             begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
             key = (self.name, *place)
-            made[key] = Task(key, block_of, job, region, begin, sizes, *given)
+            made[key] = Task(key, block_of, self.job, region, begin, sizes, *given)
         return made
 
     def __getitem__(self, key: Any) -> Any:
@@ -220,11 +197,6 @@ class Lazy(Layer):
         asked = frozenset(key[1:] for key in keys if type(key) is tuple and key[0] == name)
         if self.places is not None:
             asked &= self.places
-        if self.further is not None:
-            layer, passed, rereads = self.further
-            others = {key[0] for key in keys if type(key) is tuple}
-            if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
-                return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
         culled = Lazy(name, self.job, self.chunks, self.fields)
         culled.places, culled.annotations = asked, self.annotations
         if not asked:
@@ -253,11 +225,3 @@ class Lazy(Layer):
                 made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
                 bound = True
         return MaterializedLayer(made, annotations=self.annotations), bound
-
-
-def _is_result(key: Any) -> bool:
-    """Whether a key is that of a whole result, of which nobody knows yet what it asks for.
-
-    In `dask.compute(y, z)` Dask may ask for the chunks of `y` after those of `z` are chosen.
-    """
-    return isinstance(key, str) and key.startswith("finalize-")

@@ -7,7 +7,6 @@ the last copies when a worker is lost.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
 import time
@@ -28,7 +27,6 @@ from ...arrays.accepted import Arrays, is_dask
 from ...arrays.layout import Shape
 from ...backends.threads import in_task
 from ...io.progress import patience
-from ...program.program import reaching
 from ..iterate import Iteration, Scalars, iterate
 from ..motion import Motion
 from .slab import Keeper, Lost, Parts, refusal, take
@@ -65,8 +63,6 @@ def on_cluster(
 
     Raises
     ------
-    ModuleNotFoundError
-        If a worker has no ninepoint.
     MemoryError
         If a worker may not have the memory for its part.
     ConnectionError
@@ -76,8 +72,7 @@ def on_cluster(
     if client is None:
         return None
     fields = [
-        field if is_dask(field) else _arrays.from_array(field, name=False)
-        for field in reaching(motion.graph, fields)
+        field if is_dask(field) else _arrays.from_array(field, name=False) for field in fields
     ]
     shape = tuple(map(sum, chunks))
     axis = _axis_of(motion, [field.shape for field in fields], shape, len(workers_of(client)))
@@ -368,13 +363,6 @@ class Team:
         """Raise where a worker cannot do its part."""
         motion, lengths = self.parts.motion, self.parts.lengths
         client, addresses = self._client, self._addresses
-        found = client.run(importlib.util.find_spec, "ninepoint", workers=addresses)
-        for address, spec in found.items():
-            if spec is None:
-                raise ModuleNotFoundError(
-                    f"the worker {address} has no ninepoint; install it there, for example with "
-                    "client.register_plugin(distributed.PipInstall(['ninepoint']))."
-                )
         size = sum(dtype.itemsize for dtype in motion.types)
         state = sum(dtype.itemsize for dtype in motion.types[: motion.states])
         # Two states, and while it begins the fields; with copies two states more.

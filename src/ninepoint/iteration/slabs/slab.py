@@ -35,7 +35,7 @@ from ...arrays.regions import Block, Domain, Looking, Span, along, hull, rings, 
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
 from ...base.tracebacks import door
-from ...program.program import reaching, targets
+from ...program.program import targets
 from ..iterate import Iteration, Scalars, advance, iterate
 from ..motion import Motion
 
@@ -380,10 +380,7 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Arr
     """
     axis = -motion.ndim
     links = _Messages(plan.comm)
-    arrays = [
-        np.asarray(field, dtype)
-        for field, dtype in zip(reaching(motion.graph, fields), motion.types, strict=True)
-    ]
+    arrays = [np.asarray(field, dtype) for field, dtype in zip(fields, motion.types, strict=True)]
     facts = _facts(motion, plan, arrays, axis)
     told = links.together(facts)
     for rank, other in enumerate(told):

@@ -1,9 +1,4 @@
-"""The ordinary way of a call, which takes arrays of any kind, and of an iteration.
-
-datasets         variable by variable
-lazy values      recorded
-all others       a program, evaluated; `Stencil.__call__` remembers how, for arrays in memory
-"""
+"""Iterations on arrays of any kind: in memory, on a GPU, in chunks, on workers or ranks."""
 
 from __future__ import annotations
 
@@ -25,9 +20,7 @@ from ..program.definition import Call, Definition
 from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
-from ..program.waiting import before_writing
-from ..running.dispatch import ON_GPU, evaluate, typed
-from ..running.recording import Lazy, known, named_results, recorded
+from ..running.dispatch import check_target, evaluate, refuse_values, typed
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -37,44 +30,11 @@ if TYPE_CHECKING:
 MANY = 4
 
 
-def called(call: Call, fields: Arrays, place: Place) -> Any:
-    """What a call gives for fields of any kind."""
-    place.check([one._node.like if isinstance(one, Lazy) else one for one in fields])
-    if any(map(is_dataset, fields)):
-        return _over_datasets(call, fields, place)
-    if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
-        return recorded(fields, call, place)
-    fields, types = typed(call.definition, fields)
-    call.check_spaced()
-    made = evaluate(program_of(call, types), fields, place)
-    return made[0] if len(made) == 1 else tuple(made)
-
-
-def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
-    """The results for datasets among the fields, variable by variable."""
-    from ..arrays.xarray import over_variables
-
-    given = dict(zip(call.definition.fields, fields, strict=True))
-
-    def one(variables: Mapping[str, Any]) -> Any:
-        return called(call, list((given | dict(variables)).values()), place)
-
-    def ndim(variable: Any) -> int:
-        types = [accepted.native(variable.dtype)] * len(fields)
-        return program_of(call.spaced(), types).last.ndim
-
-    return over_variables(one, given, place.dims, ndim)
-
-
-# Iterations.
-
-
 def iterated(
     definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
 ) -> Any:
     """The state after the steps, for arrays of any kind."""
-    before_writing(plan.out)
-    fields = [known(values[name]) for name in definition.fields]
+    fields = [values[name] for name in definition.fields]
     if any(map(is_dataset, fields)):
         raise TypeError(
             "iterate takes DataArrays, not a Dataset; give its variables one by one, "
@@ -108,18 +68,15 @@ def iterated(
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The state after all steps, for arrays without names."""
     graph = motion.graph
-    laid, there = has_conditions(graph), plan.device is not None or any(map(is_device, arrays))
+    there = plan.device is not None or any(map(is_device, arrays))
+    cut = any(map(is_chunked, arrays))
     # On a GPU no kernel is slow: what is not understood is refused there.
     if not there:
         graph.warn()
-    if laid and there:
-        raise TypeError(ON_GPU)
-    if laid and plan.comm is not None:
-        raise TypeError(
-            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
-            ": each process has another part of the border; name a border rule."
-        )
-    cut = any(map(is_chunked, arrays))
+    check_target(graph, there, cut)
+    if plan.comm is not None:
+        cure = ": each process has another part of the border; name a border rule."
+        refuse_values(graph, "comm= knows", cure)
     if cut or plan.comm is not None:
         size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         motion = motion.sized(size, plan.steps)
@@ -175,7 +132,7 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     from ..arrays.xarray import arranged, restored
 
     dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
-    likes = named_results(motion.graph, named)
+    likes = named.results(motion.graph.nodes)
     callback = plan.callback
 
     def back(states: Arrays) -> list[Any]:
