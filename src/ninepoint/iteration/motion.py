@@ -35,7 +35,6 @@ from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node
 from ..program.planning import common_margin, unfit
 from ..program.program import (
-    BoundCall,
     Program,
     bound,
     program_of,
@@ -374,9 +373,9 @@ class InMemory:
         def turn(states: list[Any], made: list[Any]) -> Callable[[int], object]:
             fields, outs = [*states, *self._others], tuple(made)
             run = bound(program, fields, outs, self._plan.threads)
-            if isinstance(run, BoundCall):
-                return lambda k: run(fields, None, outs, boundary.after(k) if varies else None)
-            return lambda k: run(fields, Given(given.numbers, k), outs)
+            return lambda k: run(
+                fields, Given(given.numbers, k), outs, boundary.after(k) if varies else None
+            )
 
         return {id(one[0]): turn(one, other), id(other[0]): turn(other, one)}
 
