@@ -44,8 +44,7 @@ def between(
 ) -> np.ndarray:
     """A copy between two protected pages: flush with the first, or with the last.
 
-    Its elements lie as those of `array` do: lists of commands hold for these strides alone.  What
-    forked children write is seen if it is `shared`.
+    Its elements lie as those of `array` do.  What forked children write is seen if it is `shared`.
     """
     ends = [step * (n - 1) for step, n in zip(array.strides, array.shape, strict=True)]
     before = sum(min(0, end) for end in ends)
@@ -148,19 +147,14 @@ class Guard:
         return next(filter(None, (signal_of(self.band, one) for one in tried)), 0)
 
     def _told(self, arguments: tuple[Any, ...]) -> list[tuple[Any, bool]]:
-        """The arguments, and whether each is written; commands after the others are not."""
+        """The arguments, and whether each is written; numbers after the others are not."""
         writes = [*self.writes, *[False] * (len(arguments) - len(self.writes))]
         return list(zip(arguments, writes, strict=True))
 
     def _placed(self, arguments: tuple[Any, ...], before: list[Any], at_end: bool) -> list[Any]:
         placed = []
-        for k, ((one, writes), old) in enumerate(zip(self._told(arguments), before, strict=True)):
-            if k >= len(self.writes) and isinstance(one.base, np.ndarray):
-                # What commands tell of lies behind them.
-                whole = between(one.base, at_end=at_end, read_only=True)
-                first = (_begin(one) - _begin(one.base)) // one.itemsize
-                one = whole[first : first + len(one)]
-            elif isinstance(one, np.ndarray):
+        for (one, writes), old in zip(self._told(arguments), before, strict=True):
+            if isinstance(one, np.ndarray):
                 one = between(one, at_end=at_end, read_only=not writes, fill=not writes)
             if writes:
                 one[...] = old

@@ -39,11 +39,11 @@ from ninepoint.backends.numba.cpu import interpreted as as_plain_python
 from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
 from ninepoint.inspecting.asked import asked
-from ninepoint.inspecting.explaining import no_chain, notes
+from ninepoint.inspecting.explaining import no_chain
 from ninepoint.language.box import Box, joined
 from ninepoint.language.ir import Kernel
-from ninepoint.lowering.notes import Note, Work, work
-from ninepoint.lowering.passes import ROWS, SIMPLIFIED, STORED, passed
+from ninepoint.lowering.notes import Note, Work, notes, work
+from ninepoint.lowering.passes import ROWS, STORED, passed
 from ninepoint.program import program
 
 
@@ -97,12 +97,19 @@ def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
         reason=last.reason,
         dtypes=tuple(last.out_dtypes),
         reaches=tuple((box.lo, box.hi) for box in last.reaches),
-        notes=() if forms is None else notes(forms),
+        notes=()
+        if forms is None
+        else tuple(notes(forms.stored, forms.wholesome, forms.lowered, forms.request.schedule)),
         passes=tuple(tuple(node.label for node in group.nodes) for group in plan.groups),
         whole=plan.whole,
         no_chain=no_chain(call),
         work=None if forms is None else work(forms.lowered),
     )
+
+
+def _notes(forms: Forms) -> tuple[Note, ...]:
+    schedule = forms.request.schedule
+    return tuple(notes(forms.stored, forms.wholesome, forms.lowered, schedule))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +145,7 @@ def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:
 def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
     """The passes once more."""
     request = forms.request
-    after = {"read": forms.read, **passed(SIMPLIFIED, forms.read, request, reach)}
+    after = {"read": forms.read, "simplified": forms.simplified}
     after |= passed(STORED, after["simplified"], request, reach)
     after |= passed(ROWS, after["widened"], request, reach)
     return after | {"lowered": forms.lowered}

@@ -25,7 +25,6 @@ from ninepoint.loops.nodes import (
     Assign,
     Break,
     Call,
-    Continue,
     For,
     Function,
     If,
@@ -140,7 +139,7 @@ class _Check:
                 for body in (then, other):
                     with self._scope():
                         self._block(body)
-            case Break() | Continue():
+            case Break():
                 assert self.loops, "no loop is left"
             case Return(value):
                 self._same(self.of.name, self.of.result, self._value(value))

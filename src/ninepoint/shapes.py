@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import numbers
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -140,7 +141,7 @@ def ring(outer: float, inner: float) -> Shape:
            [1, 0, 1],
            [0, 1, 0]])
     """
-    far, near = _number("outer", outer), _number("inner", inner)
+    far, near = finite("outer", outer, 0), finite("inner", inner, 0)
     squares = _squares(int(far), 2)
     taken: Shape = (squares <= far**2) & (squares > near**2)
     if not taken.any():
@@ -183,7 +184,7 @@ def diamond(radius: int, ndim: int = 2) -> Shape:
            [1, 1, 1],
            [0, 1, 0]])
     """
-    distances = _distances(_whole("radius", radius, 0), _whole("ndim", ndim, 1))
+    distances = _distances(whole("radius", radius, 0), whole("ndim", ndim, 1))
     taken: Shape = sum(distances) <= radius
     return taken
 
@@ -222,7 +223,7 @@ def cross(radius: int, ndim: int = 2) -> Shape:
     >>> int(npt.shapes.cross(2).sum())
     9
     """
-    distances = _distances(_whole("radius", radius, 0), _whole("ndim", ndim, 1))
+    distances = _distances(whole("radius", radius, 0), whole("ndim", ndim, 1))
     taken: Shape = sum(np.minimum(one, 1) for one in distances) <= 1
     return taken
 
@@ -261,13 +262,13 @@ def box(*sizes: int) -> Shape:
     """
     if not sizes:
         raise ValueError("a box needs its length along each axis.")
-    lengths = tuple(_whole("sizes", size, 1) for size in sizes)
+    lengths = tuple(whole("sizes", size, 1) for size in sizes)
     _check_points(lengths)
     return np.ones(lengths, dtype=bool)
 
 
 def _round(name: str, radius: float, ndim: int) -> Shape:
-    number = _number(name, radius)
+    number = finite(name, radius, 0)
     taken: Shape = _squares(int(number), ndim) <= number**2
     return taken
 
@@ -293,33 +294,26 @@ def _check_points(lengths: Sequence[int]) -> None:
         )
 
 
-def real(name: str, value: Any) -> float:
-    """Give the argument as a number, or raise."""
+def finite(name: str, value: Any, least: float = -math.inf) -> float:
+    """Give the argument as a finite number of at least so much, or raise."""
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} holds {value!r}, which is no number.")
-    return float(value)
+    number = float(value)
+    if not (math.isfinite(number) and number >= least):
+        words = "" if least == -math.inf else f" that is not below {least:g}"
+        raise ValueError(f"{name} holds {value!r}; give a finite number{words}.")
+    return number
 
 
-def whole(name: str, value: Any) -> int:
-    """Give the argument as a whole number, or raise."""
+def whole(name: str, value: Any, least: int = -sys.maxsize) -> int:
+    """Give the argument as a whole number of at least so many, or raise."""
     error = TypeError(f"{name} holds {value!r}, which is no whole number.")
     if isinstance(value, bool | np.bool_):
         raise error
     try:
-        return operator.index(value)
+        number = operator.index(value)
     except TypeError:
         raise error from None
-
-
-def _number(name: str, value: Any) -> float:
-    number = real(name, value)
-    if not 0 <= number < np.inf:
-        raise ValueError(f"{name} holds {value!r}; give a finite number that is not negative.")
-    return number
-
-
-def _whole(name: str, value: Any, least: int) -> int:
-    number = whole(name, value)
     if number < least:
-        raise ValueError(f"{name} holds {value!r}; give at least {least}.")
+        raise ValueError(f"{name} holds {number}; give at least {least}.")
     return number

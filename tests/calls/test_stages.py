@@ -111,7 +111,7 @@ def test_loops_and_names_that_are_bound_again():
 
 
 def test_a_loop_around_calls_whose_length_is_computed_of_a_scalar():
-    with pytest.raises(npt.StencilError, match="cannot depend on 'n'"):
+    with pytest.raises(npt.StencilError, match="cannot depend on how often"):
 
         @npt.stencil
         def repeated(x, n=2):

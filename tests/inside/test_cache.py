@@ -97,7 +97,7 @@ def output(process: subprocess.Popen[str]) -> str:
 def contents(place: Path) -> dict[str, tuple[int, bytes]]:
     """The files of kernels: what all of them call has a file as well, which is made once."""
     files = (file for file in place.rglob("*") if file.is_file())
-    files = (file for file in files if not file.name.startswith("commands_"))
+    files = (file for file in files if not file.name.startswith("shared_"))
     return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 

@@ -173,12 +173,18 @@ u64, f32 = named("u", "uint64"), named("f", "float32")
         (applied("*", f32, a8), "float32"),
         (applied("*", f32, named("n", "int64")), "float64"),
         (applied("+", u64, number("int64", 3)), "uint64"),
-        (compared("<", a8, u64), "bool"),
+        (compared("<", a8, b16), "bool"),
         (chosen(named("t", "bool"), a8, f32), "float32"),
     ],
 )
 def test_the_type_of_two_numbers(value: Value, machine: str) -> None:
     assert value.type == machine
+
+
+def test_an_unsigned_word_beside_a_signed_number_has_no_type() -> None:
+    for write in (lambda: applied("+", a8, u64), lambda: compared("<", a8, u64)):
+        with pytest.raises(TypeError, match="unsigned integer of 64 bits beside a signed one"):
+            write()
 
 
 def test_a_sum_is_cut_to_the_bits_that_are_stored() -> None:

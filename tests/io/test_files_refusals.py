@@ -39,7 +39,7 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=range(len(PATTERNS)))
 def test_patterns_that_hold_no_number(pattern):
-    words = "cannot hold a frame number|should hold one {}|only the name of the file|too long"
+    words = "should hold one {}|only the name of the file|too long"
     with pytest.raises(ValueError, match=words):
         imsave(np.zeros((20, 3, 3), np.uint8), pattern)
 

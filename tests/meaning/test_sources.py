@@ -301,8 +301,8 @@ def test_plain_prompt():
         assert re.search(r"^second 12", shown, re.MULTILINE), shown
         assert re.search(r"^third 12", shown, re.MULTILINE), shown
     else:
-        assert "the prompt of this Python keeps no text" in shown
-        assert "Help: Define it in a file and import it, or use IPython, a notebook" in shown
+        assert "no text is stored for this function" in shown
+        assert "or at the prompt of IPython or of Python 3.13" in shown
 
 
 def test_command_that_keeps_no_source_says_what_to_do():

@@ -155,9 +155,7 @@ def test_the_text_for_a_gpu_has_the_border_in_it():
 def test_texts_of_several_kernels_for_a_gpu():
     text = steepness.source("float32", target="cuda")
     assert "kernel_steepness(" in text
-    # In one pass over memory, which is what a call does.
-    assert "kernel_slopes(" not in text
-    assert "in one pass" in steepness.explain("float32", device="cuda")
+    assert "kernel_slopes(" in text
     assert "kernel_waves(" in waves.source("float64", target="cuda")
 
 
@@ -180,11 +178,10 @@ def test_what_a_gpu_cannot_compute_has_no_text_for_one():
 
 
 def test_schedule_changes_what_is_said_and_done():
-    assert "axis 0: 31 added by doubling" in note_text(blur, "uint8")
+    assert "share: 5 kept" in note_text(blur, "uint8")
     schedule = dataclasses.replace(blur.schedule(), direct=31)
     at_once = npt.stencil(schedule=schedule)(blur.__wrapped__)
-    assert "axis 0: 31 added at once" in note_text(at_once, "uint8")
-    assert "up to 31 are taken at once" in note_text(at_once, "uint8")
+    assert "share: 1 kept" in note_text(at_once, "uint8")
 
 
 def test_weights_that_are_no_product_are_written_out():
@@ -198,17 +195,15 @@ def test_local_value_is_the_reason_not_to_share():
 
 
 def test_columns_and_histograms():
-    one_by_one = npt.stencil(schedule=Schedule(rows=1))(middle.__wrapped__)
-    assert "columns of 3 sorted once" in note_text(one_by_one, "uint8")
-    assert "rows of 3 sorted once" in note_text(middle, "float32")
-    assert "histogram" in note_text(ranked, "uint8")
-    assert "places of 225 elements in order slide along" in note_text(ranked, "float64")
+    assert "in parts that neighbours share: 3 kept" in note_text(middle, "uint8")
+    for dtype in ("uint8", "float64"):
+        assert "its elements in order slide along the row" in note_text(ranked, dtype)
 
 
 def test_what_neighbours_share_is_counted():
     assert "done once and read at 2 neighbours" in note_text(roots, "float64")
     greedy = npt.stencil(schedule=dataclasses.replace(roots.schedule(), shared=1000.0))
-    assert "would be saved" in note_text(greedy(roots.__wrapped__), "float64")
+    assert "neighbours share" not in note_text(greedy(roots.__wrapped__), "float64")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
@@ -231,10 +226,8 @@ def test_lanes_are_those_of_the_text():
 def test_rows_made_at_once_are_counted():
     alone = npt.stencil(schedule=Schedule(rows=1))(nine.__wrapped__)
     single, several = (plan_of(one, "int16").work for one in (alone, nine))
-    text = note_text(nine, "int16")
-    assert "3 made at once" in text
-    assert f"{single.loads:g} loads" in text
-    assert f"not {several.loads:g}" in text
+    assert single.loads > several.loads
+    assert "3 made at once" in note_text(nine, "int16")
     assert "3 made at once" in note_text(nine, "int8")
 
 
@@ -382,7 +375,7 @@ def test_picture_of_stages_tells_what_makes_them():
         return steep[0, 1] - k * x[2, 0]
 
     lines, colours = lines_of(corners._repr_svg_())
-    assert "steep = laplace(x, boundary='nearest')" in lines
+    assert 'steep = laplace(x, boundary="nearest")' in lines
     assert colours.count("#7aa6d8") == colours.count("#e69f00") == 1
 
 
@@ -498,7 +491,6 @@ def test_shapes_are_told_as_runs():
     disk, near = npt.shapes.disk(5), slice(-5, 6)
     told = note_text(npt.stencil(lambda x: x[near, near][disk].max()), "uint8")
     assert "max over 81 elements" in told
-    assert "12 runs of elements compared at each point" in told
-    assert "kept for the neighbours: 7 x 1, 9 x 1" in told
+    assert "in parts that neighbours share: 2 kept" in told
     told = note_text(npt.stencil(lambda x: np.median(x[near, near][disk])), "uint8")
-    assert "81 elements counted below each bit of the result" in told
+    assert "its elements in order slide along the row" in told

@@ -290,12 +290,13 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 )
             leaves: Leaves = ()
             if key is not None:
-                if self._numbers and self.definition.calls:
+                if self._numbers and self.definition.may_call:
                     # A program of several calls is bound for what each of them is given.
                     numbers = {name: bound[k] for name, k in self._numbers}
                     leaves = leaves_of(self.definition, numbers)
                     more = numbers_key(leaves)
                     key = None if more is None else (*key, more)
+                    leaves = leaves if self.definition.may_call else ()
                 short = self._bound_calls.get(key)
                 if short is not None:
                     # The values of a border are as free as those of the parameters.

@@ -36,7 +36,7 @@ is_cubed = _is("cubed", "Array")
 is_xarray = _is("xarray", "DataArray")
 is_dataset = _is("xarray", "Dataset")
 is_cupy = _is("cupy", "ndarray")
-is_frame = _is("pandas", "DataFrame")
+_is_series, _is_frame = _is("pandas", "Series"), _is("pandas", "DataFrame")
 
 
 def is_chunked(value: object) -> bool:
@@ -50,6 +50,11 @@ def library_of(value: object) -> Any:
     """The module of a lazy array in chunks, which has the functions of arrays."""
     name = type(value).__module__.partition(".")[0]
     return sys.modules["dask.array" if name == "dask" else name]
+
+
+def is_pandas(value: object) -> bool:
+    """Whether `value` is a column or a table of pandas."""
+    return _is_series(value) or _is_frame(value)
 
 
 def is_device(value: object) -> bool:

@@ -267,14 +267,12 @@ _KINDS = {"fill": 2, "keep": 3}
 
 def _told(cut: _Cut, n: int, border: Border, axis: int, far: int) -> Array:
     """What a chain is told of a piece's ends: what is done, and where elements beyond are from."""
-    rules, lanes = border.rules[axis], border.lanes_along(axis % border.ndim)
+    rules = border.rules[axis]
     ends: Array = np.zeros(2 + 2 * far, np.int64)
     if any(cut.ended):
         pairs = zip(rules, cut.ended, strict=True)
         ends[:2] = [own and _KINDS.get(rule, 1) for rule, own in pairs]
-        beyond = [
-            source_indices(*places, n, *rules, lanes) for places in ((-far, 0), (n, n + far))
-        ]
+        beyond = [source_indices(*places, n, *rules) for places in ((-far, 0), (n, n + far))]
         sources = np.concatenate(beyond)
         ends[2:] = np.where(sources < 0, -1, sources - cut.start)
     return ends

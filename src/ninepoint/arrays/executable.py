@@ -7,8 +7,8 @@
     chain       several calls, or steps, as one kernel (`chains`)
 
 All that does not depend on the data is found out once: how arrays are given to machine code, what
-lies outside of them, what is checked.  A call then allocates its results and computes, which costs
-1 us beside an array of 100x100 (Zen 4).  Whether `out` overlaps a field is looked at each time.
+lies outside of them, what is checked.  A call then allocates its results and computes.  Whether
+`out` overlaps a field is looked at each time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from ..backends.memory import LEAST, empty
+from ..backends.memory import empty
 from ..backends.threads import thread_count
 from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, core_last
@@ -53,8 +51,7 @@ class Executable:
     """
 
     __slots__ = (
-        "_apart", "_arrangement", "_bound", "_make", "_points", "_shared", "_specs", "_threads",
-        "_way",
+        "_apart", "_arrangement", "_bound", "_points", "_shared", "_specs", "_threads", "_way",
     )  # fmt: skip
 
     def __init__(
@@ -86,8 +83,6 @@ class Executable:
         self._way: Way | Passes = call.way(fields)
         self._points = math.prod(lead) * self._way.points
         self._shared = self._points >= SPLIT_POINTS and threads != 1
-        most = max(math.prod(shape) * dtype.itemsize for shape, dtype in self._specs)
-        self._make = np.empty if most < LEAST else empty
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         """What a call gives: one array for each output, bare if there is one."""
@@ -98,7 +93,7 @@ class Executable:
         if arranged is not None:
             fields, out = arranged.fields(fields), arranged.out(out)
         if out is None:
-            results = [self._make(shape, dtype) for shape, dtype in self._specs]
+            results = [empty(shape, dtype) for shape, dtype in self._specs]
         else:
             results = listed(out)
         # To ask how many threads there are takes as long as a small call.

@@ -70,13 +70,11 @@ class Border:
     """The rule before and after the array along each core axis.
 
     Along the last one a column may be several `lanes`, elements that lie side by side: what
-    stands outside are whole columns.  At a corner the first of the `deciding` axes says what is
-    written where nothing is computed; by default that is the first of all.
+    stands outside are whole columns.
     """
 
     rules: tuple[tuple[Rule, Rule], ...]
     lanes: int = 1
-    deciding: tuple[int, ...] = ()
 
     @property
     def ndim(self) -> int:
@@ -94,8 +92,7 @@ class Border:
     def turned(self, how: int | tuple[int, ...]) -> Border:
         """The border of arrays that lie in another way (see `Compiled.turned`)."""
         if isinstance(how, tuple):
-            rules = tuple(self.rules[axis] for axis in how)
-            return replace(self, rules=rules, deciding=tuple(map(how.index, range(self.ndim))))
+            return replace(self, rules=tuple(self.rules[axis] for axis in how))
         return replace(self, lanes=how)
 
     def __str__(self) -> str:
@@ -458,7 +455,7 @@ def _with_zones(border: Border, extent: Region, window: Region) -> Output:
     At a corner the first axis decides, and before decides over after: it is written last.
     """
     zones: list[tuple[Region, bool]] = []
-    for axis in reversed(border.deciding or range(border.ndim)):
+    for axis in reversed(range(border.ndim)):
         (a, b), (low, high), rules = extent.spans[axis], window.spans[axis], border.rules[axis]
         for rule, first, last in ((rules[1], max(a, high), b), (rules[0], a, min(b, low))):
             if first < last and rule in ("fill", "keep"):

@@ -161,10 +161,7 @@ def in_place(shape: Shape, order: tuple[int, ...] | None) -> Shape:
     """Give the shape of a result, of which core axes came last, with these where `order` says."""
     if order is None:
         return shape
-    rest = iter(shape[: -len(order)])
-    places = [axis % len(shape) for axis in order]
-    ends = dict(zip(places, shape[-len(order) :], strict=True))
-    return tuple(ends[k] if k in ends else next(rest) for k in range(len(shape)))
+    return np.moveaxis(np.broadcast_to(0, shape), range(-len(order), 0), order).shape
 
 
 def check_target(array: Any, result: np.dtype, wanted: Shape) -> None:

@@ -113,7 +113,9 @@ class Single:
     def turned(self, how: int | tuple[int, ...]) -> Single | None:
         """The same for arrays that lie in another way (see `Compiled.turned`)."""
         compiled = self.compiled.turned(how)
-        if compiled is None:
+        # Where two rules meet at a corner, the first axis says what is written.
+        mixed = self.border.uses("fill") and self.border.uses("keep")
+        if compiled is None or (mixed and isinstance(how, tuple)):
             return None
         return replace(self, compiled=compiled, border=self.border.turned(how))
 

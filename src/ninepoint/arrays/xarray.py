@@ -159,7 +159,7 @@ class Named:
                 ", or the lengths of an array without names, whose axes are taken for the last "
                 "dimensions (xr.DataArray(array, dims=(...)) names them)"
             )
-        _check_alike(words, named)
+        check_alike(words, named)
         self.dims: Dims = tuple(dict.fromkeys(dim for field in named for dim in field.dims))
         for dim in self.core:
             if dim not in self.dims:
@@ -191,7 +191,7 @@ class Named:
         words = (
             f"the coordinates of the values at the border along {dim!r} differ from the fields'"
         )
-        _check_alike(words, [*self._named, value.isel(others, drop=True)])
+        check_alike(words, [*self._named, value.isel(others, drop=True)])
         return arranged(value, tuple(one for one in dims if one != dim))
 
     def coordinate(self, dim: Hashable) -> np.ndarray | None:
@@ -241,7 +241,7 @@ class Named:
         return made
 
 
-def _check_alike(words: str, arrays: Sequence[Any]) -> None:
+def check_alike(words: str, arrays: Sequence[Any]) -> None:
     """Raise, with these words, where coordinates of one name differ."""
     try:
         xr.align(*arrays, join="exact", copy=False)

@@ -54,7 +54,6 @@ class Forms:
     read: Kernel
     simplified: Kernel
     stored: Kernel
-    unrolled: Kernel
     wholesome: Kernel
     single: Kernel
     lowered: Kernel

@@ -3,7 +3,6 @@
     read        the text becomes a kernel            language.parse
     passed      one pass after the other             lowering.passes
     fastest     or several rows are made at once     lowering.abreast
-    rolled      or where stages are kept             lowering.abreast
     text        what it compiles                     backends.numba.loops
     load        machine code, when it first runs
 
@@ -22,6 +21,7 @@ import numpy as np
 
 from ..analysis.control import bounded, loops
 from ..analysis.footprint import reaches
+from ..analysis.rewrite import simplify
 from ..base.undisturbed import imported
 from ..language import errors
 from ..language.box import Box, joined
@@ -32,12 +32,11 @@ from ..language.ir import Kernel
 from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
-from ..lowering.abreast import fastest, rolled
+from ..lowering.abreast import fastest
 from ..lowering.chain import Edges, Link, chained
-from ..lowering.lanes import How, turn_of
+from ..lowering.lanes import How, Turn
 from ..lowering.passes import (
     ROWS,
-    SIMPLIFIED,
     STORED,
     checked,
     passed,
@@ -67,7 +66,7 @@ class Written:
 
     def turned(self, compiled: Compiled, how: How) -> Compiled | None:
         """What was compiled of it for arrays that lie in another way (see `Compiled.turned`)."""
-        turn, every, written = turn_of(how), compiled.every, None
+        turn, every, written = Turn(how), compiled.every, None
         found = turn.kernel(self.single if isinstance(how, tuple) else self.kernel)
         if found is None:
             return None
@@ -75,7 +74,8 @@ class Written:
             if compiled.positions:
                 return None
             every = turn.offset(every) if every else ()
-            kernel, title = _rows(found, self.schedule, every), f"{self.title}, transposed"
+            kernel = replace(shared(found, self.schedule), every=every)
+            title = f"{self.title}, transposed"
             written = Written(title, kernel, found, self.schedule)
         else:
             kernel, title = found, f"{self.title}, {how} lanes"
@@ -86,12 +86,6 @@ class Written:
             compiled, module=module, reaches=reaches, every=every, written=written,
             lowering=None, again=None,
         )  # fmt: skip
-
-
-def _rows(kernel: Kernel, schedule: Schedule, every: tuple[int, ...] = ()) -> Kernel:
-    """Choose what is kept of a kernel and made at once, where its rows are others than before."""
-    kernel = shared(kernel, schedule)
-    return hoisted(replace(kernel, every=every) if every else rolled(kernel, schedule))
 
 
 def compile_kernel(
@@ -139,12 +133,11 @@ def compile_understood(
     reach = joined(looks)
     checked(kernel, reach)
     check_outputs(function.name, len(kernel.outputs) // count, request)
-    forms = dict(passed(SIMPLIFIED, kernel, request, reach))
-    dtypes = request.dtypes or natural_dtypes(forms["simplified"], request.kept, count)
+    simplified = checked(simplify(kernel), reach)
+    dtypes = request.dtypes or natural_dtypes(simplified, request.kept, count)
     dtypes = tuple(dtypes) * count
     request = replace(request, dtypes=dtypes)
-    forms |= passed(STORED, forms["simplified"], request, reach)
-    forms |= passed(ROWS, forms["widened"], request, reach)
+    forms = passed((*STORED, *ROWS), simplified, request, reach)
     kept = forms["shared"]
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
@@ -166,9 +159,8 @@ def compile_understood(
         control=_control(kernel, function),
         lowering=Forms(
             kernel,
-            forms["simplified"],
+            simplified,
             forms["widened"],
-            forms["unrolled"],
             forms["wholesome"],
             kept,
             lowered,
@@ -233,24 +225,18 @@ def compile_chain(
     outputs: tuple[str, ...],
     reach: Box,
     request: Request,
-    deciding: tuple[int, ...] = (),
 ) -> tuple[Kernel, Compiled, Edges]:
     """Calls as one kernel, and the ends of its arrays.
 
     They give what they make under the names `outputs`, and look as far as the `reach`, all
     together.  Scalars are those of the links, and after the coefficients come the tables of the
-    borders.  The first of the `deciding` axes says what is written at a corner; by default that is
-    the first of all.
+    borders.
     """
     schedule = request.schedule
-    kernel, edges = chained(links, fields, outputs, schedule, cpu=True)
-    # What decides is written last.
-    last = tuple(axis - kernel.ndim for axis in reversed(deciding))
-    edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
+    kernel, edges = chained(links, fields, outputs, schedule)
     pairs = [pair for one in links for pair in zip(one.made, one.types, strict=True)]
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(kernel, reach)
-    kernel = checked(hoisted(rolled(kernel, schedule)), reach)
     module = Loops(kernel, reach, edges=edges).module(name, fastmath=request.fastmath)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)

@@ -23,11 +23,10 @@ class Limits:
     transposed_points: int = 1 << 14
 
     # Up to this many bytes of fields a stencil of one, two or more axes is run once on a padded
-    # copy, beyond in pieces: the more axes, the more points are near the border.  Of a maximum of
-    # 9x9 the copy was faster on 512x512 uint8 (34 and 37 us) and slower on 512x512 float32 (114
-    # and 99 us); of 27 points faster on 64x64x64 float32 (443 and 643 us), slower on 100x100x100
-    # (Zen 4).
-    whole_bytes: tuple[int, int, int] = (16_384, 300_000, 2_000_000)
+    # copy, beyond in pieces: the more axes, the more points are near the border.  Of a mean of 3x3
+    # the copy was faster on 400x400 float32 (78 and 92 us) and slower on 512x512 (143 and 133 us);
+    # of 27 points faster on 64x64x64 float32 (443 and 643 us), slower on 100x100x100 (Zen 4).
+    whole_bytes: tuple[int, int, int] = (16_384, 700_000, 2_000_000)
     # Bytes of a state below which it stays in a core's cache from step to step.
     chained_bytes: int = 1 << 20
 

@@ -252,7 +252,7 @@ def _rows() -> dict[str, tuple[tuple[str, str, Any, str], ...]]:
              "what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
              "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their "
              "own"),
-            ("--cval", "V", number, "value of fill and constant"),
+            ("--cval", "V", literal, "value of fill and constant"),
             ("--dtype", "D", str,
              "type of the result, such as uint8; floats are rounded to integers"),
             ("--result", "N", int, "which result to write, from 0, if the kernel has several"),
@@ -263,13 +263,13 @@ def _rows() -> dict[str, tuple[tuple[str, str, Any, str], ...]]:
         ),
         "stores and files of arrays": (
             ("--variable", "NAME", str, "which array of INPUT, if of several"),
-            ("--chunks", "N[,N]", lengths, "what is compressed as one piece"),
-            ("--shards", "N[,N]", lengths, "files of many chunks, each for one task"),
+            ("--chunks", "N[,N]", literal, "what is compressed as one piece"),
+            ("--shards", "N[,N]", literal, "files of many chunks, each for one task"),
             ("--part", "I/N", part,
              "write only part I, from 1, of N; each may be a job of its own, in any order"),
         ),
         "running": (
-            ("--threads", "N", positive,
+            ("--threads", "N", literal,
              "threads to use (default: NINEPOINT_THREADS, or every core)"),
         ),
     }  # fmt: skip
@@ -308,31 +308,7 @@ def param(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip().isidentifier():
         raise ArgumentTypeError(f"{text!r} is not of the form name=value")
-    return name.strip(), _literal(value)
-
-
-def number(text: str) -> bool | int | float | complex:
-    """Read a number."""
-    value = _literal(text)
-    if not isinstance(value, bool | int | float | complex):
-        raise ArgumentTypeError(f"{text!r} is no number")
-    return value
-
-
-def positive(text: str) -> int:
-    """Read a whole number of at least 1."""
-    value = _literal(text)
-    if type(value) is not int or value < 1:
-        raise ArgumentTypeError(f"{text!r} is no whole number of at least 1")
-    return value
-
-
-def lengths(text: str) -> int | tuple[int, ...]:
-    """Read `64` or `64,512,-1`."""
-    value: int | tuple[int, ...] = _literal(text)
-    if any(type(one) is not int for one in (value if isinstance(value, tuple) else (value,))):
-        raise ArgumentTypeError(f"{text!r} is no length, nor one for each axis, as 64,512")
-    return value
+    return name.strip(), literal(value)
 
 
 def part(text: str) -> tuple[int, int]:
@@ -352,7 +328,8 @@ def boundary(text: str) -> str | tuple[Any, ...]:
     return entries[0] if entries == (text.strip(),) else entries
 
 
-def _literal(text: str) -> Any:
+def literal(text: str) -> Any:
+    """Read a value as Python writes it; whether it fits is for those to say who take it."""
     text = text.strip()
     if text.lstrip("+-") in ("inf", "nan"):
         return float(text)

@@ -12,7 +12,6 @@ import traceback
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -71,7 +70,8 @@ def apply(options: Namespace) -> None:
         # Before any file is read.
         with _at_fault(ImportError, RuntimeError, words=f"--device {options.device}: "):
             driver.cupy()
-    threads = thread_count(options.threads)
+    with _at_fault(ValueError, TypeError, words="--threads: "):
+        threads = thread_count(options.threads)
     paths: list[str] = sorted(options.input, key=natural_key)
     if of_store:
         array: Any = open_array(paths[0], variable=options.variable)
@@ -80,15 +80,14 @@ def apply(options: Namespace) -> None:
         array = imread(paths if len(paths) > 1 else paths[0])
     result = _one_result(_applied(kernel, array, options, of_store), options.result)
     if not of_store:
-        _check_held(result.dtype, array.dtype, options.output)
-    after = math.inf if options.quiet or not seen() else 0.0
-    bar, to_files = Bar(after=after), _to_store if of_store else _to_images
+        _check_held(result.dtype, options.output)
+    bar = Bar(after=math.inf if options.quiet or not seen() else 0.0)
     try:
         with (
             _at_fault(AmongInputsError),
             imported("dask.config").set(scheduler="threads", num_workers=threads),
         ):
-            text = to_files(result, options, bar)
+            text = _written(result, options, of_store, bar)
     finally:
         bar.clear()
     if not options.quiet:
@@ -113,44 +112,42 @@ def _check_options(options: Namespace, of_store: bool) -> None:
             check_options(parse_pattern(options.output).format, how)
 
 
-def _applied(kernel: Kernel, array: Any, options: Namespace, of_store: bool) -> Any:
+def _applied(kernel: Any, array: Any, options: Namespace, of_store: bool) -> Any:
     """What a kernel gives, lazily; what is wrong with it by now stands on the command line."""
-    function, params = kernel.function, dict(options.param)
+    is_filter, params = not isinstance(kernel, Stencil), dict(options.param)
     given = {name: getattr(options, name) for name in _OPTIONS}
     given = {name: value for name, value in given.items() if value is not None}
     if "dtype" in given:
         given["dtype"] = _dtype_of(given["dtype"])
-    if not kernel.is_filter and len(function.fields) > 1:
+    if not is_filter and len(kernel.fields) > 1:
         raise UsageError(
-            f"'{kernel.name}' takes {len(function.fields)} fields "
-            f"({', '.join(function.fields)}), and there is one INPUT; call it from Python"
+            f"'{kernel.__name__}' takes {len(kernel.fields)} fields ({', '.join(kernel.fields)}), "
+            "and there is one INPUT; call it from Python"
         )
-    kernel.check(params)
-    if kernel.is_filter and given.pop("overflow", None) == "wrap":
+    if is_filter and given.pop("overflow", None) == "wrap":
         raise UsageError("--overflow wrap: a ready-made filter always saturates")
     given = params | given
     if not of_store:
         given = _axes(kernel, array.dtype, params) | given
     try:
-        return function(array, **given)
+        return kernel(array, **given)
     except StencilError:
         raise
     except (ValueError, TypeError) as error:
-        if set(given) <= {"axes"}:
-            raise
         raise UsageError(str(error)) from error
 
 
-def _axes(kernel: Kernel, dtype: Any, params: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def _axes(kernel: Any, dtype: Any, params: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Choose axes of (frame, y, x[, channel]): the last ones that are no channel."""
-    if kernel.is_filter:
+    if not isinstance(kernel, Stencil):
         return {"axes": (1, 2)}
-    if kernel.function.pointwise:
+    if kernel.pointwise:
         return {}
-    ndim = asked(kernel.function.definition, (dtype,), params).last.ndim
+    with _at_fault(TypeError):
+        ndim = asked(kernel.definition, (dtype,), params).last.ndim
     if ndim > 3:
         raise ValueError(
-            f"'{kernel.name}' works on {ndim} axes; a stack of images has 3: frame, y, x."
+            f"'{kernel.__name__}' works on {ndim} axes; a stack of images has 3: frame, y, x."
         )
     return {"axes": tuple(range(3 - ndim, 3))}
 
@@ -176,98 +173,63 @@ def _one_result(result: Any, number: int | None) -> Any:
     return result[number]
 
 
-def _check_held(dtype: np.dtype, source: np.dtype, output: str) -> None:
+def _check_held(dtype: np.dtype, output: str) -> None:
     """Say what to add where the format cannot hold the result; imsave would say it in Python."""
     form = parse_pattern(output).format
-    if dtype.name in form.holds or dtype.kind == "b":
-        return
-    cure = f"{form.name} cannot hold the kernel's {dtype} result"
-    if dtype.kind == "c":
-        raise TypeError(f"{cure}; give abs() of it in the kernel, or write .tif files")
-    fitting = [name for name in form.holds if name != "bool"]
-    if source.name in fitting:
+    if dtype.name not in form.holds and dtype.kind != "b":
         raise TypeError(
-            f"{cure}; add --dtype {source.name} --overflow saturate, or write .tif files"
+            f"{form.name} cannot hold the kernel's {dtype} result; add --dtype uint8 --overflow "
+            "saturate (of what lies elsewhere, scale it to 0..255 in the kernel), or write .tif "
+            "files"
         )
-    raise TypeError(
-        f"{cure}; write .tif files, or scale it to 0..255 in the kernel (255 * what lies in 0..1) "
-        "and add --dtype uint8 --overflow saturate"
-    )
 
 
-def _to_images(result: Any, options: Namespace, bar: Bar) -> str:
-    """Write images, and tell what was done."""
-    paths = imsave(
-        result,
-        options.output,
-        overwrite=options.overwrite is not False,
-        resume=options.resume,
-        progress=bar.show,
-        compression=options.compression,
-        quality=options.quality,
-    )
-    frames, (rows, columns) = bar.done, result.shape[1:3]
-    channels = f" x {result.shape[3]}" if result.ndim == 4 else ""
-    where = str(paths[0]) if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}"
-    left_out = result.shape[0] - frames
-    if not frames:
-        return f"nothing to do: all {left_out} frames are there, {where}"
-    there = f" ({left_out} were there)" if left_out else ""
-    speed = counted(frames * rows * columns / bar.seconds, "pixels/s")
-    return (
-        f"{frames} frame{'s' if frames > 1 else ''}{there} of {rows} x {columns}{channels} "
-        f"{result.dtype} in {bar.seconds:.2f} s, {speed}: {where}"
-    )
-
-
-def _to_store(result: Any, options: Namespace, bar: Bar) -> str:
-    """Write a store or a file of arrays, and tell what was done."""
-    save(
-        result,
-        options.output,
-        chunks=options.chunks,
-        shards=options.shards,
-        resume=options.resume,
-        part=options.part,
-        progress=bar.show,
-        overwrite=bool(options.overwrite),
-    )
+def _written(result: Any, options: Namespace, of_store: bool, bar: Bar) -> str:
+    """Write images, a store or a file of arrays, and tell what was done."""
+    given = {name: getattr(options, name) for name in (_OF_STORES if of_store else _OF_IMAGES)}
+    given |= {"resume": options.resume, "progress": bar.show}
+    where = options.output
+    if of_store:
+        given.pop("variable")
+        save(result, where, overwrite=bool(options.overwrite), **given)
+    else:
+        paths = imsave(result, where, overwrite=options.overwrite is not False, **given)
+        where = f"{paths[0]} to {paths[-1].name}" if len(paths) > 1 else paths[0]
     if not bar.done:
-        return f"nothing to do: all of it is there, {options.output}"
-    sizes = " x ".join(map(str, result.shape))
-    units = counted(bar.done, "unit" if bar.done == 1 else "units")
-    took = f"{result.dtype} in {bar.seconds:.2f} s"
-    return f"{units} of {sizes} {took}: {options.output}"
+        return f"nothing to do: all of it is there, {where}"
+    unit, shape = ("unit", result.shape) if of_store else ("frame", result.shape[1:])
+    many = f"{bar.done} {unit}" if bar.done == 1 else f"{bar.done} {unit}s"
+    sizes = " x ".join(map(str, shape))
+    return f"{many} of {sizes} {result.dtype} in {bar.seconds:.2f} s: {where}"
 
 
 def explain(options: Namespace) -> None:
     """Tell how a kernel is understood; of a ready-made filter, what it does and where it is."""
     kernel, given = _find_kernel(options.kernel), dict(options.param)
-    stencil, dtypes = kernel.function, [_dtype_of(text) for text in options.dtype or ()]
+    dtypes = [_dtype_of(text) for text in options.dtype or ()]
     # What a GPU does is told of one that need not be there.
     place = {} if options.device is None else {"device": options.device}
-    if kernel.is_filter:
+    if not isinstance(kernel, Stencil):
         if not (dtypes or given or options.ir or options.source or place):
             _show(kernel)
             return
-        kernel.check(given)
-        _check_count(len(dtypes), 1, f"{kernel.name!r} takes one image")
+        _check_count(len(dtypes), 1, f"{kernel.__name__!r} takes one image")
         dtype = native(dtypes[0] if dtypes else np.dtype("float64"))
         with _at_fault(ValueError, TypeError):
-            made = kernel.function(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
+            made = kernel(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
         one = Asked(made._call, (dtype,), (dtype,))
     else:
-        kernel.check(given, complete=False)
-        fields = stencil.fields
-        takes = f"'{kernel.name}' has {len(fields)} fields ({', '.join(fields)})"
+        fields = kernel.fields
+        takes = f"'{kernel.__name__}' has {len(fields)} fields ({', '.join(fields)})"
         _check_count(len(dtypes), len(fields), takes)
-        one = asked(stencil.definition, dtypes, given)
+        with _at_fault(TypeError):
+            one = asked(kernel.definition, dtypes, given)
     if options.ir:
         print(intermediate(one))
     elif options.source:
         print(texts(one, options.device or "cpu"), end="")
     else:
-        print(explained(stencil, one, place))
+        print(explained(kernel, one, place))
 
 
 def _check_count(count: int, wanted: int, takes: str) -> None:
@@ -276,13 +238,13 @@ def _check_count(count: int, wanted: int, takes: str) -> None:
         raise UsageError(f"{takes}, and --dtype is given {count} times")
 
 
-def _show(kernel: Kernel) -> None:
+def _show(kernel: Any) -> None:
     """Print what a filter does, and where its text is."""
-    written = inspect.unwrap(kernel.function)
+    name, written = kernel.__name__, inspect.unwrap(kernel)
     place = f"{inspect.getsourcefile(written)}, line {inspect.getsourcelines(written)[1]}"
-    print(f"{kernel.name} is a ready-made filter, to be read and copied: {place}\n")
-    print(f"{kernel.name}{inspect.signature(kernel.function)}\n")
-    print(inspect.getdoc(kernel.function))
+    print(f"{name} is a ready-made filter, to be read and copied: {place}\n")
+    print(f"{name}{inspect.signature(kernel)}\n")
+    print(inspect.getdoc(kernel))
 
 
 def info(options: Namespace) -> None:
@@ -312,36 +274,8 @@ _RAISED = (ArithmeticError, AssertionError, AttributeError, ImportError, LookupE
            OSError, RuntimeError, SyntaxError, TypeError, ValueError)  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Kernel:
-    """A stencil, or a ready-made filter: a function of the array, then of options by name.
-
-    Of its parameters `known` can be given, and those `needed` have no default.
-    """
-
-    name: str
-    function: Any
-    known: tuple[str, ...]
-    needed: tuple[str, ...]
-
-    @property
-    def is_filter(self) -> bool:
-        """Whether it is a ready-made filter."""
-        return not isinstance(self.function, Stencil)
-
-    def check(self, params: dict[str, Any], complete: bool = True) -> None:
-        """Refuse a parameter that it does not have, and miss one that it needs."""
-        has = f"it has {', '.join(self.known)}" if self.known else "it has none"
-        for param in params:
-            if param not in self.known:
-                raise UsageError(f"--param {param}: {self.name!r} has no such parameter; {has}")
-        for param in self.needed if complete else ():
-            if param not in params:
-                raise UsageError(f"{self.name!r} needs a value: --param {param}=VALUE")
-
-
-def _find_kernel(text: str) -> Kernel:
-    """Find the kernel that `text` names.
+def _find_kernel(text: str) -> Any:
+    """Find the kernel that `text` names: a stencil, or the function that is a ready-made filter.
 
     Raises
     ------
@@ -369,12 +303,10 @@ def _find_kernel(text: str) -> Kernel:
     else:
         with _imports_from(os.getcwd(), where):
             held = vars(importlib.import_module(where))
-    found = _member(held, where, name)
-    needed = (name for name in found.scalars if name not in found.defaults)
-    return Kernel(found.__name__, found, found.scalars, tuple(needed))
+    return _member(held, where, name)
 
 
-def _ready_made(name: str) -> Kernel:
+def _ready_made(name: str) -> Any:
     filters = importlib.import_module("ninepoint.filters")
     if name not in filters.__all__:
         close = alike(name, filters.__all__)
@@ -383,11 +315,7 @@ def _ready_made(name: str) -> Kernel:
             f"there is no ready-made filter {name!r}; {guess}A kernel of yours is named "
             f"file.py:name or package.module:name; ready-made are {', '.join(filters.__all__)}"
         )
-    function = getattr(filters, name)
-    _, *parameters = inspect.signature(function).parameters.values()
-    own = [one for one in parameters if one.kind is not one.VAR_KEYWORD]
-    needed = (one.name for one in own if one.default is one.empty)
-    return Kernel(name, function, (*(one.name for one in own), "axes"), tuple(needed))
+    return getattr(filters, name)
 
 
 @contextmanager

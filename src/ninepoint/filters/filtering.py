@@ -24,12 +24,11 @@ import numpy as np
 from ..arrays.accepted import is_chunked, is_dataset, is_xarray
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
-from ..language.errors import hint
 from ..language.signature import with_options
-from ..program.options import PLACE, Place
+from ..program.options import PLACE, Place, refuse_unknown
 from ..running.dispatch import as_fields
 from ..running.recording import Lazy
-from ..shapes import real, whole
+from ..shapes import whole
 
 Size: TypeAlias = tuple[int, ...]
 
@@ -194,12 +193,8 @@ class Filtering:
 
     def __init__(self, x: Any, options: Options) -> None:
         names = Options.__annotations__
-        if unknown := [name for name in options if name not in names]:
-            known = (*names, *"size footprint sigma weights min_count".split())
-            raise TypeError(
-                f"'{unknown[0]}' is no option of a filter; there are "
-                f"{', '.join(names)}{hint(unknown[0], known)}."
-            )
+        unknown = [name for name in options if name not in names]
+        refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
         is_known = is_chunked(x) or is_xarray(x) or isinstance(x, Lazy)
         self.image = x if is_known else as_fields([x], [""])[0]
         self.options = options
@@ -237,11 +232,7 @@ class Filtering:
         """
         if footprint is None:
             size = 3 if size is None else size
-            lengths = tuple(whole("size", one) for one in self.each("size", size))
-            if min(lengths) < 1:
-                raise ValueError(
-                    f"size={size!r}: a window needs at least one point along each axis."
-                )
+            lengths = tuple(whole("size", one, 1) for one in self.each("size", size))
             check_points(lengths)
             window = Window(lengths)
         elif size is not None:
@@ -296,20 +287,3 @@ class Filtering:
         if kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         return filtered(self.image, *scalars, **options)
-
-
-def finite(name: str, value: Any) -> float:
-    """Give the argument as a finite number, or raise."""
-    number = real(name, value)
-    if not math.isfinite(number):
-        raise ValueError(f"{name} holds {value!r}, which is not finite.")
-    return number
-
-
-def positive(name: str, value: Any, zero: bool = False) -> float:
-    """Give the argument as a positive number, or raise; `zero` allows 0."""
-    number = finite(name, value)
-    if number < 0 or (number == 0 and not zero):
-        needed = "must not be negative" if zero else "must be positive"
-        raise ValueError(f"{name} holds {value!r}, but it {needed}.")
-    return number

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..api.stencil import Stencil, stencil
 from ..language.statistics import ranked
-from .filtering import KEPT, Filtering, Options, Window, finite, over_datasets
+from ..shapes import finite
+from .filtering import KEPT, Filtering, Options, Window, over_datasets
 
 
 @over_datasets
@@ -128,8 +129,8 @@ def percentile(
     array([1, 1, 1, 2, 2], dtype=uint8)
     """
     call = Filtering(x, options)
-    q = finite("q", q)
-    if not 0 <= q <= 100:
+    q = finite("q", q, 0)
+    if q > 100:
         raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
     window, least = call.near(size, footprint, min_count)
     if least:

@@ -10,7 +10,7 @@ import numpy as np
 from ..api.stencil import Stencil, stencil
 from ..language.dtypes import kind_of
 from ..language.warned import RoundingWarning, warn
-from ..shapes import whole
+from ..shapes import finite, whole
 from .filtering import (
     KEPT,
     MOST_POINTS,
@@ -20,10 +20,8 @@ from .filtering import (
     PerAxis,
     Size,
     check_points,
-    finite,
     offsets,
     over_datasets,
-    positive,
 )
 
 Line: TypeAlias = tuple[int, int, int]
@@ -310,7 +308,7 @@ def gaussian(
     array([ 0, 11, 79, 11,  0])
     """
     call = Filtering(x, options)
-    bell = _bell(call, sigma, positive("truncate", truncate, zero=True))
+    bell = _bell(call, sigma, finite("truncate", truncate, 0))
     precision, dtype = call.precision, call.image.dtype
     if dtype.kind in "iu" and dtype.itemsize == 1 and call.dtype == dtype:
         # Weights that sum to 1 leave an error below 0.0001 of a step, on twice the lanes.
@@ -378,7 +376,9 @@ def _unsharp(shape: Size, dtype: str, data: bytes) -> Stencil:
 
 def _bell(call: Filtering, sigma: PerAxis, truncate: float) -> Array:
     """Normalised weights of a Gaussian, as scipy.ndimage makes them."""
-    bell, sigmas = np.ones(()), [positive("sigma", one) for one in call.each("sigma", sigma)]
+    bell, sigmas = np.ones(()), [finite("sigma", one, 0) for one in call.each("sigma", sigma)]
+    if 0 in sigmas:
+        raise ValueError("sigma holds 0, but it must be positive.")
     # A product beyond the floats is infinite, and no whole number.
     radii = [int(min(truncate * sigma + 0.5, MOST_POINTS)) for sigma in sigmas]
     check_points(tuple(2 * radius + 1 for radius in radii))

@@ -99,8 +99,8 @@ class Gufunc:
         ----------
         *args, **named
             Inputs and numbers, as the function's parameters.  An input is an array of NumPy,
-            Dask or xarray; its last axes are the core, those before are a stack, and stacks
-            broadcast as NumPy's do.
+            Dask, xarray or pandas; its last axes are the core, those before are a stack, and
+            stacks broadcast as NumPy's do.
         out : array or tuple of arrays, optional
             Where to write the results.
         axes : list of tuples of int, optional
@@ -170,7 +170,7 @@ class Gufunc:
         begin = time.perf_counter()
         result = called(self, given)
         short = time.perf_counter() - begin < limits.current.handoff_seconds
-        plain = not (named or given.scalars or definition.signature.apart)
+        plain = not (named or given.scalars or definition.signature.new)
         if short and plain and all(kinds := list(map(_kind, args))):
             types = types_of([one.dtype for one in args], {})
             self._last = kinds, compile_for(definition, types).call

@@ -1,4 +1,4 @@
-"""Gufuncs on arrays: of NumPy, Dask and xarray; labels stay with the axes that remain.
+"""Gufuncs on arrays: of NumPy, Dask, xarray and pandas; labels stay with the axes that remain.
 
 NumPy: the stack is cut into parts, which threads share.  NumPy's own gufunc (see `compiled`) is
 called for each part.  The first part tells how long the others take, and whether it is worth it
@@ -26,14 +26,11 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import (
-    as_field,
-    check_dtype,
     check_writable,
     is_dask,
-    is_frame,
+    is_pandas,
     is_xarray,
     listed,
-    refuse_foreign,
     refuse_mask,
 )
 from ..arrays.foreign import Applied, asked, asks
@@ -66,14 +63,14 @@ _PARTS, _LONGEST = 4, 2e-3
 def called(gufunc: Any, given: Arguments) -> Any:
     """What a call of a gufunc gives for arrays of any kind."""
     inputs, options = given.inputs, dict(given.options)
-    for value, name in zip(inputs, gufunc.definition.inputs, strict=True):
+    for value in inputs:
         refuse_mask(value)
-        if is_frame(value):
-            refuse_foreign(value, repr(name))
     if any(map(is_xarray, inputs)):
         return on_xarray(gufunc, given)
     if "dims" in options:
         raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+    if any(map(is_pandas, inputs)):
+        return on_pandas(gufunc, given)
     if any(map(is_dask, inputs)):
         return on_dask(gufunc, given)
     if asks(inputs):
@@ -87,7 +84,7 @@ def called(gufunc: Any, given: Arguments) -> Any:
 
 def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy."""
-    call = items(definition, list(map(as_field, given.inputs, definition.inputs)), given)
+    call = items(definition, given)
     compiled = compile_for(definition, call.types, given.options)
     outs = listed(given.options.get("out"))
     if outs:
@@ -147,20 +144,23 @@ def _compute(
     count = max(stack, default=1)
     # Counted from behind the stack, as in inputs; 0 if there is none.
     axis = stack.index(count) - len(stack) if stack else 0
-    kinds = [*compiled.inputs, *compiled.outputs]
 
     def part(begin: int, end: int) -> None:
         """Compute the results for some items."""
-        pairs = zip((*inputs, *outs), kinds, strict=True)
-        own = [_cut(one, kind, axis, begin, end) for one, kind in pairs]
-        given = list(own)
-        for k, (one, kind) in enumerate(zip(own, kinds, strict=True)):
-            if not _in_order(one, kind):
-                given[k] = np.empty(one.shape, kind.dtype)
-                if k < len(inputs):
-                    given[k][...] = one
-        compiled.call(*given)
-        for target, one in zip(own[len(inputs) :], given[len(inputs) :], strict=True):
+        read = [
+            np.require(_cut(one, kind, axis, begin, end), kind.dtype, "CA")
+            for one, kind in zip(inputs, compiled.inputs, strict=True)
+        ]
+        pairs = list(zip(outs, compiled.outputs, strict=True))
+        targets = [_cut(one, kind, axis, begin, end) for one, kind in pairs]
+        made = [
+            np.empty(one.shape, kind.dtype)
+            if one.dtype != kind.dtype or not one.flags.carray
+            else one
+            for one, (_, kind) in zip(targets, pairs, strict=True)
+        ]
+        compiled.call(*read, *made)
+        for target, one in zip(targets, made, strict=True):
             if target is not one:
                 target[...] = one
 
@@ -184,15 +184,6 @@ def _cut(array: Any, kind: Operand, axis: int, begin: int, end: int) -> Any:
     if not axis or array.ndim < back or array.shape[-back] == 1:
         return array
     return array[(..., slice(begin, end), *(slice(None),) * (back - 1))]
-
-
-def _in_order(array: Any, kind: Operand) -> bool:
-    """Whether compiled code reads an array where it lies: its core axes are in C's order."""
-    if array.dtype != kind.dtype or not array.flags.aligned:
-        return False
-    if not kind.core or array.flags.c_contiguous or not array.size:
-        return True
-    return bool(array[(0,) * (array.ndim - len(kind.core))].flags.c_contiguous)
 
 
 # What goes wrong meanwhile, in the words that a user sees.
@@ -230,7 +221,7 @@ def _outside(definition: GufuncDefinition, name: str, row: int, array: str) -> I
 def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy, computed in Python."""
     given.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
-    call = items(definition, list(map(as_field, given.inputs, definition.inputs)), given)
+    call = items(definition, given)
     function = frozen(definition.function)
     dtypes: Any = wanted_types(definition, given.options)
     if not dtypes and interpreted():
@@ -268,24 +259,23 @@ def on_xarray(gufunc: Any, given: Arguments) -> Any:
     given.refuse(
         ("axes", "axis", "keepdims"), "counts axes; name dimensions with dims={...} here."
     )
+    from ..arrays import xarray as arrays
+
     options = dict(given.options)
     xr: Any = sys.modules["xarray"]
     inputs, outputs = _core_dims(gufunc.definition, given.inputs, options.pop("dims", {}))
-    try:
-        return xr.apply_ufunc(
-            partial(gufunc, **given.scalars, **options),
-            *given.inputs,
-            input_core_dims=inputs,
-            output_core_dims=outputs,
-            join="exact",
-            dask="allowed",
-            keep_attrs=True,
-        )
-    except xr.AlignmentError as error:
-        raise ValueError(
-            f"the coordinates of the inputs differ; align them first, for example with "
-            f'xarray.align(..., join="inner"). ({error})'
-        ) from error
+    arrays.check_alike(
+        "the coordinates of the inputs differ", list(filter(is_xarray, given.inputs))
+    )
+    return xr.apply_ufunc(
+        partial(gufunc, **given.scalars, **options),
+        *given.inputs,
+        input_core_dims=inputs,
+        output_core_dims=outputs,
+        join="exact",
+        dask="allowed",
+        keep_attrs=True,
+    )
 
 
 def _core_dims(
@@ -327,22 +317,46 @@ def _core_dims(
     return found, [[names.get(size, size) for size in core] for core in signature.outputs]
 
 
+def on_pandas(gufunc: Any, given: Arguments) -> Any:
+    """The results for inputs of which some are columns or tables, with the labels that remain."""
+    given.refuse(("out", "axes", "axis", "keepdims"), "is for arrays; give x.to_numpy() instead.")
+    definition, signature = gufunc.definition, gufunc.definition.signature
+    labels: dict[Any, Any] = {}
+    arrays, named = [], None
+    for value, name, core in zip(given.inputs, definition.inputs, signature.inputs, strict=True):
+        arrays.append(value)
+        if not is_pandas(value):
+            continue
+        arrays[-1] = value.to_numpy()
+        named = value.name if value.ndim == 1 and not labels else named
+        for place, label in zip(_places(value.ndim, core), value.axes, strict=False):
+            if not labels.setdefault(place, label).equals(label):
+                raise ValueError(
+                    f"the index of '{name}' is another than that of the inputs before; align "
+                    "them first, or give .to_numpy()."
+                )
+    pandas: Any = sys.modules["pandas"]
+    made = listed(gufunc(*arrays, **given.scalars, **given.options))
+    for k, core in enumerate(signature.outputs):
+        match [labels.get(place) for place in _places(np.ndim(made[k]), core)]:
+            case [index] if index is not None:
+                made[k] = pandas.Series(made[k], index, name=named)
+            case [index, columns] if index is not None and columns is not None:
+                made[k] = pandas.DataFrame(made[k], index, columns)
+    return single_or_tuple(made)
+
+
+def _places(ndim: int, core: Sequence[str]) -> list[Any]:
+    """Names of axes: those of the stack are counted from the last, those of the core have some."""
+    return [*range(len(core) - ndim, 0), *core[max(0, len(core) - ndim) :]]
+
+
 def on_dask(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are Dask arrays."""
     given.refuse(("out",), "is for NumPy arrays; the result of Dask arrays is made anew.")
     definition: GufuncDefinition = gufunc.definition
-    signature, plain = definition.signature, definition.signature.plain
-    inputs = []
-    for value, name in zip(given.inputs, definition.inputs, strict=True):
-        if is_dask(value):
-            check_dtype(value.dtype, name)
-            if np.isnan(value.shape).any():
-                raise ValueError(
-                    f"'{name}' has chunks of unknown size; call .compute_chunk_sizes() on it "
-                    "first."
-                )
-        inputs.append(value if is_dask(value) else as_field(value, name))
-    call = items(definition, inputs, given)
+    signature = definition.signature
+    call = items(definition, given)
     arrays = []
     for one, name, core in zip(call.inputs, definition.inputs, signature.inputs, strict=True):
         count = one.ndim - len(core)
@@ -361,14 +375,10 @@ def on_dask(gufunc: Any, given: Arguments) -> Any:
     dask: Any = sys.modules["dask.array"]
     result = dask.apply_gufunc(
         partial(gufunc, dtype=tuple(dtypes), **given.scalars, **options),
-        str(plain),
+        gufunc.signature,
         *arrays,
         output_dtypes=dtypes if several else dtypes[0],
-        output_sizes={
-            name: call.sizes[own]
-            for name, own in zip(plain.names, signature.names, strict=True)
-            if name in plain.apart
-        },
+        output_sizes=call.sizes,
         vectorize=False,
         # Stacks that are cut in several ways are cut in one; Dask divides by lengths for that.
         allow_rechunk=all(one.size for one in arrays),

@@ -6,7 +6,6 @@ results have.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ..arrays.accepted import as_field, native
+from ..arrays.accepted import as_field, check_dtype, is_dask, native
 from ..arrays.layout import Shape
 from ..language.dtypes import computed
+from ..shapes import whole
 from .definition import CALL_OPTIONS, GufuncDefinition, Signature, Types
 
 
@@ -80,22 +80,11 @@ def _number(value: Any, name: str) -> Any:
     return found.astype(computed(native(found.dtype)))[()]
 
 
-def whole(name: str, value: Any) -> int:
-    """A size as a whole number of at least 1."""
-    try:
-        size = operator.index(value)
-    except TypeError as error:
-        raise TypeError(f"the size '{name}' is a whole number, not {value}.") from error
-    if size < 1:
-        raise ValueError(f"the size '{name}' is at least 1, not {size}.")
-    return size
-
-
 def told(sizes: Any) -> dict[str, int]:
     """Sizes that a call or a decorator says."""
     if not isinstance(sizes, Mapping):
         raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
-    return {name: whole(name, value) for name, value in sizes.items()}
+    return {name: whole(name, value, 1) for name, value in sizes.items()}
 
 
 def types_of(inputs: Sequence[np.dtype[Any]], scalars: Mapping[str, Any]) -> Types:
@@ -153,7 +142,7 @@ def single_or_tuple(results: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def items(definition: GufuncDefinition, inputs: Sequence[Any], given: Arguments) -> Items:
+def items(definition: GufuncDefinition, given: Arguments) -> Items:
     """How a call applies the function to arrays.
 
     Raises
@@ -166,8 +155,17 @@ def items(definition: GufuncDefinition, inputs: Sequence[Any], given: Arguments)
     sizes = _told_sizes(definition, given)
     arrays, stacks = [], []
     for name, one, core, own in zip(
-        definition.inputs, inputs, signature.inputs, along, strict=True
+        definition.inputs, given.inputs, signature.inputs, along, strict=True
     ):
+        if is_dask(one):
+            check_dtype(one.dtype, name)
+            if np.isnan(one.shape).any():
+                raise ValueError(
+                    f"'{name}' has chunks of unknown size; call .compute_chunk_sizes() on it "
+                    "first."
+                )
+        else:
+            one = as_field(one, name)
         if one.ndim < len(core):
             raise too_few_axes(signature, name, core, one.shape)
         if own != last(len(core)):
@@ -251,7 +249,7 @@ def _told_sizes(definition: GufuncDefinition, given: Arguments) -> dict[str, int
                 f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
             )
     fixed = {name: int(name) for name in signature.names if name.isdecimal()}
-    return fixed | {name: whole(name, known[name]) for name in signature.new}
+    return fixed | {name: whole(name, known[name], 1) for name in signature.new}
 
 
 def too_few_axes(

@@ -39,7 +39,7 @@ from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..base.undisturbed import undisturbed
 from ..language import errors
-from ..language.definitions import copied, own_nodes, returned_values
+from ..language.definitions import copied, returned_values
 from ..language.dtypes import castable, short
 from ..language.errors import Span
 from .calling import arguments, types_of
@@ -114,9 +114,8 @@ def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) 
             f"'{definition.name}' is compiled by Numba, so it does not run with "
             f"NUMBA_DISABLE_JIT=1; unset that variable, or call {definition.name}.debug(...)."
         )
-    plain = definition.signature.plain
     # To NumPy numbers are inputs.
-    signature = Signature(plain.inputs + ((),) * len(definition.scalars), plain.outputs)
+    signature = Signature(definition.cores, definition.signature.outputs)
     inputs = tuple(map(Operand, types, signature.inputs))
 
     def make() -> Compiled:
@@ -145,15 +144,10 @@ def _checked_types(
             f"{len(natural)} results."
         )
     for given, wanted in zip(natural, dtypes, strict=True):
-        if short(wanted):
+        if short(wanted) or not castable(given, wanted):
             raise TypeError(
-                f"dtype={wanted} is one that '{definition.name}' cannot compute; out= takes "
-                "arrays of it, and rounds to them."
-            )
-        if not castable(given, wanted):
-            raise TypeError(
-                f"dtype={wanted} does not hold the {given} that '{definition.name}' gives; "
-                "convert the result with .astype()."
+                f"dtype={wanted} is none in which '{definition.name}' gives its {given}; convert "
+                "the result with .astype(), or give an array of it as out=."
             )
     return tuple(dtypes)
 
@@ -171,7 +165,7 @@ def _loop(definition: GufuncDefinition, inputs: Sequence[Operand], dtypes: Types
             return found
     natural = inferred(definition, tuple(one.dtype for one in inputs))
     asked = _checked_types(definition, natural, dtypes)
-    outputs = tuple(map(Operand, asked, definition.signature.plain.outputs))
+    outputs = tuple(map(Operand, asked, definition.signature.outputs))
     call = kinds.void(*arguments, *(out_type(one.dtype, len(one.core)) for one in outputs))
     with mistakes(definition):
         stored = _stored(definition, outputs, call.args)
@@ -405,9 +399,8 @@ def mistakes(definition: GufuncDefinition) -> AbstractContextManager[None]:
     """Raise what Numba finds as a mistake at the user's line."""
 
     def words(text: str, place: Span, error: Exception) -> Exception:
-        if isinstance(error, AttributeError) and (changed := _changed(definition)):
-            return errors.input_changed(changed)
-        if _WRITES.search(text):
+        # Numba lacks an attribute of its own where a whole input is changed, as in `x += 1`.
+        if isinstance(error, AttributeError) or _WRITES.search(text):
             return errors.input_changed(place)
         if _INDEXED_NUMBER.search(text):
             return errors.core_number(place)
@@ -416,16 +409,6 @@ def mistakes(definition: GufuncDefinition) -> AbstractContextManager[None]:
         return errors.body_not_compiled(place, users.reason(text))
 
     return users.explained(definition.function, words)
-
-
-def _changed(definition: GufuncDefinition) -> Span | None:
-    """Where an input is the target of `+=` and the like, if it is anywhere."""
-    function = definition.function
-    for node in own_nodes(function.definition):
-        match node:
-            case ast.AugAssign(target=ast.Name(name)) if name in definition.inputs:
-                return function.span(node)
-    return None
 
 
 # How a gufunc is understood.

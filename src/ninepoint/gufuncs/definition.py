@@ -43,7 +43,8 @@ from ..program.options import Parameters, no_number, renamed
 # The sizes of the core axes of one array: names, or numbers as text.
 Core: TypeAlias = tuple[str, ...]
 
-_SIZE = r"0*[1-9][0-9]*|[^\W\d]\w*"
+# Names that NumPy and Dask read as well.
+_SIZE = r"0*[1-9][0-9]*|[A-Za-z_][A-Za-z0-9_]*"
 _CORE = rf"\(\s*(?:(?:{_SIZE})\s*(?:,\s*(?:{_SIZE})\s*)*)?\)"
 _SIDE = rf"\s*{_CORE}\s*(?:,\s*{_CORE}\s*)*"
 _SIGNATURE = re.compile(f"{_SIDE}->{_SIDE}")
@@ -69,25 +70,10 @@ class Signature:
         return tuple(dict.fromkeys(name for core in cores for name in core))
 
     @functools.cached_property
-    def apart(self) -> Core:
-        """The sizes that only outputs have, fixed ones among them."""
-        known = {name for core in self.inputs for name in core}
-        return tuple(name for name in self.names if name not in known)
-
-    @functools.cached_property
     def new(self) -> Core:
         """The names that only outputs have, which are told."""
-        return tuple(name for name in self.apart if not name.isdecimal())
-
-    @functools.cached_property
-    def plain(self) -> Signature:
-        """The same with names that NumPy, Numba and Dask read, and that are none of the user's."""
-        words = {name: name if name.isdecimal() else f"d{k}" for k, name in enumerate(self.names)}
-        inputs, outputs = (
-            tuple(tuple(words[name] for name in core) for core in side)
-            for side in (self.inputs, self.outputs)
-        )
-        return Signature(inputs, outputs)
+        known = {name for core in self.inputs for name in core}
+        return tuple(name for name in self.names if name not in known and not name.isdecimal())
 
 
 def parsed(text: object) -> Signature:

@@ -15,7 +15,7 @@ from ..arrays import accepted
 from ..backends.compiled import Compiled
 from ..language.errors import hint
 from ..language.positions import Spacing
-from ..language.stages import OPTIONS
+from ..language.signature import OPTIONS
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.graph import Node
@@ -61,7 +61,7 @@ class Asked:
     @property
     def is_single(self) -> bool:
         """Whether it is one kernel, which calls no other stencils."""
-        return self.call.definition.stages is None
+        return not self.call.definition.calls()
 
     @property
     def is_step(self) -> bool:

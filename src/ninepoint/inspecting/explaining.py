@@ -21,7 +21,6 @@ from ..arrays.accepted import is_dask, is_device, is_xarray
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
-from ..backends.compiled import Forms
 from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
 from ..backends.numba.cpu import interpreted
@@ -30,14 +29,7 @@ from ..language.ir import Kernel, Ref
 from ..language.text import kernel_text
 from ..language.warned import SLOWER, cure
 from ..lowering.kept import rows_kept
-from ..lowering.notes import (
-    Note,
-    row_notes,
-    shared_notes,
-    whole_notes,
-    window_notes,
-    work,
-)
+from ..lowering.notes import Note, notes, work
 from ..program.graph import Graph, Node, has_conditions
 from ..program.options import CALL_OPTIONS
 from ..program.planning import Plan, plan, unfit
@@ -101,7 +93,9 @@ def _kernel_page(node: Node) -> Lines:
     _places(page, node, f"one of {math.prod(node.every)} points is made")
     if forms is not None:
         _numbers(page, node, forms.simplified)
-        found = notes(forms) or (Note("as written", ("no window, and nothing to share",)),)
+        schedule = forms.request.schedule
+        made = notes(forms.stored, forms.wholesome, forms.lowered, schedule)
+        found = made or (Note("as written", ("no window, and nothing to share",)),)
         texts = [(f"{note.subject}:", *(f"  {line}" for line in note.lines)) for note in found]
         page.add("algorithm", *(line for lines in texts for line in lines))
         counted = work(forms.lowered)
@@ -173,19 +167,6 @@ def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
     if unread := [name for name, _ in kernel.given if name not in reads]:
         page.add("unread", ", ".join(unread))
-
-
-def notes(forms: Forms) -> tuple[Note, ...]:
-    """What the passes chose, in the order of the passes."""
-    request = forms.request
-    # Several rows are made at once, with nothing kept.
-    in_place = forms.lowered.rows > 1 and not forms.lowered.stages
-    return (
-        *window_notes(forms.stored, request.schedule, in_place=in_place),
-        *whole_notes(forms.unrolled, forms.wholesome),
-        *row_notes(forms.single, forms.lowered),
-        *shared_notes(forms.wholesome, forms.lowered, request.schedule),
-    )
 
 
 def no_chain(one: Asked) -> str:

@@ -14,7 +14,6 @@ Brackets are around the point itself.  The offsets of rows and columns stand bes
 
 from __future__ import annotations
 
-import ast
 import itertools
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -44,7 +43,7 @@ def drawn(definition: Definition) -> str | None:
     What stages make is drawn as fields, with the calls that make them.  A function of numbers
     looks at nothing that could be drawn, and a box may be too large.
     """
-    if definition.pointwise:
+    if definition.pointwise or not definition.is_known:
         return None
     rest = definition.rest(False)
     try:
@@ -55,7 +54,7 @@ def drawn(definition: Definition) -> str | None:
     if compiled.forms is None:
         return None
     read = _cells(compiled.forms.simplified)
-    made = map(_made, definition.calls)
+    made = map(_made, definition.calls())
     sides = one.call.boundary.sides(compiled.ndim)
     ways = ("from panel to panel", "downward", "to the right")
     axes = (
@@ -80,10 +79,9 @@ def _cells(kernel: Kernel) -> dict[str, set[Offset]]:
 
 
 def _made(call: StageCall) -> str:
-    """A call of a stencil as one would write it."""
-    values = {**call.scalars, **call.options}
-    words = [*call.fields, *(f"{name}={ast.unparse(value)}" for name, value in values.items())]
-    return f"{', '.join(call.made)} = {call.callee.name}({', '.join(words)})"
+    """A call of a stencil as the user wrote it."""
+    text = call.span.text[call.span.start : call.span.end]
+    return f"{', '.join(call.made)} = {text}"
 
 
 def _sides(one: Asked, before: Rule | Condition, after: Rule | Condition) -> str:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 import numpy as np
@@ -51,8 +50,8 @@ from .run import WHOLE, How, Region, share
 # What most systems allow [bytes].
 LONGEST_NAME = 255
 
-# How a whole number is written: with so many digits at least, and no others than 0 to 9.
-_DECIMAL = re.compile(r"0?[0-9]{0,2}d?")
+# A name, in which a whole number may be written, with so many digits at least.
+_NAME = re.compile(r"[^{}]*(\{0?(?::0?[0-9]{0,2}d?)?\})?[^{}]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +88,13 @@ def parse_pattern(pattern: AnyPath) -> Target:
 
 
 def _is_numbered(name: str, text: str) -> bool:
-    if len(name) > LONGEST_NAME:
-        raise ValueError(f"a name of {len(name)} characters is too long for a file")
-    try:
-        pieces = [piece for piece in Formatter().parse(name) if piece[1] is not None]
-    except ValueError as error:
-        raise ValueError(f"the pattern {text!r} is not well formed: {error}") from error
-    for _, field, form, conversion in pieces:
-        if field not in ("", "0") or len(pieces) > 1:
-            raise ValueError(
-                f"the pattern {text!r} should hold one {{}} for the number of the frame, "
-                "such as 'smooth/{:04d}.png'"
-            )
-        if conversion or not _DECIMAL.fullmatch(form or ""):
-            raise ValueError(
-                f"the pattern {text!r} cannot hold a frame number: in the braces stands how many "
-                "digits it has at least, as in {:04d}"
-            )
-    return bool(pieces)
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise ValueError(
+            f"the pattern {text[:80]!r} should hold one {{}} for the number of the frame, with "
+            "how many digits it has at least, such as 'smooth/{:04d}.png'"
+        )
+    return found[1] is not None
 
 
 def _check_name(name: str) -> None:

@@ -164,27 +164,19 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
             for future in batch:
-                _check_done(future)
+                # A value is not asked for: its worker may be gone, and what it wrote is there.
+                if future.status in ("error", "cancelled"):
+                    future.result()
                 yield future.key
             left -= len(batch)
-    finally:
-        if client.status == "running":
-            _ask(client, lambda: client._cancel(futures), 10)
-
-
-def _check_done(future: Any) -> None:
-    """Raise what a task raised.
-
-    A value is not asked for: its worker may be gone by now, and what the task wrote is there.
-    """
-    try:
-        if future.status in ("error", "cancelled"):
-            future.result()
     except CancelledError as error:
         raise ConnectionError(
             "the Dask scheduler is gone, or its tasks were cancelled "
             f"({getattr(error, 'reason', error)}); {_REST}"
         ) from error
+    finally:
+        if client.status == "running":
+            _ask(client, lambda: client._cancel(futures), 10)
 
 
 def patience() -> float:
@@ -244,7 +236,7 @@ def _looked(client: Any, well: float, asked: float) -> tuple[float, float]:
     else:
         told = _ask(client, lambda: client.scheduler.identity(), max(most / 2, 1))
         now = asked = time.monotonic()
-        if told is not None and (told["workers"] or _is_growing(client)):
+        if told is not None and told["workers"]:
             well = now
         wrong = "the Dask scheduler does not answer"
         if told is not None:
@@ -252,18 +244,3 @@ def _looked(client: Any, well: float, asked: float) -> tuple[float, float]:
     if now - well >= most:
         raise ConnectionError(f"{wrong}, for {now - well:.0f} s now; {_REST}")
     return well, asked
-
-
-def _is_growing(client: Any) -> bool:
-    """Whether workers are on their way, or come when there is something to do.
-
-    The plan of a cluster that has lost a worker still has it, whether or not another comes.
-    """
-    if getattr(client.cluster, "_adaptive", None) is not None:
-        return True
-    if not getattr(client.cluster, "plan", ()):
-        return False
-    events = _ask(client, lambda: client.scheduler.events(topic="all"), 10) or ()
-    return not any(
-        isinstance(told, dict) and told.get("action") == "remove-worker" for _, told in events
-    )

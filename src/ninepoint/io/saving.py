@@ -8,6 +8,7 @@ name until it is complete.
 from __future__ import annotations
 
 import errno
+import operator
 import os
 import sys
 import threading
@@ -214,21 +215,18 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
     save_frames(array, pattern, how)
 
 
-def _check_part(part: object) -> tuple[int, int] | None:
+def _check_part(part: Any) -> tuple[int, int] | None:
     """Raise unless `part` is None or (i, n) with 0 <= i < n."""
     if part is None:
         return None
-    if not isinstance(part, tuple | list) or len(part) != 2:
-        raise TypeError(f"part is a pair (i, n), the part of number i of n, not {part!r}")
-    if not all(hasattr(one, "__index__") and not isinstance(one, bool) for one in part):
-        raise TypeError(f"part is a pair of whole numbers (i, n), not {part!r}")
-    number, parts = map(int, part)
+    try:
+        number, parts = map(operator.index, part)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"part is a pair of whole numbers (i, n), the part of number i of n, not {part!r}"
+        ) from error
     if not 0 <= number < parts:
-        raise ValueError(
-            f"part={part!r}: there are parts (0, {parts}) to ({parts - 1}, {parts})"
-            if parts > 0
-            else f"part={part!r}: there is at least one part, (0, 1)"
-        )
+        raise ValueError(f"part={part!r}: there are parts (0, {parts}) to ({parts - 1}, {parts})")
     return number, parts
 
 

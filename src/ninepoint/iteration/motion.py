@@ -271,9 +271,6 @@ class InMemory:
         self._turns: dict[int, Any] | None = {}
         if motion.scalars.vary or self.there:
             self._turns = None
-        if self._target and not self.there:
-            # On a GPU the state is written there at the end.
-            self._aim(arrays[:count])
 
     # What is done with arrays of one kind or another.
 
@@ -315,19 +312,6 @@ class InMemory:
 
     def _empty(self, dtype: np.dtype) -> Any:
         return empty(self._shape, dtype)
-
-    def _aim(self, given: Arrays) -> None:
-        """Do the steps where the state is to be at the end, if nobody sees that."""
-        target, core = self._target, self._motion.ndim
-        whole = all(
-            plain(one, dtype, core) for one, dtype in zip(target, self._dtypes, strict=True)
-        )
-        # What a callback gets is its own, and what steps read must stay.
-        if self._plan.callback is None and whole and not _shared(target, self._others):
-            if all(one is other for one, other in zip(target, given, strict=True)):
-                self._states, self._owned = target, True
-            elif not _shared(target, given):
-                self._spare = target
 
     # Steps.
 
@@ -412,7 +396,3 @@ class InMemory:
         if self._target or self._states is not self._given:
             return self._target or self._states
         return [np.array(state, native(state.dtype)) for state in self._states]
-
-
-def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    return any(np.may_share_memory(one, other) for one in some for other in others)

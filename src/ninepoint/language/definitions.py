@@ -184,22 +184,6 @@ def with_helpers(function: Function) -> Iterator[Function]:
             yield from with_helpers(value)
 
 
-def bound_names(definition: ast.AST) -> set[str]:
-    """Every name that a kernel gives a value to: parameters, locals, loop variables."""
-    names: set[str] = set()
-    for node in ast.walk(definition):
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                names.add(name)
-            case ast.arg(arg=name):
-                names.add(name)
-            case ast.FunctionDef(name=name) if node is not definition:
-                names.add(name)
-            case _:
-                pass
-    return names
-
-
 def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that some statements bind, those of functions inside them left out."""
     pending, found = [*nodes], set[str]()
@@ -215,6 +199,13 @@ def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
         elif not isinstance(node, ast.Lambda):
             pending += ast.iter_child_nodes(node)
     return found
+
+
+def target_names(node: ast.expr) -> list[str]:
+    """The names that are bound; none where something else is."""
+    nodes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
+    names = [one.id for one in nodes if isinstance(one, ast.Name)]
+    return names if len(names) == len(nodes) else []
 
 
 # Trees.

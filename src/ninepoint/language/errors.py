@@ -159,27 +159,13 @@ general_position = Mistake(
 # The function as a whole.
 
 
-def source_missing(span: Span, name: str) -> StencilError:
-    if span.file == "<stdin>":
-        label = "the prompt of this Python keeps no text"
-        cure = (
-            "Define it in a file and import it, or use IPython, a notebook, or the prompt of "
-            "Python 3.13 or later."
-        )
-    elif span.file.startswith(("<timed", "<magic-timeit")):
-        label = "IPython keeps no text of a cell that it measures"
-        cure = "Define it in a cell of its own, and measure its call in another one."
-    else:
-        label = "no text is stored for this function"
-        cure = "Define it with 'def' in a file or a notebook cell; exec() keeps no source."
-    return _mistake(
-        "source-missing",
-        f"The source of '{name}' cannot be found, and a stencil is compiled from its source.",
-        label,
-        cure,
-        span,
-    )
-
+source_missing = Mistake(
+    "source-missing",
+    "The source of '{name}' cannot be found, and a stencil is compiled from its source.",
+    "no text is stored for this function",
+    "Define it with 'def' in a file or a notebook cell, or at the prompt of IPython or of Python "
+    "3.13 or later; exec() keeps no source, nor does a cell that is measured.",
+)
 
 source_changed = Mistake(
     "source-changed",
@@ -225,17 +211,12 @@ method = Mistake(
 )
 
 
-def undefined_name(span: Span, name: str, close: str = "") -> StencilError:
-    home, _, end = name.rpartition(".")
-    label = "neither a parameter, a local, a global nor a builtin"
-    cure = "Define it before the stencil is decorated; names are read once, at decoration."
-    if home:
-        label = f"'{home}' has no '{end}'"
-        cure = f"Look for the name in the documentation of '{home}'."
-    if close:
-        cure = f"Perhaps you mean '{close}'. {cure if not home else ''}".rstrip()
-    return _mistake("undefined-name", f"The name '{name}' is not defined.", label, cure, span)
-
+undefined_name = Mistake(
+    "undefined-name",
+    "The name '{name}' is not defined.",
+    "neither a parameter, a local, a global, a builtin nor in its module",
+    "Define it before the stencil is decorated; names are read once, at decoration.{close}",
+)
 
 maybe_undefined = Mistake(
     "maybe-undefined",
@@ -367,14 +348,12 @@ ufunc_position = Mistake(
 )
 
 
-def index_factor(words: str, scale: int, factors: tuple[int, ...]) -> StencilError:
-    return _mistake(
-        "index-factor",
-        "An index of a field goes on by one from each of its elements to the next.",
-        f"'{words}' goes on by {scale}" if scale else f"'{words}' does not",
-        f"Divide npt.index() by the factor, upsample={factors} here, as in x[i // {factors[0]}].",
-    )
-
+index_factor = Mistake(
+    "index-factor",
+    "An index of a field goes on by one from each of its elements to the next.",
+    "'{words}' does not",
+    "Divide npt.index() by the factor, upsample={factors} here, as in x[i // factor].",
+)
 
 offset_outside = Mistake(
     "offset-outside",
@@ -398,20 +377,13 @@ offset_type = Mistake(
 )
 
 
-def offset_count(
-    name: str, found: int, expected: int, declared: bool = False, span: Span | None = None
-) -> StencilError:
-    if declared:
-        pairs = "1 pair" if expected == 1 else f"{expected} pairs"
-        message = "A kernel needs one pair of neighborhood= for each of its offsets."
-        label = f"'{name}' has {found} here, and neighborhood= has {pairs}"
-        cure = "Write a (least, greatest) pair for each axis, as in ((-1, 1), (-1, 1)) for two."
-    else:
-        message = "Every read of a kernel must have the same number of offsets."
-        label = f"'{name}' has {found} here, {expected} elsewhere"
-        cure = "Write one offset for each core axis; 0 where the neighbour is in line."
-    return _mistake("offset-count", message, label, cure, span)
-
+offset_count = Mistake(
+    "offset-count",
+    "Every read of a kernel must have the same number of offsets.",
+    "'{name}' has {found} here, {expected} elsewhere or in neighborhood=",
+    "Write one offset for each core axis, 0 where the neighbour is in line, and one (least, "
+    "greatest) pair of neighborhood= for each of them.",
+)
 
 window_open = Mistake(
     "window-open",
@@ -456,15 +428,13 @@ where_type = Mistake(
 )
 
 
-def where_initial(name: str) -> StencilError:
-    return _mistake(
-        "where-initial",
-        f"'{name}' of a part of a window needs to know what it is where the part is empty.",
-        "'where=' without 'initial='",
-        "Add initial=, such as initial=-np.inf for a maximum, or write "
-        f"np.nan{name[-3:]}(np.where(mask, w, np.nan)).",
-    )
-
+where_initial = Mistake(
+    "where-initial",
+    "'{name}' of a part of a window needs to know what it is where the part is empty.",
+    "'where=' without 'initial='",
+    "Add initial=, such as initial=-np.inf for a maximum, or write np.nanmax(np.where(mask, w, "
+    "np.nan)) or its like.",
+)
 
 mask_empty = Mistake(
     "mask-empty",
@@ -496,14 +466,12 @@ index_outside = Mistake(
 )
 
 
-def index_count(name: str, found: int, axes: int) -> StencilError:
-    return _mistake(
-        "index-count",
-        "An array that is indexed absolutely needs one index for each of its axes.",
-        f"'{name}' has {found} here, and {axes} {'axis' if axes == 1 else 'axes'}",
-        "Write one index for each axis.",
-    )
-
+index_count = Mistake(
+    "index-count",
+    "An array that is indexed absolutely needs one index for each of its axes.",
+    "'{name}' has {found} here, and so many axes: {axes}",
+    "Write one index for each axis.",
+)
 
 index_type = Mistake(
     "index-type",
@@ -559,18 +527,11 @@ def foreign_function(span: Span, name: str, module: str, reason: str) -> Stencil
 
 unknown_method = Mistake(
     "unknown-method",
-    "{words} has no '{name}' in a kernel.",
+    "'{name}' is not known of {words} in a kernel.",
     "not known here",
-    "Compute it outside the kernel, and use the result inside.",
-    dict.fromkeys(
-        ("A window", "A number"),
-        "A window has sum, mean, min, max, median, any, all, std, var, argmin, argmax and "
-        "ptp; a number has real and imag.",
-    )
-    | {
-        "The field": "Take a window of the field first, such as x[-1:2].mean(); the whole is not "
-        "seen."
-    },
+    "A window has sum, mean, min, max, median, any, all, std, var, argmin, argmax and ptp; a "
+    "number has real and imag; of a field take a window, such as x[-1:2].mean(). Compute anything "
+    "else outside the kernel.",
 )
 
 unknown_function = Mistake(
@@ -614,24 +575,12 @@ bad_operand = Mistake(
 )
 
 
-def literal_range(value: int, *, floating: bool = False) -> StencilError:
-    bits = value.bit_length()
-    text = str(value) if bits <= 128 else f"A number of {bits} bits"
-    if floating:
-        return _mistake(
-            "literal-range",
-            f"{text} does not fit into a float.",
-            "it stands beside floats",
-            "Use a number that float64 holds.",
-        )
-    unsigned = 0 <= value < 2**64
-    return _mistake(
-        "literal-range",
-        f"{text} does not fit into {'int64' if unsigned else '64 bits'}.",
-        "nothing beside it is of uint64" if unsigned else "it stands beside integers",
-        "Compute with floats, such as float(x[0]), or write the number as one, such as 1e19.",
-    )
-
+literal_range = Mistake(
+    "literal-range",
+    "A number of {bits} bits does not fit beside what it is computed with.",
+    "neither int64, nor uint64 beside uint64, nor a float beside floats holds it",
+    "Compute with floats, such as float(x[0]), or write the number as one, such as 1e19.",
+)
 
 choice_sign = Mistake(
     "choice-sign",
@@ -669,29 +618,29 @@ stage_use = Mistake(
 stage_field = Mistake(
     "stage-field",
     "The stencil '{callee}' reads the neighbours of '{parameter}', so it needs a field.",
-    "neither a field of this kernel nor what another stencil made",
+    "'{parameter}' is neither a field of this kernel nor what another stencil made",
     "Give it the name of a field, without an index.",
 )
 
 stage_scalar = Mistake(
     "stage-scalar",
     "The argument '{parameter}' of the stencil '{callee}' must be the same at every point.",
-    "'{name}' differs from point to point",
+    "'{parameter}' differs from point to point",
     "Compute it from scalars and constants only, or pass it as a scalar of the kernel.",
-)
-
-stage_option = Mistake(
-    "stage-option",
-    "In a kernel '{option}' of the stencil '{callee}' is made of numbers and texts only.",
-    "this is neither",
-    "Decorate '{callee}' with it, as in @npt.stencil({option}=...), and leave it out here.",
 )
 
 stage_place = Mistake(
     "stage-place",
     "The stencil '{callee}' is called once for the whole array, before any point is done.",
-    "it cannot depend on {words}",
+    "it cannot depend on how often a loop runs",
     "Call it before, give what it makes a name, and choose between values at the point.",
+)
+
+stage_general = Mistake(
+    "stage-general",
+    "'{name}' calls stencils, and holds {reason}.",
+    "this is not analysed, and no stencil can be called beside it",
+    "Call the stencils before, and give '{name}' what they make as fields.",
 )
 
 stage_arguments = Mistake(
@@ -703,23 +652,19 @@ stage_arguments = Mistake(
 )
 
 
-def stage_outputs(span: Span, callee: str, found: int, wanted: int) -> StencilError:
-    results = "1 result" if found == 1 else f"{found} results"
-    names = "1 name waits" if wanted == 1 else f"{wanted} names wait"
-    return _mistake(
-        "stage-outputs",
-        f"The stencil '{callee}' gives {results}, but {names} for them.",
-        f"gives {results}",
-        "Write one name for each result, as in 'a, b = gradients(x)'.",
-        span,
-    )
-
+stage_outputs = Mistake(
+    "stage-outputs",
+    "The stencil '{callee}' gives {found} results, and {wanted} names wait for them.",
+    "results and names are not as many",
+    "Write one name for each result, as in 'a, b = gradients(x)'.",
+)
 
 unsupported = Mistake(
     "unsupported",
     "A kernel cannot contain {words}.",
     "not part of the language",
-    "{cure}",
+    "Keep to numbers, tuples, branches and loops; what is the same for all points is done outside "
+    "the kernel, and given as a scalar.",
 )
 
 not_compiled = Mistake(
@@ -749,28 +694,20 @@ result_missing = Mistake(
 )
 
 
-def result_count(span: Span, signature: str, wanted: int, found: int) -> StencilError:
-    return _mistake(
-        "result-count",
-        f"The signature {signature} has {wanted} result{'' if wanted == 1 else 's'}.",
-        f"this gives {found}",
-        "Return one value for each array behind '->', as a tuple if there are several.",
-        span,
-    )
+result_count = Mistake(
+    "result-count",
+    "The signature {signature} has another number of results: {wanted}.",
+    "this gives {found}",
+    "Return one value for each array behind '->', as a tuple if there are several.",
+)
 
 
-def result_axes(span: Span, number: int, core: str, wanted: int, found: int) -> StencilError:
-    def words(axes: int) -> str:
-        return "a number" if axes == 0 else f"an array of {axes} {'axis' if axes == 1 else 'axes'}"
-
-    return _mistake(
-        "result-axes",
-        f"Result {number} is {core} in the signature, {words(wanted)}.",
-        f"this gives {words(found)}",
-        "Return what the signature says, or change the signature.",
-        span,
-    )
-
+result_axes = Mistake(
+    "result-axes",
+    "Result {number} is {core} in the signature, so it has {wanted} axes; a number has none.",
+    "this has {found}",
+    "Return what the signature says, or change the signature.",
+)
 
 result_type = Mistake(
     "result-type",

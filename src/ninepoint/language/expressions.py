@@ -9,19 +9,20 @@ math.sqrt(2.0)        ->     1.4142135623730951
 from __future__ import annotations
 
 import ast
+import inspect
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from inspect import Parameter, signature
+from inspect import Signature
 from typing import Any
 
 import numpy as np
 
 from . import errors, frame
 from .callables import FUNCTIONS, is_pure, known_call, strong
-from .definitions import Function, SelfReference
+from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import here
 from .frame import Frame, node_root, refuse_node
@@ -30,6 +31,8 @@ from .operations import binary, folded, logical, select, truth, unary, under
 from .operators import SYMBOLS
 from .positions import Spacing, index
 from .reductions import METHODS, REDUCTIONS
+from .signature import defaults_of, signature, signature_of
+from .stages import stage
 from .subscripts import subscript
 from .values import (
     Closure,
@@ -39,7 +42,7 @@ from .values import (
     constant,
     holds_value,
     is_number,
-    kind,
+    reading,
     settled,
     words,
 )
@@ -211,7 +214,9 @@ class Expressions(Frame):
         base = self.eval(node.value)
         self.at(node)
         if node.attr in ("shape", "ndim", "size"):
-            shape = frame.whole_shape() if isinstance(base, Field) else getattr(base, "shape", ())
+            shape = getattr(base, "shape", ())
+            if isinstance(base, Field):
+                shape = frame.whole_shape(base)
             if shape or isinstance(base, np.ndarray):
                 return frame.measured(shape, node.attr)
         part = node.attr in ("real", "imag")
@@ -223,7 +228,7 @@ class Expressions(Frame):
             return getattr(base, node.attr)
         if isinstance(base, Value) and base.shape and hasattr(np.ndarray, node.attr):
             raise NotUnderstood(f"'{node.attr}' of a window")
-        raise errors.unknown_method(kind(base), node.attr)
+        raise errors.unknown_method(node.attr, words(base))
 
     def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
         saved = dict(self.names)
@@ -251,13 +256,25 @@ class Expressions(Frame):
 
     # Calls.
 
-    def call(self, node: ast.Call) -> Any:
+    def call(self, node: ast.Call, names: Sequence[str] = ()) -> Any:
+        """What a call gives; of a stencil fields, for which `names` wait."""
         if isinstance(node.func, ast.Attribute):
             method = self.method(node, node.func)
             if method is not NotImplemented:
                 return method
-        function = self.eval(node.func)
-        return self.invoke(node, function, self.given(node))
+        known = node_root(node.func) not in self.names
+        found = known and self.function.constants.get(ast.unparse(node.func))
+        if not isinstance(found, ArrayFunction):
+            return self.invoke(node, self.eval(node.func), self.given(node))
+        callee, given = found.definition, self.given(node)
+        self.at(node)
+        if callee.pointwise and not any(isinstance(one, Field) for one in given.all):
+            return self.invoke(node, callee.function, given)
+        if reading.axes.pointwise:
+            raise errors.ufunc_stage(given.name)
+        if self.function is not self.active[0]:
+            raise errors.stage_use(given.name)
+        return stage(callee, given.args, given.named, names)
 
     def given(self, node: ast.Call) -> _Given:
         """The arguments of a call."""
@@ -294,14 +311,14 @@ class Expressions(Frame):
             if any(isinstance(one, Value) for one in given.all):
                 raise NotUnderstood("a method of an array")
             if not callable(getattr(base, attribute.attr, None)):
-                raise errors.unknown_method(kind(base), attribute.attr)
+                raise errors.unknown_method(attribute.attr, words(base))
             return given.tried(getattr(base, attribute.attr))
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](base)
         if not base.shape or attribute.attr not in METHODS:
             if base.shape and hasattr(np.ndarray, attribute.attr):
                 raise NotUnderstood(f"the method '{attribute.attr}' of a window")
-            raise errors.unknown_method(kind(base), attribute.attr)
+            raise errors.unknown_method(attribute.attr, words(base))
         whole = _Given(attribute.attr, (base, *given.args), given.named)
         return whole.built(METHODS[attribute.attr])
 
@@ -313,7 +330,7 @@ class Expressions(Frame):
         if isinstance(function, SelfReference) or any(f is function for f in self.active):
             raise errors.recursion(function.name)
         if isinstance(function, Function):
-            names = given.bound(function)
+            names = given.bound(signature(function))
             called = span if function.own else self.called
             inner = type(self)(function, names, self.active, called)
             result = inner.run()
@@ -324,9 +341,8 @@ class Expressions(Frame):
         if not callable(function):
             raise errors.unknown_function(name)
         if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
-            if function is len:
-                return frame.length(0)
-            return frame.measured(frame.whole_shape(), function.__name__)
+            shape = frame.whole_shape(args[0])
+            return shape[0] if function is len else frame.measured(shape, function.__name__)
         if function in _STRUCTURE:
             return given.arranged(function)
         if is_shape(function):
@@ -354,30 +370,23 @@ class Expressions(Frame):
 
     def _closure(self, closure: Closure, given: _Given) -> Any:
         """Call a function that was defined inside the kernel."""
-        span, name = here.span, given.name
-        definition, arguments = closure.definition, closure.definition.args
-        if arguments.vararg or arguments.kwarg:
-            raise errors.unsupported(f"'*' in the parameters of '{name}'", "Name each one.")
-        by_place = [one.arg for one in (*arguments.posonlyargs, *arguments.args)]
-        parameters = [*by_place, *(one.arg for one in arguments.kwonlyargs)]
-        # Defaults are those of the last parameters, and of all that are given by name.
-        defaults = [*arguments.defaults, *arguments.kw_defaults]
-        values = dict(zip(by_place, given.args, strict=False)) | given.named
-        for parameter, default in zip(reversed(parameters), reversed(defaults), strict=False):
-            if parameter not in values and default is not None:
-                values[parameter] = self.eval(default)
+        span, definition = here.span, closure.definition
+        if extra := definition.args.vararg or definition.args.kwarg:
+            raise errors.parameter_kind(self.function.span(extra), extra.arg)
+        # Defaults are evaluated only where they are needed.
+        waiting = defaults_of(definition)
+        found = given.bound(signature_of(definition.args, waiting))
+        own = {name for name, value in found.items() if value is waiting.get(name)}
+        names = found | {name: self.eval(waiting[name]) for name in own}
         here.span = span
-        if values.keys() != set(parameters) or len(given.args) > len(by_place):
-            plural = "argument" if len(parameters) == 1 else "arguments"
-            raise errors.wrong_arguments(name, f"it takes {len(parameters)} {plural}")
         if len(self.active) > 50:
-            raise errors.recursion(name)
-        inner = type(self)(self.function, {**closure.names, **values}, self.active)
+            raise errors.recursion(given.name)
+        inner = type(self)(self.function, {**closure.names, **names}, self.active)
         if isinstance(definition, ast.Lambda):
             return inner.eval(definition.body)
         inner.block(definition.body)
         if inner.done is not True:
-            raise errors.no_return(span, name)
+            raise errors.no_return(span, given.name)
         return inner.result
 
 
@@ -427,15 +436,14 @@ class _Given:
 
     def _steps(self) -> Steps:
         """A range whose ends are known at run time only."""
-        name, args = self.name, self.args
-        if self.named or not 1 <= len(args) <= 3:
-            raise errors.wrong_arguments(name, f"it takes 1 to 3 numbers, not {len(args)}")
+        args = self.args
         for one in args:
-            whole = isinstance(one, int)
-            if isinstance(one, Value):
-                whole = not one.shape and one.dtype.is_integer
-            if not whole:
-                raise errors.bad_operand(f"'{name}'", f"{words(one)} that is not whole")
+            if not isinstance(one, int) and not (
+                isinstance(one, Value) and not one.shape and one.dtype.is_integer
+            ):
+                raise errors.bad_operand(f"'{self.name}'", f"{words(one)} that is not whole")
+        if self.named or not 1 <= len(args) <= 3:
+            raise errors.wrong_arguments(self.name, "it takes 1 to 3 numbers")
         start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
         if isinstance(step, Value) or step == 0:
             raise NotUnderstood("a loop whose step is not constant")
@@ -443,52 +451,33 @@ class _Given:
 
     def built(self, builder: Any) -> Any:
         """What a function writes that is read as operations."""
-        given = {_NAMED.get(one, one): value for one, value in self.named.items()}
-        parameters = _parameters(builder)
-        accepted = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
-        names = [one.name for one in accepted]
-        for one in given:
-            if one not in [parameter.name for parameter in parameters]:
-                if one in ("axis", "keepdims", "dtype", "out", "method"):
-                    raise NotUnderstood(f"the argument '{one}'")
-                raise errors.wrong_arguments(self.name, f"'{one}' is not an argument of it")
-        for one in self.named:
-            if _NAMED.get(one, one) in names[: len(self.args)]:
-                raise errors.wrong_arguments(self.name, f"'{one}' is given twice")
-        needed = sum(one.default is one.empty for one in accepted)
-        count = len(self.args) + sum(one in names for one in given)
-        variadic = any(one.kind is one.VAR_POSITIONAL for one in parameters)
-        if not variadic and not needed <= count <= len(names):
-            plural = "argument" if count == 1 else "arguments"
-            raise errors.wrong_arguments(self.name, f"{count} {plural} instead of {needed}")
-        return builder(*self.args, **given)
+        named = {_NAMED.get(one, one): value for one, value in self.named.items()}
+        parameters = _signature(builder)
+        for one in ("axis", "keepdims", "dtype", "out", "method"):
+            if one in named and one not in parameters.parameters:
+                raise NotUnderstood(f"the argument '{one}'")
+        try:
+            given = parameters.bind(*self.args, **named)
+        except TypeError as error:
+            raise errors.wrong_arguments(self.name, str(error)) from None
+        return builder(*given.args, **given.kwargs)
 
-    def bound(self, function: Function) -> dict[str, Any]:
+    def bound(self, parameters: Signature) -> dict[str, Any]:
         """What the parameters of a function are."""
-        wrong = partial(errors.wrong_arguments, function.name)
-        parameters, count = function.parameters, len(self.args)
-        if count > len(parameters):
-            raise wrong(f"{count} values for {len(parameters)} parameters")
-        names = dict(zip(parameters, self.args, strict=False))
-        for name, value in self.named.items():
-            if name not in parameters or name in names:
-                raise wrong(f"'{name}' does not fit")
-            names[name] = value
-        for name in parameters:
-            if name not in names:
-                if name not in function.defaults:
-                    raise wrong(f"'{name}' is missing")
-                default = function.defaults[name]
-                if isinstance(default, Spacing):
-                    raise wrong(f"'{name}' is {default!r}, which only a call of a stencil knows")
-                names[name] = constant(default)
-        return names
+        try:
+            given = parameters.bind(*self.args, **self.named)
+        except TypeError as error:
+            raise errors.wrong_arguments(self.name, str(error)) from None
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            if isinstance(value, Spacing):
+                words = f"'{name}' is {value!r}, which only a call of a stencil knows"
+                raise errors.wrong_arguments(self.name, words)
+        return {name: constant(value) for name, value in given.arguments.items()}
 
 
-@cache
-def _parameters(builder: Any) -> tuple[Parameter, ...]:
-    """What a builder takes; to find out takes up to 70 us."""
-    return tuple(signature(builder).parameters.values())
+# What a builder takes; to find out takes up to 70 us.
+_signature = cache(inspect.signature)
 
 
 def _structure(function: Any, *args: Any, **keywords: Any) -> Any:

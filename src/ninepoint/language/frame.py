@@ -168,17 +168,14 @@ def node_root(node: ast.expr) -> str:
 # What is asked of the whole array.
 
 
-def length(axis: int) -> Value:
-    """How long the whole array is along an axis."""
-    reading.axes.measured.add(axis)
-    return Value(ir.Ref(DType.INT, length_label(axis)), True)
-
-
-def whole_shape() -> tuple[Value, ...]:
+def whole_shape(field: Field) -> tuple[Value, ...]:
     """How long the whole array is along each axis of the kernel."""
     axes = reading.axes
     axes.count = axes.count or axes.shown
-    return tuple(map(length, range(axes.count or 1)))
+    reading.stages.read.add(field.name)
+    return tuple(
+        Value(ir.Ref(DType.INT, length_label(axis)), True) for axis in range(axes.count or 1)
+    )
 
 
 def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
@@ -190,6 +187,7 @@ def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
         raise errors.wrong_arguments("npt.index", "it takes one field, or nothing")
     if args and not isinstance(args[0], Field):
         raise errors.position_field(words(args[0]))
+    reading.stages.read.update(one.name for one in args)
     axes.count = axes.count or axes.shown or 1
     found = tuple(_along(axis, bool(args)) for axis in range(axes.count))
     return found if len(found) > 1 else found[0]
@@ -226,40 +224,23 @@ def measured(shape: tuple[Any, ...], name: str) -> Any:
             return functools.reduce(partial(binary, "*"), shape or (1,))
 
 
-# What neither tier runs: the construct in words, and what to write instead.
-_REFUSED: dict[type[ast.AST], tuple[str, str]] = {
-    ast.Raise: ("'raise'", "Return a value for every point; nothing in a kernel raises."),
-    ast.Assert: ("'assert'", "Check the arrays before the call; nothing in a kernel raises."),
-    ast.Try: ("'try'", "Nothing in a kernel raises, so there is nothing to catch."),
-    ast.TryStar: ("'try'", "Nothing in a kernel raises, so there is nothing to catch."),
-    ast.With: ("'with'", "Keep to arithmetic, branches and loops."),
-    ast.Import: ("'import'", "Import at the top of the file."),
-    ast.ImportFrom: ("'import'", "Import at the top of the file."),
-    ast.ClassDef: ("a class", "Define it outside the kernel."),
-    ast.Global: ("'global'", "Pass the value as a scalar argument."),
-    ast.Nonlocal: ("'nonlocal'", "Pass the value as a scalar argument."),
-    ast.Delete: ("'del'", "Leave the name as it is."),
-    ast.Match: ("'match'", "Write it with if and elif."),
-    ast.Dict: ("a dictionary", "Use a tuple."),
-    ast.DictComp: ("a dictionary", "Use a tuple."),
-    ast.Set: ("a set", "Use a tuple."),
-    ast.SetComp: ("a set", "Use a tuple."),
-    ast.Yield: ("'yield'", "Make a tuple of the values."),
-    ast.YieldFrom: ("'yield'", "Make a tuple of the values."),
-    ast.AsyncFunctionDef: ("'async'", "Write a plain function."),
-    ast.JoinedStr: ("an f-string", "A kernel computes with numbers only."),
-}
+# What neither tier runs.
+_REFUSED = frozenset(
+    "Raise Assert Try TryStar With Import ImportFrom ClassDef Global Nonlocal Delete Match Dict "
+    "DictComp Set SetComp Yield YieldFrom AsyncFunctionDef JoinedStr".split()
+)
 
 
 def refuse(function: Function) -> None:
     """Raise for a construct that no tier can run."""
     for node in ast.walk(function.definition):
-        if type(node) in _REFUSED:
-            raise errors.unsupported(function.span(node), *_REFUSED[type(node)])
+        if (name := type(node).__name__) in _REFUSED:
+            raise errors.unsupported(function.span(node), f"'{name.lower()}'")
 
 
 def refuse_node(node: ast.AST) -> NoReturn:
     """Raise for a construct that is not analysed."""
-    if type(node) in _REFUSED:
-        raise errors.unsupported(*_REFUSED[type(node)])
-    raise NotUnderstood(f"'{type(node).__name__.lower()}'")
+    name = type(node).__name__
+    if name in _REFUSED:
+        raise errors.unsupported(f"'{name.lower()}'")
+    raise NotUnderstood(f"'{name.lower()}'")

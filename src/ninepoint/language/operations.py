@@ -74,10 +74,10 @@ def _literal(value: int, beside: Sequence[DType]) -> Value:
         try:
             return Value(Const(DType.F64, repr(float(value))), True)
         except OverflowError:
-            raise errors.literal_range(value, floating=True) from None
+            raise errors.literal_range(value.bit_length()) from None
     if 0 <= value < 2**64 and (not beside or DType.UINT in beside):
         return Value(Const(DType.UINT, str(value)), True)
-    raise errors.literal_range(value)
+    raise errors.literal_range(value.bit_length())
 
 
 def as_window(value: Any, shape: Offset) -> Value:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from .definitions import Function, SelfReference, with_helpers
+from .definitions import ArrayFunction, Function, target_names, with_helpers
 from .errors import Span
 from .positions import index
 
@@ -19,6 +19,12 @@ def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, 
     """The arguments of a call, each with the parameter that it is for."""
     named = [(keyword.arg, keyword.value) for keyword in call.keywords]
     return [*zip(parameters, call.args, strict=False), *named]
+
+
+def _given(parameters: Iterable[str], arrays: Collection[str], call: ast.Call) -> set[str]:
+    """The names that a call gives for those of its parameters that are arrays."""
+    given = passed(parameters, call)
+    return {v.id for name, v in given if name in arrays and isinstance(v, ast.Name)}
 
 
 def array_parameters(function: Function) -> tuple[str, ...]:
@@ -61,15 +67,30 @@ def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Spa
 
 
 def indices(function: Function, fields: Collection[str]) -> int | None:
-    """With how many indices a function reads its fields, by a read that its text shows."""
-    for node in ast.walk(function.definition):
+    """With how many indices a function reads its fields, by a read that its text shows.
+
+    So it reads what it calls stencils for.
+    """
+    nodes, arrays = list(ast.walk(function.definition)), {*fields}
+
+    def is_array(node: ast.expr) -> bool:
         match node:
-            case ast.Subscript(value=ast.Name(id=name), slice=place) if name in fields:
-                if isinstance(place, ast.Tuple):
-                    return len(place.elts)
-                known = function.constants.get(ast.unparse(place))
-                return len(known) if isinstance(known, tuple) else 1
-    for node in ast.walk(function.definition):
+            case ast.Name(id=name):
+                return name in arrays
+            case ast.Call(func=called):
+                return isinstance(function.constants.get(ast.unparse(called)), ArrayFunction)
+        return False
+
+    for node in nodes:
+        if isinstance(node, ast.Assign) and is_array(node.value):
+            arrays.update(target_names(node.targets[0]))
+    for node in nodes:
+        if isinstance(node, ast.Subscript) and is_array(node.value):
+            if isinstance(node.slice, ast.Tuple):
+                return len(node.slice.elts)
+            known = function.constants.get(ast.unparse(node.slice))
+            return len(known) if isinstance(known, tuple) else 1
+    for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=called)):
                 if function.constants.get(ast.unparse(called)) is index:
@@ -91,15 +112,6 @@ def divides_position(function: Function) -> bool:
     return bool(parts) and asks_position(function)
 
 
-def own_calls(function: Function) -> Iterator[tuple[Span, str]]:
-    """Where a function names itself."""
-    for node in ast.walk(function.definition):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            value = function.constants.get(node.id)
-            if isinstance(value, SelfReference):
-                yield function.span(node), value.name
-
-
 def _operands(nodes: Iterable[ast.AST]) -> set[str]:
     """The names that stand beside an operator, as numbers do."""
     return {
@@ -116,6 +128,7 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
     active = (*active, function)
     parameters = set(function.parameters)
     nodes = list(ast.walk(function.definition))
+    numbers = _operands(nodes) | (parameters - {*array_parameters(function)})
     alias: dict[str, str] = {}
     for node in nodes:
         match node:
@@ -131,9 +144,13 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
                 helper = function.constants.get(ast.unparse(called))
                 if helper is index:
                     names = {one.id for one in args if isinstance(one, ast.Name)}
-                    found |= names - _operands(nodes)
+                    found |= names - numbers
+                elif isinstance(helper, ArrayFunction):
+                    callee = helper.definition
+                    names = _given(callee.parameters, callee.fields, node)
+                    # What a ufunc is given may be a number.
+                    found |= names - numbers if callee.pointwise else names
                 elif isinstance(helper, Function) and helper not in active:
                     inner = indexed_parameters(helper, active)
-                    given = passed(helper.parameters, node)
-                    found |= {v.id for p, v in given if p in inner and isinstance(v, ast.Name)}
+                    found |= _given(helper.parameters, inner, node)
     return {alias.get(name, name) for name in found} & parameters

@@ -27,7 +27,7 @@ import numpy as np
 from . import errors, ir
 from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
-from .definitions import Function
+from .definitions import ArrayFunction, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .expressions import Expressions
 from .frame import UNDEFINED, refuse_node
@@ -39,6 +39,7 @@ from .values import (
     UNROLLED_LIMIT,
     Axes,
     Closure,
+    Met,
     NotUnderstood,
     Steps,
     Value,
@@ -66,6 +67,9 @@ def read(
     With `factors` its outputs are those of all points around an element, one phase after the
     other: those of the point 0, then those of the point 1 along the last axis, and so on.
 
+    What calls of stencils make is among the arguments, as far as the kernel reads it; while
+    `reading.stages` are only asked for, it need not be.
+
     Raises
     ------
     StencilError
@@ -73,6 +77,28 @@ def read(
     NotUnderstood
         If the text holds something that only the general path can run.
     """
+    try:
+        return _read(function, arguments, neighborhood, factors)
+    except NotUnderstood as error:
+        if not calls_stencils(function):
+            raise
+        reason, place = error.reason, error.span
+    raise errors.stage_general(place, function.name, reason)
+
+
+def calls_stencils(function: Function) -> bool:
+    """Whether a kernel calls what looks at neighbours, or a ufunc on a field."""
+    values = function.constants.values()
+    called = (one.definition for one in values if isinstance(one, ArrayFunction))
+    return bool(reading.stages.calls) or not all(one.pointwise for one in called)
+
+
+def _read(
+    function: Function,
+    arguments: Mapping[str, Argument],
+    neighborhood: Neighborhood | None,
+    factors: ir.Offset,
+) -> Kernel:
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     unsigned = any(
@@ -82,9 +108,16 @@ def read(
     fields = {n: a for n, a in arguments.items() if isinstance(a, Field)}
     pointwise = any(field.pointwise for field in fields.values())
     axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
-    reading.begin(function.place, axes, max(UNROLLED_LIMIT, written), unsigned)
+    storages = {name: field.storage for name, field in fields.items()}
+    any_one = next(iter(storages.values()), np.dtype("int64"))
+    stages = Met({*function.parameters}, any_one, storages)
+    reading.begin(function.place, axes, stages, max(UNROLLED_LIMIT, written), unsigned)
     here = (0,) * (axes.count or 1)
-    names = {n: _value(argument, here) for n, argument in arguments.items()}
+    # A field that is missing is given to other stencils only.
+    names = {
+        name: _value(arguments.get(name, Field(name, any_one)), here)
+        for name in function.parameters
+    }
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         axes.phase = phase
@@ -103,8 +136,10 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[ir.Atom, ...]) -> 
     """What was read, as far as the outputs need it."""
     axes = reading.axes
     assert axes.count is not None
-    measured = sorted(axes.measured)
     body = reading.body.assignments(outputs)
+    used = {name for one in body for name in ir.operands(one.value)}
+    used |= {one.name for one in outputs if isinstance(one, ir.Ref)}
+    measured = [axis for axis in range(axes.count) if length_label(axis) in used]
     read = {assign.value.field for assign in body if isinstance(assign.value, ir.Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
     return Kernel(
@@ -176,7 +211,10 @@ class Statements(Expressions):
                     raise errors.no_return(self.function.name)
                 self._return(value, self.eval(value))
             case ast.Assign(targets=targets, value=value):
-                known = self.eval(value)
+                if isinstance(value, ast.Call):
+                    known = self.call(value, target_names(targets[0]))
+                else:
+                    known = self.eval(value)
                 if isinstance(known, np.ndarray) and len(targets) == 1:
                     known = self.owned(targets[0], known, value)
                 for target in targets:

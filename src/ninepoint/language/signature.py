@@ -10,9 +10,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from .definitions import Function
+from .definitions import Definition, Function
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+# The options that a call in a kernel may have.
+OPTIONS = ("boundary", "cval", "dtype", "overflow", "every", "upsample")
 
 
 def signature(function: Function, defaults: Mapping[str, Any] | None = None) -> Signature:
@@ -20,8 +23,13 @@ def signature(function: Function, defaults: Mapping[str, Any] | None = None) -> 
 
     Annotations are left out: what they say of a number at one point, arrays are not.
     """
-    arguments = function.definition.args
-    defaults = function.defaults if defaults is None else defaults
+    return signature_of(
+        function.definition.args, function.defaults if defaults is None else defaults
+    )
+
+
+def signature_of(arguments: ast.arguments, defaults: Mapping[str, Any]) -> Signature:
+    """The signature that the text of a function has, for values of its defaults."""
     kinds = (
         (arguments.posonlyargs, Parameter.POSITIONAL_ONLY),
         (arguments.args, Parameter.POSITIONAL_OR_KEYWORD),
@@ -34,6 +42,16 @@ def signature(function: Function, defaults: Mapping[str, Any] | None = None) -> 
             for one in some
         ]
     )
+
+
+def defaults_of(definition: Definition) -> dict[str, ast.expr]:
+    """The text of the defaults of a function."""
+    arguments = definition.args
+    # They are those of the last parameters, and of all that are given by name.
+    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    defaults = [*arguments.defaults, *arguments.kw_defaults]
+    pairs = zip(reversed(parameters), reversed(defaults), strict=False)
+    return {one.arg: default for one, default in pairs if default is not None}
 
 
 def with_options(own: Signature, options: Mapping[str, Any]) -> Signature:

@@ -23,7 +23,7 @@ import sys
 import sysconfig
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -143,19 +143,23 @@ def _constants(
             value = SelfReference(root)
         if value is _EMPTY:
             known = () if root in enclosing else (*live.__code__.co_varnames, *space)
-            raise errors.undefined_name(function.span(node), root, alike(root, known))
+            raise errors.undefined_name(function.span(node), root, _perhaps(root, known))
         name = root
         for attribute in attributes:
             if not isinstance(value, types.ModuleType | types.SimpleNamespace | type):
                 break
             name = f"{name}.{attribute}"
             if not hasattr(value, attribute):
-                close = alike(attribute, [n for n in dir(value) if n[0] != "_"])
-                home = name.removesuffix(attribute)
-                raise errors.undefined_name(function.span(node), name, close and home + close)
+                close = _perhaps(attribute, [n for n in dir(value) if n[0] != "_"])
+                raise errors.undefined_name(function.span(node), name, close)
             value = getattr(value, attribute)
         frozen = _freeze(value, active)
         yield name, replace(frozen, value=value) if isinstance(frozen, Unusable) else frozen
+
+
+def _perhaps(name: str, known: Iterable[str]) -> str:
+    close = alike(name, known)
+    return f" Perhaps you mean '{close}'." if close else ""
 
 
 def _global_names(code: types.CodeType) -> set[str]:
@@ -240,7 +244,7 @@ def _freeze(value: Any, active: _Active) -> Any:
         if plain.__code__ in active:
             return SelfReference(plain.__name__)
         if (plain.__module__ or "").startswith(f"{_PACKAGE}.") and not statistics.is_own(plain):
-            return Unusable("a function of whole arrays: give the kernel what it makes as a field")
+            return Unusable("for outside: give what it makes as a field, or to the decorator")
         try:
             return _capture(plain, active)
         except errors.StencilError as error:

@@ -3,8 +3,7 @@
     npt.mode(x[-1:2])         ->     the text of `mode`, read in place as that of any helper
     ranked(x[-1:2], 30)       ->     of the n elements that are no NaN, that at int(n * 30 / 100)
 
-The compiler knows nothing but `in_order` and `ranked`.  The reference has all of them of its own,
-by the names in `REFERENCE`.
+Compiler and reference know nothing but `in_order` and `ranked`.
 """
 
 from __future__ import annotations
@@ -181,11 +180,6 @@ def trimmed_mean(window: Any, cut: float, /) -> Any:
 
 # What the compiler reads as operations.
 PRIMITIVE: frozenset[Any] = frozenset({in_order, ranked})
-
-# Those that kernels call, and what the reference calls them.
-REFERENCE = {ranked.__name__: "nanrank"} | {
-    one.__name__: one.__name__ for one in (mode, entropy, trimmed_mean)
-}
 
 
 def is_own(value: Any) -> bool:

@@ -127,6 +127,7 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at:
     """An element of a field, or a window of it."""
     ends, along = _ends(indices, node, at), _along(indices)
     span, dtype = at(node), value_type(field.storage)
+    reading.stages.read.add(field.name)
     if any(isinstance(one, Value) for one in ends):
         if along:
             raise NotUnderstood("a window at an offset that varies")
@@ -202,14 +203,14 @@ def _offset(index: Any, text: str) -> int | Value:
     index, axes = constant(index), reading.axes
     if isinstance(index, Index):
         if index.line.scale != 1:
-            raise errors.index_factor(text, index.line.scale, axes.factors)
+            raise errors.index_factor(text, axes.factors)
         return index.line.shift
     if isinstance(index, Value):
         if index.shape or not index.dtype.is_integer:
             raise errors.offset_type(words(index) + " that is not whole")
         positioned = on_position(index.atom)
         if positioned and axes.factors:
-            raise errors.index_factor(text, 0, axes.factors)
+            raise errors.index_factor(text, axes.factors)
         if axes.neighborhood is None and positioned:
             raise errors.offset_position(text)
         if axes.neighborhood is None:

@@ -12,7 +12,7 @@ What is kept for the neighbours stands before what reads it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import assert_never
+from typing import Any, assert_never
 
 from .ir import (
     RANKED,
@@ -20,26 +20,20 @@ from .ir import (
     Atom,
     Binary,
     Call,
-    Carried,
     Cast,
-    Coefficient,
     Const,
-    Element,
     Expr,
-    Gather,
     Histogram,
-    Inside,
     Kernel,
-    Loop,
     Read,
     Reduce,
+    Ref,
     Select,
     Stage,
     State,
     Tap,
     Unary,
     Values,
-    Weight,
 )
 
 Note = Callable[[str], str]
@@ -85,7 +79,7 @@ def _kind(stage: Stage) -> str:
         case Values():
             return "values kept in rows"
         case Histogram():
-            return f"the element of rank {stage.rank} of the runs {_places(stage.runs)}"
+            return f"the element of rank {stage.rank} of the runs {_shown(stage.runs)}"
         case State():
             loose = ", of any value beyond the ends" if stage.unbounded else ""
             return f"a state kept as {', '.join(map(str, stage.storage))}{loose}"
@@ -114,45 +108,34 @@ def _expression(expr: Expr) -> str:
             return f"{expr.storage or expr.dtype.value}({_atom(expr.arg)})"
         case Call():
             return f"{expr.function}({_atoms(expr.args)})"
-        case Element():
-            return f"{expr.array}<{_numbers(expr.index)}>"
         case Tap():
             lanes = f" {expr.lanes} lanes apart" if expr.lanes > 1 else ""
-            return f"{expr.field}[{_origin(expr)}]{lanes}{_picked(expr)}"
-        case Weight():
-            more = ", ..." if len(expr.texts) > _SHOWN else ""
-            return f"weights({', '.join(expr.texts[:_SHOWN])}{more})"
-        case Coefficient():
-            return f"{expr.array}<window>{_picked(expr)}"
+            picked = f" at {_shown(expr.picked)}" if expr.picked else ""
+            return f"{expr.field}[{_origin(expr)}]{lanes}{picked}"
         case Reduce():
             inner = "; ".join(map(_inner, expr.body))
             kind: str = expr.kind
             if expr.kind in RANKED or expr.quantile:
                 kind += f" {expr.quantile:g}"
             return f"{kind} of {_atom(expr.result)} over {_size(expr.shape)} {{{inner}}}"
-        case Gather():
-            steps = zip(expr.origin, expr.index, strict=True)
-            place = ", ".join(f"{o} + {_atom(i)}" for o, i in steps)
-            ends = f"{_numbers(expr.low)} .. {_numbers(expr.high)}"
-            return f"{expr.field}[{place}] if {_atom(expr.active)}, within {ends}"
-        case Inside():
-            active = _atom(expr.active)
-            return f"{_atom(expr.index)} if {active}, of {expr.length}"
-        case Loop():
-            carried = ", ".join(f"{ref.name} = {_atom(atom)}" for ref, atom in expr.carried)
-            most = f" at most {expr.most}" if expr.most else ""
-            inner = "; ".join(map(_inner, expr.body))
-            turns = f"{expr.index.name}{most}"
-            return f"loop {turns}, {carried} {{{inner}; next {_atoms(expr.next)}}}"
-        case Carried():
-            return f"{expr.loop.name}.{expr.number}"
         case _:
-            assert_never(expr)
+            names = [name for name in expr.__match_args__[1:] if name != "place"]
+            told = (f"{name} {_shown(getattr(expr, name))}" for name in names)
+            return f"{type(expr).__name__.lower()} of {', '.join(told)}"
 
 
-def _picked(expr: Tap | Coefficient) -> str:
-    """Which elements of the window are taken; nothing where all are."""
-    return f" at {_places(expr.picked)}" if expr.picked else ""
+def _shown(part: Any) -> str:
+    """A part of an operation; of many parts the first."""
+    match part:
+        case Const() | Ref():
+            return _atom(part)
+        case Assign():
+            return _inner(part)
+        case tuple():
+            more = [] if len(part) <= _SHOWN else ["..."]
+            return f"({', '.join([*map(_shown, part[:_SHOWN]), *more])})"
+        case _:
+            return str(part)
 
 
 def _atom(atom: Atom) -> str:
@@ -162,11 +145,6 @@ def _atom(atom: Atom) -> str:
 
 def _atoms(atoms: Iterable[Atom]) -> str:
     return ", ".join(map(_atom, atoms))
-
-
-def _places(places: tuple[tuple[int, ...], ...]) -> str:
-    text = " ".join(f"({_numbers(place)})" for place in places[:_SHOWN])
-    return text if len(places) <= _SHOWN else f"{text} ..."
 
 
 def _numbers(numbers: Iterable[int]) -> str:

@@ -225,8 +225,7 @@ class Axes:
 
     A read `shown` by the text may stand after the place where the number is asked for.  A kernel
     that is `pointwise` is a function of numbers, to which there are no neighbours.  There are
-    results of so many `factors` for each element, of which those of a `phase` are read.  Along the
-    axes `measured` the kernel asks for the length of the whole array.
+    results of so many `factors` for each element, of which those of a `phase` are read.
     """
 
     neighborhood: Neighborhood | None
@@ -235,7 +234,6 @@ class Axes:
     factors: Offset = ()
     phase: Offset = ()
     count: int | None = None
-    measured: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         if self.neighborhood is not None:
@@ -246,8 +244,7 @@ class Axes:
         if self.count is None:
             self.count = len(offset)
         if len(offset) != self.count:
-            declared = self.neighborhood is not None
-            raise errors.offset_count(name, len(offset), self.count, declared)
+            raise errors.offset_count(name, len(offset), self.count)
 
     def check(self, name: str, low: Offset, high: Offset) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
@@ -261,10 +258,37 @@ class Axes:
                     raise errors.offset_outside(offset, axis, least, most)
 
 
+@dataclass(slots=True)
+class Met:
+    """The calls of stencils that were met, in order, and the fields that the kernel reads itself.
+
+    `known` says what equal calls have made, `storages` of which types that is, as far as the
+    kernel is given it, else it is of `any_one`; and `taken` which names mean something else.
+    """
+
+    taken: set[str] = field(default_factory=set)
+    any_one: Any = "int64"
+    storages: Mapping[str, np.dtype] = field(default_factory=dict)
+    calls: list[Any] = field(default_factory=list)
+    known: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    read: set[str] = field(default_factory=set)
+
+    def label(self, name: str) -> str:
+        """A name like this one that nothing else has."""
+        base = label = name if name.isidentifier() else "stage"
+        count = 1
+        while label in self.taken:
+            count += 1
+            label = f"{base}_{count}"
+        self.taken.add(label)
+        return label
+
+
 class Reading(threading.local):
     """The kernel that is being read, by this thread."""
 
     axes: Axes
+    stages: Met
     body: Body
     windows: Body
     # How many of the loops around what is read now are written out.
@@ -277,9 +301,9 @@ class Reading(threading.local):
     # The fields that hold positions, by their names in the kernel.
     positions: dict[str, ir.Position]
 
-    def begin(self, place: Span, axes: Axes, limit: int, unsigned: bool) -> None:
+    def begin(self, place: Span, axes: Axes, stages: Met, limit: int, unsigned: bool) -> None:
         """Begin with a kernel that stands at a place, of no more operations than a limit."""
-        self.axes = axes
+        self.axes, self.stages = axes, stages
         here.span = place
         self.body, self.windows = Body("t", place, limit), Body("w", place, limit)
         self.written_out, self.unsigned = 0, unsigned
@@ -314,16 +338,6 @@ def words(value: Any) -> str:
     if callable(value) or isinstance(value, Function | SelfReference | Closure):
         return "a function"
     return f"a value of type '{type(value).__name__}'"
-
-
-def kind(value: Any) -> str:
-    """What a value is, without its details, at the beginning of a sentence."""
-    if isinstance(value, Field):
-        return f"The field '{value.name}'"
-    if isinstance(value, Value) and value.shape:
-        return "A window"
-    told = "a number" if isinstance(value, Value) or is_number(value) else words(value)
-    return told[0].upper() + told[1:]
 
 
 def holds_value(value: Any) -> bool:

@@ -9,7 +9,7 @@
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
                | Call(function, (value | array)*)
     statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
-               | Continue | Return | Call
+               | Return | Call
 
 Every value has a machine type: "bool", "int8" to "uint64", "float32", "float64", "complex64" or
 "complex128".  Both operands of an operation have one type, and conversions are operations.  An
@@ -225,11 +225,6 @@ class Break:
 
 
 @node
-class Continue:
-    """Go on with the next turn of the innermost loop."""
-
-
-@node
 class Return:
     """Leave the function, which gives a value."""
 
@@ -237,8 +232,7 @@ class Return:
 
 
 Statement: TypeAlias = (
-    Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Continue | Return
-    | Call
+    Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Return | Call
 )  # fmt: skip
 
 

@@ -120,9 +120,6 @@ class Operations:
     # The fewest bits of an integer that has a name.
     least: ClassVar[int] = 8
 
-    # Whether quotients of floats have vectors, and those of integers have not.
-    vectors: ClassVar[bool] = True
-
     def machine(self, atom: Atom) -> str:
         """The machine type of an operand."""
         if isinstance(atom, Const):
@@ -285,56 +282,33 @@ class Operations:
     def _floor_divide(self, expr: Binary, own: str, work: str) -> str:
         divisor = _positive_constant(expr.right)
         if divisor is None:
-            return to(own, self._any_quotient(expr, work))
+            return to(own, called("integer_divide", *self._both(expr, work)))
         if divisor & (divisor - 1) == 0:
             bits = number(work, divisor.bit_length() - 1)
             return to(own, apply(">>", self.atom(expr.left, work), bits))
-        natural, machine, steps = self._natural(expr.left, divisor, work)
+        # Numbers without signs are divided by a constant with one multiplication, as wide as
+        # these: so many divisors are added before.  Those of more than 32 bits stay as they are.
+        low, high = map(int, interval(expr.left, self.known).ends)
+        steps = max(0, -(low // divisor))
+        wide = max(self.least, 8, max(divisor, high + steps * divisor).bit_length())
+        if wide > 32:
+            machine, steps = work, 0
+        else:
+            machine = f"uint{2 ** (wide - 1).bit_length()}"
+        natural = self.atom(expr.left, machine)
+        if steps:
+            natural = to(machine, apply("+", natural, number(machine, steps * divisor)))
         quotient = to(machine, apply("//", natural, number(machine, divisor)))
         if steps:
             return to(own, apply("-", to(own, quotient), number(own, steps)))
         return _as(quotient, machine, own)
 
-    def _natural(self, dividend: Atom, divisor: int, work: str) -> tuple[str, str, int]:
-        """A dividend that is not negative, its type, and how many divisors have been added to it.
-
-        Numbers without signs are divided by a constant with one multiplication, as wide as these.
-        Those of more than 32 bits stay as they are.
-        """
-        low, high = map(int, interval(dividend, self.known).ends)
-        steps = max(0, -(low // divisor))
-        bits = max(self.least, 8, max(divisor, high + steps * divisor).bit_length())
-        if bits > 32:
-            return self.atom(dividend, work), work, 0
-        machine = f"uint{2 ** (bits - 1).bit_length()}"
-        text = self.atom(dividend, machine)
-        if steps:
-            text = to(machine, apply("+", text, number(machine, steps * divisor)))
-        return text, machine, steps
-
-    def _any_quotient(self, expr: Binary, work: str) -> str:
-        """floor(a / b) for any b; 0 where b is 0.
-
-        The quotient of two floats, which has vectors, is that of the integers while the
-        dividend is below 2**52: it cannot be rounded up to the next whole number.  A divisor
-        above that leaves 0 or -1, however it is rounded itself.
-        """
-        left, right = self._both(expr, work)
-        if not self.vectors or not interval(expr.left, self.known).below(2**52):
-            return called("integer_divide", left, right)
-        floats = apply("/", to("float64", left), to("float64", right))
-        zero = number(work, 0)
-        return choose(apply("!=", right, zero), to(work, called("floor", floats)), zero)
-
     def _modulo(self, expr: Binary, own: str, work: str) -> str:
         left, right = self._both(expr, work)
         divisor = _positive_constant(expr.right)
-        if divisor is None:
+        if divisor is None or divisor & (divisor - 1):
             return to(own, called("integer_modulo", left, right))
-        if divisor & (divisor - 1) == 0:
-            return to(own, apply("&", left, number(work, divisor - 1)))
-        natural, machine, _ = self._natural(expr.left, divisor, work)
-        return to(own, apply("%", natural, number(machine, divisor)))
+        return to(own, apply("&", left, number(work, divisor - 1)))
 
     def _shift(self, expr: Binary, own: str, work: str) -> str:
         count = interval(expr.right, self.known)

@@ -35,7 +35,6 @@ from .nodes import (
     Assign,
     Break,
     Call,
-    Continue,
     For,
     Function,
     If,
@@ -215,12 +214,9 @@ def _kind(value: Value | Array | str) -> object:
 @cache
 def _counted(node: ast.FunctionDef) -> Mapping[str, int]:
     """How often each name is assigned in a function; its parameters are assigned once before."""
-    found: Counter[str] = Counter()
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-            found[one.id] += 1
-    for arg in node.args.args:
-        found[arg.arg] += 1
+    names = (one for one in ast.walk(node) if isinstance(one, ast.Name))
+    found = Counter(one.id for one in names if isinstance(one.ctx, ast.Store))
+    found.update(arg.arg for arg in node.args.args)
     return found
 
 
@@ -289,8 +285,6 @@ class _Body:
                 self._return(node)
             case ast.Break():
                 self.lines.append(Break())
-            case ast.Continue():
-                self.lines.append(Continue())
             case ast.Expr(value=ast.Call() as call):
                 found = self._value(call)
                 if isinstance(found, Call):
@@ -493,10 +487,7 @@ class _Body:
         value = self._number(node.operand)
         match node.op:
             case ast.Not():
-                test = truth(value)
-                if isinstance(test, Number):
-                    return number("bool", not test.value)
-                return Op("bool", "not", (test,))
+                return Op("bool", "not", (truth(value),))
             case ast.USub():
                 return negated(value)
             case ast.Invert():

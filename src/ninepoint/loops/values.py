@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..language.operators import PYTHON
-from .nodes import BITS, COMPARISONS, FLOATS, PARTS, Number, Op, Value
+from .nodes import BITS, FLOATS, PARTS, Number, Op, Value
 
 # Operations whose lowest bits depend on nothing but the lowest bits of their operands.
 MODULAR = frozenset({"+", "-", "*", "&", "|", "^", "~"})
@@ -68,11 +68,9 @@ def convert(value: Value, machine: str) -> Value:
         return value
     if isinstance(value, Number):
         held = value.value
-        if machine in PARTS:
+        if machine not in BITS:
             return number(machine, held)
         assert not isinstance(held, complex)
-        if machine == "bool" or machine in FLOATS:
-            return number(machine, held)
         if held == held and abs(held) != float("inf"):
             return number(machine, int(held))
     return Op(machine, "to", (value,))
@@ -117,8 +115,6 @@ def common(left: Value, right: Value) -> str:
 
 def applied(op: str, left: Value, right: Value) -> Value:
     """An arithmetic operation of two numbers."""
-    if op in COMPARISONS:
-        return compared(op, left, right)
     machine = common(left, right)
     if op == "/" and integer(left) and integer(right):
         machine = "float64"
@@ -152,9 +148,6 @@ def compared(op: str, left: Value, right: Value) -> Value:
                 machine = "float64"
     else:
         left, right = _fitting(left, right), _fitting(right, left)
-        signs = {one.type.startswith("u") or one.type == "bool" for one in (left, right)}
-        if "uint64" in (left.type, right.type) and len(signs) > 1:
-            return _compared_signs(op, left, right)
         machine = left.type if left.type == right.type else common(left, right)
     return Op("bool", op, (convert(left, machine), convert(right, machine)))
 
@@ -165,17 +158,6 @@ def _fitting(value: Value, other: Value) -> Value:
         return value
     info = np.iinfo(other.type)
     return convert(value, other.type) if info.min <= whole(value) <= info.max else value
-
-
-def _compared_signs(op: str, left: Value, right: Value) -> Value:
-    """A comparison of a signed integer with an unsigned one of 64 bits."""
-    signed = left if left.type.startswith("i") else right
-    negative = Op("bool", "<", (signed, number(signed.type, 0)))
-    test: Value = Op("bool", op, (convert(left, "uint64"), convert(right, "uint64")))
-    below = op in ("<", "<=") if signed is left else op in (">", ">=")
-    if below or op == "!=":
-        return Op("bool", "|", (test, negative))
-    return Op("bool", "&", (test, Op("bool", "not", (negative,))))
 
 
 def chosen(test: Value, then: Value, other: Value) -> Value:

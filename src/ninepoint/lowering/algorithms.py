@@ -13,29 +13,18 @@ that floats do not drift: a sum of n elements is a tree of depth log2(n) or litt
 of integers, which are exact, run down the rows instead: one row in, one row out.
 
 Quantiles of small windows are found in columns that are sorted once for all the neighbours, those
-of large ones slide along the row, by a histogram or by their places in order.  Those of some bytes
-in a window of another shape are counted, bit by bit:
-
-    median of 81 bytes:   v = 0, bit = 128
-                          n = how many elements are less than v + bit      (8 times, each in rows)
-                          v = v + bit if n <= 40 else v;  bit = bit / 2
-
-All points of a row are then done at once in narrow lanes, and the function for one bit serves all
-of them, so that little is compiled.
+of large ones slide along the row, by a histogram or by their places in order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from typing import TypeAlias
 
 import numpy as np
 
-from ..analysis.rewrite import Emit, along_rows, as_type, binary, number, replayed
+from ..analysis.rewrite import Emit, as_type, binary, number, replayed
 from ..language.dtypes import kind_of
 from ..language.ir import (
     Atom,
@@ -48,7 +37,7 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    Select,
+    Stage,
     Tap,
     added,
     window_indices,
@@ -56,11 +45,9 @@ from ..language.ir import (
 from ..language.networks import sort
 from .parts import runs
 from .schedule import Refused, Request, Schedule
-from .staging import ELEMENT_KEPT, Fold, Staging, first, ground, in_stage, moved, planes
+from .staging import Fold, Staging, first, ground, in_stage, moved, planes
 from .windows import (
     OPERATIONS,
-    Valid,
-    combined,
     divided,
     interpolated,
     is_picked,
@@ -68,16 +55,6 @@ from .windows import (
     of_sorted,
     quantile_position,
 )
-
-# Bytes up to which those of some rank are counted bit by bit: discs of 81, 113 and 149 took 0.23,
-# 0.28 and 0.31 of the time of a histogram, of 197 0.36, one of 253 15 times as long.  Of 16 bits
-# they took 0.9 to 1.8 times as long as places that slide (512 x 512, Zen 5).
-COUNTED = 200
-
-_INT = DType.INT
-
-# Puts elements in order, and may add what else is wanted of them.
-Order: TypeAlias = Callable[[Sequence[Atom], Emit], list[Atom]]
 
 
 def staged(kernel: Kernel, request: Request) -> Kernel:
@@ -95,14 +72,14 @@ def staged(kernel: Kernel, request: Request) -> Kernel:
     return replace(kernel, body=body, outputs=outputs, stages=stages)
 
 
-def ways(kernel: Kernel, reduce: Reduce, schedule: Schedule) -> list[tuple[str, str]]:
-    """How `staged` does a window of a kernel, part by part, and why in no other way.
+def stages_of(kernel: Kernel, reduce: Reduce, schedule: Schedule) -> tuple[Stage, ...]:
+    """The stages that `staged` makes for a window of a kernel.
 
     Raises `Refused` where it leaves it.
     """
     staging = Staging(kernel, schedule)
     _reduction(staging, reduce)
-    return staging.notes
+    return tuple(staging.stages.values())
 
 
 def _reduction(staging: Staging, reduce: Reduce) -> Atom:
@@ -136,9 +113,7 @@ def _sum(staging: Staging, reduce: Reduce) -> Atom:
         if min(source.axes) < staging.kernel.ndim - 2:
             raise Refused("sums of its elements might wrap before they become floats")
         own = ground(source)
-        source = staging.kept(
-            source, dtype, lambda e: as_type(first(own, e), dtype, e), ELEMENT_KEPT
-        )
+        source = staging.kept(source, dtype, lambda e: as_type(first(own, e), dtype, e))
     total = staging.over_axes(source, reduce.shape, Fold("+", dtype), weights)
     if reduce.kind == "sum":
         return as_type(total, reduce.dtype, staging.emit)
@@ -163,8 +138,7 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
         item = as_type(first(ground(source), emit), DType.INT, emit)
         return binary("*", item, item, emit)
 
-    exact = f"{reduce.kind}: from sums and sums of squares, exact for these integers"
-    of_squares = staging.kept(source, DType.INT, square, exact)
+    of_squares = staging.kept(source, DType.INT, square)
     fold, emit = Fold("+", DType.INT), staging.emit
     total = staging.over_axes(source, reduce.shape, fold)
     squares = staging.over_axes(of_squares, reduce.shape, fold)
@@ -176,24 +150,16 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
 
 def _quantile(staging: Staging, reduce: Reduce) -> Atom:
     """Small windows by sorted columns, large ones by what slides along."""
-    count, tap = math.prod(reduce.shape), ordered_by(reduce)
-    if is_picked(reduce):
-        if count <= staging.schedule.network:
-            raise Refused("its elements are no box")
-        if tap is not None and count <= COUNTED:
-            storage = staging.types[tap.field]
-            if storage.itemsize == 1 and storage.kind in "biu":
-                return _by_counting(staging, reduce, tap, storage)
-        return _by_histogram(staging, reduce, tap)
-    if count <= staging.schedule.sorted_columns:
+    count, picked = math.prod(reduce.shape), is_picked(reduce)
+    if reduce.kind == "quantile" and count <= staging.schedule.sorted_columns and not picked:
         return _by_columns(staging, reduce)
     if count <= staging.schedule.network:
-        raise Refused("the schedule leaves it to a network of its own")
-    return _by_histogram(staging, reduce, tap)
+        raise Refused("a network of its own sorts its elements")
+    return _by_histogram(staging, reduce)
 
 
-def _by_histogram(staging: Staging, reduce: Reduce, tap: Tap | None) -> Atom:
-    ndim = staging.kernel.ndim
+def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
+    ndim, tap = staging.kernel.ndim, ordered_by(reduce)
     if not staging.slides:
         raise Refused("nothing slides along the row")
     if reduce.kind != "quantile":
@@ -217,39 +183,6 @@ def _by_histogram(staging: Staging, reduce: Reduce, tap: Tap | None) -> Atom:
         return staging.emit(Read(tap.dtype, name, (0,) * ndim))
 
     found = [ranked(rank) for rank in (low, low + 1)[: 2 if fraction else 1]]
-    how = f"the places of {count} elements in order slide along"
-    if storage.itemsize == 1 and len(lines[0]) == 3:
-        how = f"a histogram of the {count} elements slides along"
-    staging.note(f"axis {ndim - 1}: {how}")
-    return interpolated(found, fraction, reduce.dtype, staging.emit)
-
-
-def _by_counting(staging: Staging, reduce: Reduce, tap: Tap, storage: np.dtype) -> Atom:
-    """Bit by bit, whichever elements these are; for a fraction the next rank as well."""
-    count, here = math.prod(reduce.shape), (0,) * len(tap.origin)
-    low, fraction = quantile_position(count, reduce.quantile)
-    first_bit = 2 ** (0 if storage.kind == "b" else 7)
-    least = -first_bit if storage.kind == "i" else 0
-
-    def one_bit(names: Sequence[str], rank: int, emit: Emit) -> tuple[Atom, Atom]:
-        """The value with another bit of it known, and the next bit."""
-        known, bit = (emit(Read(_INT, name, here)) for name in names)
-        above = binary("+", known, bit, emit)
-        own = ground(tap)
-        reads = (emit(Read(tap.dtype, tap.field, own.offset((k,)))) for k in range(count))
-        truths = [binary("<", as_type(item, _INT, emit), above, emit) for item in reads]
-        less = combined([emit(Cast(_INT, truth)) for truth in truths], "+", emit)
-        below = binary("<=", less, number(_INT, rank), emit)
-        halved = binary(">>", bit, number(_INT, 1), emit)
-        return emit(Select(_INT, below, above, known)), halved
-
-    found: list[Atom] = []
-    for rank in (low, low + 1)[: 2 if fraction else 1]:
-        names = staging.stage(lambda _: [number(_INT, least), number(_INT, first_bit)])
-        for _ in range(first_bit.bit_length()):
-            names = staging.stage(partial(one_bit, names, rank))
-        found.append(staging.emit(Read(_INT, names[0], along_rows(tap.origin))))
-    staging.note(f"{count} elements counted below each bit of the result, row by row")
     return interpolated(found, fraction, reduce.dtype, staging.emit)
 
 
@@ -260,50 +193,30 @@ def _by_columns(staging: Staging, reduce: Reduce) -> Atom:
     source = staging.weightless(reduce)
     if source.axes != (staging.kernel.ndim - 2, staging.kernel.ndim - 1):
         raise Refused("columns are sorted once for all along the last two axes only")
-    count, emit = math.prod(reduce.shape), staging.emit
-    if reduce.kind == "quantile":
-        low, fraction = quantile_position(count, reduce.quantile)
-        rows = staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source.axes)
-        lists = _sorted(staging, source, reduce, rows, _ordered)
-        found = of_sorted(lists, low, 1 if fraction == 0 else 2, emit)
-        value = interpolated(found, fraction, reduce.dtype, emit)
-        return not_nan(value, [one[-1] for one in lists], emit)
-    # The same for what is no NaN: a column ends with how many these are.
-    height, wanted = reduce.shape[0], Valid.of(reduce)
-
-    def ordered(items: Sequence[Atom], emit: Emit) -> list[Atom]:
-        filled, valid = wanted.split(items, emit)
-        return [*sort(filled, emit), valid]
-
-    lists = _sorted(staging, source, reduce, False, ordered)
-    found = of_sorted([one[:height] for one in lists], wanted.first, wanted.count, emit)
-    return wanted.chosen(found, combined([one[height] for one in lists], "+", emit), emit)
+    low, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
+    lists = _sorted(staging, source, reduce)
+    found = of_sorted(lists, low, 1 if fraction == 0 else 2, staging.emit)
+    value = interpolated(found, fraction, reduce.dtype, staging.emit)
+    return not_nan(value, [one[-1] for one in lists], staging.emit)
 
 
-def _ordered(items: Sequence[Atom], emit: Emit) -> list[Atom]:
-    """The elements in order; the last one is NaN if there is any."""
-    ordered = sort(items, emit)
-    # Comparisons leave a NaN anywhere: the last element says that there is one.
-    return [*ordered[:-1], not_nan(ordered[-1], items, emit)]
+def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
+    """Columns in order, which are kept for the neighbours; or the rows, if they are made at once.
 
-
-def _sorted(
-    staging: Staging, source: Tap, reduce: Reduce, rows: bool, order: Order
-) -> list[list[Atom]]:
-    """Columns in order, which are kept for the neighbours; or the `rows`."""
+    The last element of each is NaN if there is any.
+    """
     dtype, emit = reduce.result.dtype, staging.emit
     lines = [*zip(source.axes, reduce.shape, strict=True)]
-    (along, length), (across, count) = reversed(lines) if rows else lines
-    word = "row" if rows else "column"
-    staging.note(
-        f"axis {along}: {word}s of {length} sorted once for all windows",
-        f"not a network of its own: a {word} serves all the windows it is in",
-    )
-    staging.note(f"axis {across}: {count} of them merged as far as the rank needs")
+    if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source.axes):
+        lines.reverse()
+    (along, length), (across, count) = lines
 
     def line(emit: Emit) -> list[Atom]:
         items = (first(moved(ground(source), along, k), emit) for k in range(length))
-        return order([as_type(item, dtype, emit) for item in items], emit)
+        typed = [as_type(item, dtype, emit) for item in items]
+        ordered = sort(typed, emit)
+        # Comparisons leave a NaN anywhere: the last element says that there is one.
+        return [*ordered[:-1], not_nan(ordered[-1], typed, emit)]
 
     kept = [in_stage(source, name, dtype) for name in staging.stage(line)]
     return [[first(moved(one, across, k), emit) for one in kept] for k in range(count)]

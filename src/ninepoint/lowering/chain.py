@@ -151,15 +151,13 @@ def chained(
     fields: Sequence[tuple[str, np.dtype]],
     wanted: Sequence[str],
     schedule: Schedule,
-    *,
-    cpu: bool = False,
 ) -> tuple[Kernel, Edges]:
     """The kernel that does calls at once, and the ends of its arrays, those of all axes.
 
-    What is `wanted` are values that they make.  On a `cpu` also the calls' own stages are computed
-    where they are read, if that costs less than to keep them.
+    What is `wanted` are values that they make.  Stages are computed where they are read, if that
+    costs less than to keep them.
     """
-    return _Chain(links, fields, wanted, cpu).kernel(schedule)
+    return _Chain(links, fields, wanted).kernel(schedule)
 
 
 def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
@@ -210,11 +208,10 @@ class _Chain:
         links: Sequence[Link],
         fields: Sequence[tuple[str, np.dtype]],
         wanted: Sequence[str],
-        cpu: bool,
     ) -> None:
         self.links = links
         self.fields = fields
-        self.wanted, self.cpu = wanted, cpu
+        self.wanted = wanted
         self.ndim = links[0].kernel.ndim
         self.edges = Edges()
         self.stages: list[Stage] = []
@@ -224,8 +221,6 @@ class _Chain:
         # all others.
         self.sources: dict[str, dict[int | None, str]] = {}
         self.far = [_read_beyond(link.kernel) for link in links]
-        # What calls make that may be computed where it is read.
-        self.plain: set[str] = set()
         # What each stage, by its name, has to read at the own point.
         self.owed: dict[str, Sequence[str]] = {}
         # Those of whose borders the rule puts any value at all beyond the ends.
@@ -266,10 +261,8 @@ class _Chain:
             stages=tuple(self.stages),
             positions=tuple(positions[name] for name, _ in self.fields if name in positions),
         )
-        if self.plain or self.cpu:
-            named = frozenset(name for stage in kernel.stages for name in stage.names)
-            kernel = inlined(kernel, schedule, None if self.cpu else self.plain)
-            kernel = renumbered(kernel, named)
+        named = {name for stage in kernel.stages for name in stage.names}
+        kernel = renumbered(inlined(kernel, schedule), named)
         kernel = _extended(
             kernel,
             lambda number, name, body: self._read(
@@ -318,7 +311,6 @@ class _Chain:
             self.stages.append(State(names, stage.body, stage.values, link.types, free))
         else:
             self.stages.append(stage)
-            self.plain |= set(names)
         for name in names:
             self._spread(name, name, made=True)
 
@@ -348,8 +340,8 @@ class _Chain:
 
         The first of them reads what a call has made itself; a field has no ends of its own.
         """
-        # A CPU keeps what it writes to rows in rows of its own.
-        copied = self.cpu and not made and value in self.kept
+        # What the rule "keep" keeps stands in rows of its own.
+        copied = not made and value in self.kept
         borders: list[int | None] = [*self.readers.get(value, [])]
         arrays = {
             border: array if made and not k else self._copy(array, f"{array}_c{2 * k}", border)

@@ -19,7 +19,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
-from typing import assert_never
 
 from ..analysis.rewrite import (
     bodies,
@@ -95,28 +94,17 @@ def unlike(label: str, taken: set[str]) -> str:
 
 def unfit(kernel: Kernel) -> str:
     """Why a kernel cannot be a part of another one; empty if it can."""
-    for stage in kernel.stages:
-        match stage:
-            case Values():
-                pass
-            case Histogram():
-                return "a histogram slides over a field only"
-            case State():
-                return "it is several steps already"
-            case _:
-                assert_never(stage)
+    if any(isinstance(stage, Histogram) for stage in kernel.stages):
+        return "a histogram slides over a field only"
     if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
         return "a window is looped over at each point, in a field only"
     return ""
 
 
-def inlined(kernel: Kernel, schedule: Schedule, only: Set[str] | None = None) -> Kernel:
-    """Compute again what costs less than writing and reading a row.
-
-    If `only` some stages are named, the others stay.
-    """
+def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:
+    """Compute again what costs less than writing and reading a row."""
     for stage in reversed(kernel.stages):
-        if not isinstance(stage, Values) or (only is not None and stage.names[0] not in only):
+        if not isinstance(stage, Values):
             continue
         count = sum(
             len({read.offset for read in reads(body, stage.names)}) for body in bodies(kernel)

@@ -11,40 +11,43 @@ operation by operation, so that they give the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ..analysis.rewrite import bodies, mapped, number
+from ..analysis.rewrite import bodies, mapped
 from ..language.box import Box
 from ..language.ir import (
-    DType,
     Gather,
     Histogram,
     Kernel,
     Loop,
-    Offset,
     Read,
     Reduce,
     Stage,
-    State,
     Tap,
     within,
 )
 
+# How arrays lie: a number says how many lanes each column of a row has.  Of an order of the axes,
+# axis k is axis `how[k]` of the others.
+How: TypeAlias = int | tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """How offsets are written along other axes, and along which windows run that ran along some.
+    """How kernels are written for arrays that lie so.
 
-    Where so many `lanes` are interleaved, a step along the last axis of taps is as much longer,
-    and no offset may be computed.  Stages that slide along rows have no such form: they would have
-    to do so along others.
+    Of lanes that are interleaved a step along the last axis of taps is as much longer.  Stages
+    that slide along rows have no such form: they would have to do so along others.
     """
 
-    offset: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    axes: Callable[[Offset], Offset] = lambda axes: axes
-    lanes: int = 0
+    how: How
+
+    def offset(self, at: tuple[Any, ...]) -> tuple[Any, ...]:
+        """An offset along the other axes."""
+        if isinstance(self.how, tuple):
+            return tuple(at[axis] for axis in self.how)
+        return (*at[:-1], at[-1] * self.how)
 
     def box(self, box: Box) -> Box:
         """Where the other kernel looks."""
@@ -52,55 +55,32 @@ class Turn:
 
     def kernel(self, kernel: Kernel) -> Kernel | None:
         """The kernel with other offsets; None if it has no such form."""
-        if any(isinstance(stage, Histogram | State) for stage in kernel.stages):
+        # Nobody knows where an offset points that is computed.
+        if any(isinstance(a.value, Gather) for body in bodies(kernel) for a in within(body)):
             return None
-        walked = (one for body in bodies(kernel) for one in within(body))
-        if self.lanes and any(isinstance(one.value, Gather) for one in walked):
-            return None
+        stages: list[Stage] = []
+        for stage in kernel.stages:
+            if isinstance(stage, Histogram):
+                return None
+            stages.append(replace(stage, body=mapped(stage.body, self._expression)))
         return replace(
             kernel,
+            ndim=len(self.offset((0,) * kernel.ndim)),
             body=mapped(kernel.body, self._expression),
-            stages=tuple(map(self._stage, kernel.stages)),
+            stages=tuple(stages),
         )
 
     def _expression(self, expr: Any) -> Any:
         match expr:
             case Read():
                 return replace(expr, offset=self.offset(expr.offset))
-            case Tap():
-                origin, axes = self.offset(expr.origin), self.axes(expr.axes)
-                return replace(
-                    expr, origin=origin, axes=axes, lanes=expr.lanes * (self.lanes or 1)
-                )
-            case Gather():
-                index = self.offset(expr.index)
-                return replace(
-                    expr,
-                    origin=self.offset(expr.origin),
-                    index=tuple(number(DType.INT, a) if isinstance(a, int) else a for a in index),
-                    low=self.offset(expr.low),
-                    high=self.offset(expr.high),
-                )
+            case Tap(axes=axes, lanes=lanes):
+                if isinstance(self.how, tuple):
+                    axes = tuple(map(self.how.index, axes))
+                else:
+                    lanes *= self.how
+                return replace(expr, origin=self.offset(expr.origin), axes=axes, lanes=lanes)
             case Reduce() | Loop():
                 return replace(expr, body=mapped(expr.body, self._expression))
             case _:
                 return expr
-
-    def _stage(self, one: Stage) -> Stage:
-        assert not isinstance(one, Histogram)
-        return replace(one, body=mapped(one.body, self._expression))
-
-
-# How arrays lie: a number says how many lanes each column of a row has.  Of an order of the axes,
-# axis k is axis `how[k]` of the others.
-How: TypeAlias = int | tuple[int, ...]
-
-
-def turn_of(how: How) -> Turn:
-    """How kernels are written for arrays that lie so."""
-    if isinstance(how, tuple):
-        return Turn(
-            lambda at: tuple(at[axis] for axis in how),
-            lambda axes: tuple(how.index(axis) for axis in axes),
-        )
-    return Turn(lambda at: (*at[:-1], at[-1] * how), lanes=how)

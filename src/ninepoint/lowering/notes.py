@@ -1,11 +1,6 @@
-"""Notes: what the passes chose for each window and sum, and why not otherwise, in words.
+"""Notes: what the passes chose for each window, and why not otherwise, in words.
 
-    mean over 3 x 3   ->   axis 0: 3 added at once, kept for the neighbours
-                           axis 1: 3 added at once, at each point
-                           no doubling: up to 8 are taken at once
-
-The words come from the passes themselves: `algorithms.ways` runs the same code as the compilation,
-and the rest compares the kernel before a pass with that after it.
+    mean over 31 x 31     ->     in parts that neighbours share: 5 kept for each point
 
 Work: what a lowered kernel does for one point, counted.
 
@@ -17,16 +12,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from ..analysis.footprint import tap_offsets
-from ..analysis.ranges import machine_type, of_type, ranges, turn_ranges, working_type
+from ..analysis.ranges import machine_type, ranges, turn_ranges, working_type
 from ..analysis.rewrite import bodies, reads
 from ..language.ir import (
-    RANKED,
     Body,
     Carried,
     Element,
@@ -42,14 +34,9 @@ from ..language.ir import (
     named,
 )
 from .abreast import abreast
-from .algorithms import ways
+from .algorithms import stages_of
 from .schedule import Refused, Schedule
-from .sharing import best
-from .staging import ELEMENT_KEPT, KEPT
-from .windows import most, small
-
-# How many words of places lie between a median and the next one, about.
-_WORDS = 30
+from .windows import small
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,65 +47,40 @@ class Note:
     lines: tuple[str, ...]
 
 
-def window_notes(
-    windowed: Kernel, schedule: Schedule, *, in_place: bool = False
-) -> Iterator[Note]:
-    """How each window is done; nothing is kept of those that are done `in_place`."""
-    for assign in windowed.body:
-        reduce = assign.value
-        if not isinstance(reduce, Reduce):
-            continue
-        try:
-            made = ways(windowed, reduce, schedule)
-            lines = [done for done, _ in made]
-            if in_place:
-                lines = [line for line in lines if line != ELEMENT_KEPT]
-                lines = [line.replace(KEPT, "at each point") for line in lines]
-            lines += dict.fromkeys(why for _, why in made)
-        except Refused as why:
-            lines = [_at_each_point(reduce, schedule), f"not shared: {why}"]
-        yield Note(f"{_name(reduce)} over {_shape(reduce)}", tuple(filter(None, lines)))
+def notes(stored: Kernel, wholesome: Kernel, lowered: Kernel, schedule: Schedule) -> list[Note]:
+    """What was chosen for the windows of a `stored` kernel, of its rows, and of what they share.
 
-
-def whole_notes(unrolled: Kernel, wholesome: Kernel) -> Iterator[Note]:
-    """How many float operations became those of integers."""
-    gone = _float_operations(unrolled) - _float_operations(wholesome)
-    if gone > 0:
-        words = f"{gone} float operations on whole numbers are done in integers, exactly"
-        yield Note("whole numbers", (words,))
-
-
-def row_notes(single: Kernel, lowered: Kernel) -> Iterator[Note]:
-    """How many rows of the result are made at once, and what that saves."""
-    if lowered.rows == 1:
-        return
-    counts = [
-        [f"{round(count, 1):g}" for count in (one.loads, one.stores, one.operations)]
-        for one in (work(single), work(lowered))
-    ]
-    (loads, stores, operations), after = counts
-    words = (
-        f"{lowered.rows} made at once, which share what they load and compute",
-        f"one after the other: {loads} loads, {stores} stores and {operations} operations a "
-        f"point, not {', '.join(after[:2])} and {after[2]}",
-    )
-    yield Note("rows", words)
-
-
-def shared_notes(before: Kernel, after: Kernel, schedule: Schedule) -> Iterator[Note]:
-    """What neighbours compute too and is kept for them."""
-    if after.rows > 1:
-        return
-    made = after.stages[len(before.stages) :]
-    lines = [_kept(stage, after) for stage in made]
-    left, _ = best(after)
-    if left > 0:
-        lines.append(
-            f"{'no more' if made else 'nothing'}: {left:g} operations would be saved, "
-            f"and a row is kept from {schedule.shared:g} on"
+    Stages for windows are those of a `wholesome` kernel; what is `lowered` has others after them.
+    """
+    found = [
+        Note(
+            f"{_name(one.value)} over {_shape(one.value)}",
+            _window(stored, one.value, schedule, lowered.rows),
         )
-    if lines:
-        yield Note("neighbours share", tuple(lines))
+        for one in stored.body
+        if isinstance(one.value, Reduce)
+    ]
+    if lowered.rows > 1:
+        words = f"{lowered.rows} made at once, which share what they load and compute"
+        found.append(Note("rows", (words,)))
+    elif made := lowered.stages[len(wholesome.stages) :]:
+        found.append(Note("neighbours share", tuple(_kept(stage, lowered) for stage in made)))
+    return found
+
+
+def _window(kernel: Kernel, reduce: Reduce, schedule: Schedule, rows: int) -> tuple[str, ...]:
+    """How a window is done, and why nothing of it is shared where nothing is."""
+    try:
+        made = stages_of(kernel, reduce, schedule)
+    except Refused as why:
+        how = "written out" if small(reduce, schedule) else "a loop over its elements"
+        return f"{how} at each point", f"not shared: {why}"
+    if rows > 1:
+        return ("written out at each point",)
+    if any(isinstance(stage, Histogram) for stage in made):
+        return ("its elements in order slide along the row",)
+    count = sum(len(stage.names) for stage in made)
+    return (f"in parts that neighbours share: {count} kept for each point",)
 
 
 def _kept(stage: Stage, kernel: Kernel) -> str:
@@ -126,10 +88,6 @@ def _kept(stage: Stage, kernel: Kernel) -> str:
     operations = len(stage.body) - len(list(reads(stage.body)))
     word = "operation" if operations == 1 else "operations"
     return f"{operations} {word}, done once and read at {len(places)} neighbours"
-
-
-def _float_operations(kernel: Kernel) -> int:
-    return sum(a.value.dtype.is_float and not isinstance(a.value, Read) for a in kernel.body)
 
 
 def _name(reduce: Reduce) -> str:
@@ -145,18 +103,6 @@ def _name(reduce: Reduce) -> str:
 
 def _shape(reduce: Reduce) -> str:
     return " x ".join(map(str, reduce.shape)) + (" elements" if len(reduce.shape) == 1 else "")
-
-
-def _at_each_point(reduce: Reduce, schedule: Schedule) -> str:
-    count = math.prod(reduce.shape)
-    if not small(reduce, schedule):
-        limit = most(reduce, schedule)
-        return f"a loop over {count} elements at each point: up to {limit} are written out"
-    # Elements with the weight 0 are not read.
-    count = max((len(offsets) for _, offsets in tap_offsets(reduce)), default=count)
-    if reduce.kind in RANKED:
-        return f"a sorting network of {count} elements, at each point"
-    return f"{count} elements, written out at each point"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +131,7 @@ def work(kernel: Kernel) -> Work:
     more than a few rows.
     """
     rows, kernel = kernel.rows, abreast(kernel)
-    known, fields = dict(ranges(kernel)), dict(kernel.fields)
+    known = dict(ranges(kernel))
     # Operations by their lanes, and loads.
     lanes, load = Counter[str](), "load"
 
@@ -196,11 +142,9 @@ def work(kernel: Kernel) -> Work:
                     lanes[load] += 1
                 case Reduce():
                     # A loop at each point.
-                    elements = math.prod(expr.shape)
                     for value in (*named(expr.body).values(), expr):
-                        tap = isinstance(value, Tap)
-                        lane = load if tap else machine_type(value.dtype, of_type(value.dtype))
-                        lanes[lane] += elements
+                        lane = load if isinstance(value, Tap) else value.dtype.numpy.name
+                        lanes[lane] += math.prod(expr.shape)
                 case Loop():
                     known.update(turn_ranges(expr, known))
                     count(expr.body)
@@ -213,14 +157,10 @@ def work(kernel: Kernel) -> Work:
 
     for stage in kernel.stages:
         if isinstance(stage, Histogram):
-            # What enters and what leaves, and where the wanted one is found: among half the
-            # coarse and the fine bins, or some words of places.  To put an element in order
-            # takes a few steps for each of its bytes.
-            size = fields[stage.read.field].itemsize
-            short = size == 1 and stage.values[0].dtype.is_integer
+            # What enters and what leaves, each of which is put in order.
             moved = 2 * len(stage.runs)
             lanes[load] += moved
-            lanes["int64"] += 2 * moved + (16 if short else 6 * size + _WORDS)
+            lanes["int64"] += moved
             continue
         count(stage.body)
     count(kernel.body)

@@ -42,7 +42,6 @@ from ..language.ir import (
     Weight,
     operands,
 )
-from .cost import LOAD, PASS, STORE
 from .schedule import Refused
 
 NO_PRODUCT = "its weights are no product of one factor for each axis"
@@ -119,9 +118,8 @@ def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Fact
 # How far away an element is, in rows and columns.
 Place: TypeAlias = tuple[int, int]
 
-# What another element costs where it is read, and what a kept run costs besides its reads.
-ELEMENT = LOAD + 1
-_KEPT = STORE + PASS - 1
+# What it costs to keep a run, in elements that are read.
+_KEPT = 2
 
 # What it costs to write a level of doubling to a row of its own, in loads: so counted, what
 # needs least was within 3 % of the fastest for 15, 31 and 51 elements of 8 and 32 bits (Zen 4).
@@ -144,15 +142,10 @@ class Runs:
     idempotent: bool
 
     @property
-    def reads(self) -> int:
-        """How many reads are written."""
-        made = sum(len(self.pieces(size, size - 1)) for size in self.sizes[1:])
+    def cost(self) -> int:
+        """What a point costs, in elements that are read."""
+        made = sum(_KEPT + len(self.pieces(size, size - 1)) for size in self.sizes[1:])
         return made + sum(len(self.pieces(length)) for _, length in self.found)
-
-    @property
-    def cost(self) -> float:
-        """What a point costs, in additions."""
-        return ELEMENT * self.reads + _KEPT * len(self.sizes[1:])
 
     def pieces(self, length: int, most: int = 0) -> Sequence[tuple[int, int]]:
         """What a run is read as, of sizes up to the `most`: how long each, and where it begins."""

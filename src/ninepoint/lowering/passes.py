@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from ..analysis.rewrite import simplify
 from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
@@ -29,9 +28,6 @@ from .storage import stored, wholesome, widened
 from .windows import unrolled
 
 Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]
-
-# Nothing that depends on the types of the results.
-SIMPLIFIED: tuple[Pass, ...] = (("simplified", lambda kernel, _: simplify(kernel)),)
 
 # What follows from the types of the results.
 STORED: tuple[Pass, ...] = (

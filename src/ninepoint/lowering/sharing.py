@@ -15,20 +15,15 @@ Before that, differences are taken in one order; at last what all rows have is m
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
-from itertools import count
 
-from ..analysis.rewrite import along_rows, copied, drop_dead, in_bodies, uncast
+from ..analysis.rewrite import along_rows, copied, drop_dead, uncast
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
-    Body,
     Carried,
-    Cast,
-    Const,
     DType,
     Expr,
     Kernel,
@@ -37,10 +32,10 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    Stage,
     Unary,
     Values,
     added,
+    made_as,
     named,
     needed,
     operands,
@@ -61,22 +56,14 @@ def evened(kernel: Kernel) -> Kernel:
     5 x 5 needs 12 exponentials in the place of 24.
     """
     values = named(kernel.body)
-    # The difference of which a value has the sign, or the opposite one.
-    roots: dict[str, str] = {}
     asked = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
-    for name, expr in values.items():
-        used = [roots[one] for one in operands(expr) if one in roots]
-        if _turns(expr, values):
-            roots[name] = name
-        elif len(used) == 1 and _keeps_sign(expr):
-            roots[name] = used[0]
-            continue
-        if not _is_even(expr, used):
-            asked.update(used)
-    asked = {roots.get(name, name) for name in asked}
+    for name, expr in reversed(values.items()):
+        # Who asks for the sign of a value asks for that of what it is the opposite of.
+        if not _is_even(expr, values) and (name in asked or _opposite(expr) is None):
+            asked.update(operands(expr))
     body = tuple(
         Assign(name, replace(expr, left=expr.right, right=expr.left))
-        if isinstance(expr, Binary) and roots.get(name) == name and name not in asked
+        if isinstance(expr, Binary) and name not in asked and _turns(expr, values)
         else Assign(name, expr)
         for name, expr in values.items()
     )
@@ -96,49 +83,37 @@ def _turns(expr: Expr, values: Mapping[str, Expr]) -> bool:
     return left.field == right.field and left.offset < right.offset
 
 
-def _keeps_sign(expr: Expr) -> bool:
-    """Whether a value changes its sign, and nothing else, as an operand does."""
+def _opposite(expr: Expr | None) -> Atom | None:
+    """What an expression is the opposite of."""
+    return expr.arg if isinstance(expr, Unary) and expr.op == "-" else None
+
+
+def _is_even(expr: Expr, values: Mapping[str, Expr]) -> bool:
+    """Whether a value stays if its operands change their signs."""
     match expr:
-        case Unary(op="-"):
+        case Unary(op="abs"):
             return True
-        case Cast(dtype=dtype, storage=storage):
-            return dtype.is_float and not storage
-        case Binary(op="*" | "/", dtype=dtype, left=left, right=right):
-            return dtype.is_float and (isinstance(left, Const) or isinstance(right, Const))
+        case Binary(op="*", left=left, right=right):
+            first, last = (_opposite(made_as(one, values)) or one for one in (left, right))
+            return first == last
         case _:
             return False
 
 
-def _is_even(expr: Expr, used: list[str]) -> bool:
-    """Whether a value stays if all of its operands, which have one sign, change theirs."""
-    match expr:
-        case Unary(op="abs"):
-            return True
-        case Binary(op="*"):
-            return len(used) == 2 and used[0] == used[1]
-        case _:
-            return not used
-
-
 def shared(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Keep what is computed at several shifts, the most rewarding class first."""
-    while True:
-        saved, members = best(kernel)
-        if saved <= schedule.shared - 1:
-            return kernel
+    while members := max(_classes(kernel), key=lambda one: _saved(kernel, one), default=None):
+        if _saved(kernel, members) <= schedule.shared - 1:
+            break
         kernel = _kept(kernel, members)
+    return kernel
 
 
-def best(kernel: Kernel) -> tuple[float, Mapping[str, Offset]]:
-    """How many operations a point the best class saves, were it kept, and its members' shifts."""
-    found: list[tuple[float, Mapping[str, Offset]]] = [(-math.inf, {})]
-    for members in _classes(kernel):
-        places = len(set(members.values()))
-        if places > 1:
-            cone = needed(kernel.body, [Ref(DType.BOOL, next(iter(members)))])
-            computed = sum(operation(one.value) for one in cone)
-            found.append((saved_by_row(computed, places), members))
-    return max(found, key=lambda one: one[0])
+def _saved(kernel: Kernel, members: Mapping[str, Offset]) -> float:
+    """How many operations a point a class saves, were it kept, whose members have such shifts."""
+    cone = needed(kernel.body, [Ref(DType.BOOL, next(iter(members)))])
+    computed = sum(operation(one.value) for one in cone)
+    return saved_by_row(computed, len(set(members.values())))
 
 
 def _classes(kernel: Kernel) -> Collection[dict[str, Offset]]:
@@ -200,51 +175,20 @@ def hoisted(kernel: Kernel) -> Kernel:
     t1 = cos t0, of index1      ->      stage v0 = cos of index1, whose one row serves all rows
     """
     columns = {name for name, one in kernel.placed if one.axis == kernel.ndim - 1 > 0}
-    names = (f"v{k}" for k in count(sum(len(stage.names) for stage in kernel.stages)))
-    made: list[Stage] = []
-
-    def kept(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
-        alike, used = _alike(body, columns)
-        used.update(atom.name for atom in values if isinstance(atom, Ref))
-        reads: dict[str, Expr] = {}
-        for name, expr in named(body).items():
-            if name in alike & used and not isinstance(expr, Read):
-                own, stage = Ref(expr.dtype, name), next(names)
-
-                def called(_: str, number: int, stage: str = stage) -> str:
-                    return f"{stage}_{number}"
-
-                cone = copied(needed(body, [own]), [own], called)
-                made.append(Values((stage,), *cone))
-                reads[name] = Read(expr.dtype, stage, (0,) * kernel.ndim)
-        used.update(name for one in body for name in operands(one.value))
-        # What nobody uses of what is read sees to it that it is there.
-        found = (one for one in body if isinstance(one.value, Read) and one.name not in used)
-        idle = [Ref(one.value.dtype, one.name) for one in found]
-        body = tuple(Assign(a.name, reads.get(a.name, a.value)) for a in body)
-        return needed(body, [*values, *idle]), values
-
-    if not columns:
-        return kernel
-    changed = in_bodies(kernel, kept)
-    return replace(changed, stages=(*made, *changed.stages))
-
-
-def _alike(body: Body, columns: Set[str]) -> tuple[Set[str], set[str]]:
-    """What depends on these fields alone, and on scalars, and what all else uses."""
-    alike: set[str] = set()
-    used: set[str] = set()
-    made = {one.name for one in body}
-    for assign in body:
-        value, names = assign.value, operands(assign.value)
-        if isinstance(value, Read):
-            own = value.field in columns
-        elif isinstance(value, Reduce | Noting | Carried) or not alike.intersection(names):
-            own = False
+    values, alike, used = named(kernel.body), set[str](), set[str]()
+    for name, expr in values.items():
+        made = values.keys() & set(operands(expr))
+        if isinstance(expr, Read):
+            own = expr.field in columns
         else:
-            own = all(name in alike or name not in made for name in names)
+            own = bool(made) and made <= alike and not isinstance(expr, Reduce | Noting | Carried)
         if own:
-            alike.add(assign.name)
+            alike.add(name)
         else:
-            used.update(names)
-    return alike, used
+            used.update(operands(expr))
+    used.update(atom.name for atom in kernel.outputs if isinstance(atom, Ref))
+    # The last ones first, so that none of these stages reads another.
+    for name, expr in reversed(values.items()):
+        if name in alike & used and not isinstance(expr, Read):
+            kernel = _kept(kernel, {name: (0,) * kernel.ndim})
+    return kernel

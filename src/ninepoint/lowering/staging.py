@@ -27,7 +27,6 @@ from ..language.ir import (
     Atom,
     BinaryOp,
     Body,
-    Cast,
     Coefficient,
     Const,
     DType,
@@ -44,7 +43,7 @@ from ..language.ir import (
     operands,
 )
 from .cost import NEAR
-from .parts import ELEMENT, Factors, Place, Runs, cut, factors, levels, runs_of
+from .parts import Factors, Place, Runs, cut, factors, levels, runs_of
 from .schedule import Refused, Schedule
 from .windows import combined, most, small
 
@@ -71,11 +70,6 @@ class Fold:
     def idempotent(self) -> bool:
         """Whether elements may be taken twice."""
         return self.op in IDEMPOTENT
-
-    @property
-    def verb(self) -> str:
-        """What is done with elements, as a user would say it."""
-        return "compared" if self.idempotent else "added"
 
 
 # The elements of a window are those of a tap: of a field, or of a stage.
@@ -117,6 +111,12 @@ def planes(source: Tap, picked: Iterable[Offset]) -> dict[Offset, list[Place]]:
     return found
 
 
+def _runs(source: Tap, idempotent: bool) -> Iterable[tuple[Offset, Runs]]:
+    """The runs of the elements that are picked, in each plane."""
+    for plane, places in planes(source, source.picked).items():
+        yield plane, runs_of(tuple(places), idempotent)
+
+
 # A source, whose first element is read, and its weight if it has one.
 Piece: TypeAlias = tuple[Tap, float | None]
 
@@ -140,13 +140,7 @@ def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
         if weight is not None and weight != 1:
             total = binary("*", total, number(dtype, weight), emit)
         totals.append(total)
-    if len(totals) <= WIDE:
-        return combined(totals, op, emit)
-    # Some at a time, as rows are added.
-    whole = combined(totals[:PIECE], op, emit)
-    for k in range(PIECE, len(totals), PIECE):
-        whole = binary(op, whole, combined(totals[k : k + PIECE], op, emit), emit)
-    return whole
+    return combined(totals, op, emit)
 
 
 def _added(before: Tap | None, pieces: Sequence[Piece], fold: Fold, emit: Emit) -> Atom:
@@ -174,11 +168,6 @@ class _Line:
         return [(moved(source, self.axis, k), weight) for k, weight in self.places]
 
 
-# What is said of what is kept in rows, and of elements that are computed.
-KEPT = "kept for the neighbours"
-ELEMENT_KEPT = f"elements: computed once, {KEPT}"
-
-
 class Staging:
     """The stages made so far for the windows of a kernel; equal stages are made once."""
 
@@ -190,12 +179,6 @@ class Staging:
         self.emit = self.main.emit
         # By what they compute, whatever they are called.
         self.stages: dict[Stage, Stage] = {}
-        # What was done, and why it was done in no other way.
-        self.notes: list[tuple[str, str]] = []
-
-    def note(self, done: str, why: str = "") -> None:
-        """Tell what was done, and why it was done in no other way."""
-        self.notes.append((done, why))
 
     def stage(
         self, make: Callable[[Emit], Iterable[Atom]], build: Build = Values
@@ -211,17 +194,9 @@ class Staging:
             self.stages[key] = build(names, *own)
         return self.stages[key].names
 
-    def kept(
-        self,
-        source: Tap,
-        dtype: DType,
-        make: Callable[[Emit], Atom],
-        note: str = "",
-    ) -> Tap:
+    def kept(self, source: Tap, dtype: DType, make: Callable[[Emit], Atom]) -> Tap:
         """A stage of what `make` writes for each element."""
         (name,) = self.stage(lambda emit: [make(emit)])
-        if note:
-            self.note(note)
         return in_stage(source, name, dtype)
 
     def _joined(self, source: Tap, pieces: Sequence[Piece], fold: Fold) -> Tap:
@@ -232,7 +207,7 @@ class Staging:
         512 x 512, took 0.6 to 0.75 of the time in float32 and float64, 0.9 of bytes; Zen 3).
         """
         weights = [*dict.fromkeys(weight for _, weight in pieces)]
-        size = PIECE if self.slides and len(weights) > WIDE else len(weights)
+        size = PIECE if len(weights) > WIDE else len(weights)
         made: Tap | None = None
         for k in range(0, len(weights), size):
             part = [piece for piece in pieces if piece[1] in weights[k : k + size]]
@@ -246,38 +221,23 @@ class Staging:
         if len({(tap.picked, tap.axes) for tap in taps}) != 1:
             raise Refused("its elements are picked in several ways")
         source = taps[0]
-        twice = len(set(source.picked)) < len(source.picked)
         if reduce.kind in RANKED:
             return
         idempotent = reduce.kind in ("min", "max", "any", "all")
-        if twice and not idempotent:
+        if len(set(source.picked)) < len(source.picked) and not idempotent:
             raise Refused("elements are picked twice")
         extents = [max(axis) - min(axis) + 1 for axis in zip(*source.picked, strict=True)]
         if self.by_rows(extents, source.axes) and small(reduce, self.schedule):
             raise Refused("its elements are no box, and few")
-        found = self._runs(source, idempotent).values()
-        if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
+        cost = sum(one.cost for _, one in _runs(source, idempotent))
+        if cost >= min(len(source.picked), most(reduce, self.schedule)):
             raise Refused("its elements stand in no runs that are worth keeping")
-        if sum(one.reads for one in found) > most(reduce, self.schedule):
-            raise Refused("its elements stand in too many runs")
-
-    def _runs(self, source: Tap, idempotent: bool) -> dict[Offset, Runs]:
-        """The runs of the elements that are picked, in each plane."""
-        return {
-            plane: runs_of(tuple(places), idempotent)
-            for plane, places in planes(source, source.picked).items()
-        }
 
     def _over_runs(self, source: Tap, fold: Fold) -> Atom:
         """Reduce a window of any shape, in runs that neighbours share."""
-        if source.dtype.is_integer and fold.dtype.is_float:
-            # As integers, in narrow lanes, before they become floats.
-            own = DType.INT if source.dtype is DType.BOOL else source.dtype
-            return self.emit(Cast(fold.dtype, self._over_runs(source, Fold(fold.op, own))))
         last = len(source.origin) - 1
         parts: list[Piece] = []
-        kept: list[str] = []
-        for plane, found in self._runs(source, fold.idempotent).items():
+        for plane, found in _runs(source, fold.idempotent):
             base = by(replace(source, picked=()), (*plane, 0, 0)[-last - 1 :])
             axis = last - 1 + found.axis
             known = self._kept_runs(base, axis, found.sizes[1:], fold)
@@ -285,11 +245,6 @@ class Staging:
                 for size, start in found.pieces(length):
                     at = moved(moved(known[size], last - 1, down), last, right)
                     parts.append((moved(at, axis, start), None))
-            kept += [f"1 x {n}" if found.axis else f"{n} x 1" for n in found.sizes[1:]]
-        self.note(
-            f"{len(parts)} runs of elements {fold.verb} at each point"
-            + (f", {KEPT}: {', '.join(dict.fromkeys(kept))}" if kept else "")
-        )
         return joined(parts, fold, self.emit)
 
     def _kept_runs(
@@ -337,7 +292,7 @@ class Staging:
 
             return replayed(body, [result], place)[0]
 
-        return self.kept(taps[0], result.dtype, make, ELEMENT_KEPT), weights
+        return self.kept(taps[0], result.dtype, make), weights
 
     def weightless(self, reduce: Reduce) -> Tap:
         """The elements of a window that is no weighted sum."""
@@ -373,29 +328,9 @@ class Staging:
             work.append(_Line(work[-1].axis, 1))
         place, source = along_rows(source.origin), ground(source)
         for line in work[:-1]:
-            pieces = self._doubled(source, line, fold)
-            self._note_line(line, len(pieces), fold, KEPT)
-            source = self._joined(source, pieces, fold)
+            source = self._joined(source, self._doubled(source, line, fold), fold)
         pieces = self._doubled(source, work[-1], fold)
-        self._note_line(work[-1], len(pieces), fold, "at each point")
         return joined([(by(one, place), weight) for one, weight in pieces], fold, self.emit)
-
-    def _note_line(self, line: _Line, pieces: int, fold: Fold, where: str) -> None:
-        """Tell how an axis was done: where pieces hold many elements, by doubling."""
-        if line.length == 1:
-            return
-        axis, how, why = line.axis, "at once", ""
-        if pieces != len(line.places):
-            how = "by doubling"
-        elif line.weights:
-            why = "no doubling: the elements have weights"
-        elif axis < self.kernel.ndim - 2:
-            why = f"axis {axis}: stages are kept along the last two axes only"
-        else:
-            most = max(self.schedule.direct, self.schedule.radix)
-            why = f"no doubling: up to {most} are taken at once"
-        verb = "weighted and added" if line.weights else fold.verb
-        self.note(f"axis {axis}: {line.length} {verb} {how}, {where}", why)
 
     def _doubled(self, source: Tap, line: _Line, fold: Fold) -> list[Piece]:
         """The pieces whose combination is the reduction of an axis."""

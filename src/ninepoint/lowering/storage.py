@@ -7,15 +7,14 @@
 An integer kernel gives the common type of its integer fields where every possible result
 fits, else the smallest integer type that holds them all.
 
-Whole numbers: float arithmetic on integers, done in integers where that is exact.
+Whole numbers: quotients of integers that are rounded, done in integers.
 
     s of 0 .. 2295:  t0 = float64(s);  t1 = t0 / 9.0;  t2 = rint t1;  out = uint8(t2)
                      ->   out = (s + 4) // 9
 
-A float that is known to be a whole number below 2**53 is the same number as an integer, and
-integers have narrow lanes.  The quotient of two such numbers is rounded by the division first;
-but it lies at least 1 / (2 * d) from any half that it is not, which is more than the rounding
-while the dividend is below 2**52, so that the rounded quotient is that of exact arithmetic.
+Integers have narrow lanes.  The quotient of two floats is rounded by the division first; but it
+lies at least 1 / (2 * d) from any half that it is not, which is more than the rounding while the
+dividend is below 2**52, so that the rounded quotient is that of exact arithmetic.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -43,10 +43,10 @@ from ..analysis.ranges import (
 from ..analysis.rewrite import Emit, Lines, binary, number, replayed, simplify
 from ..language.dtypes import common, short, value_type
 from ..language.ir import (
-    COMPARISONS,
     Assign,
     Atom,
     Binary,
+    BinaryOp,
     Call,
     Cast,
     Const,
@@ -56,12 +56,10 @@ from ..language.ir import (
     Reduce,
     Ref,
     Select,
-    Unary,
+    made_as,
     named,
 )
 from .schedule import Request
-
-Overflow = str | None
 
 
 def misfit(storage: np.dtype, results: str) -> ValueError:
@@ -138,7 +136,7 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
 
 
 def _integer(
-    output: Atom, value: Interval, storage: np.dtype, overflow: Overflow, emit: Emit
+    output: Atom, value: Interval, storage: np.dtype, overflow: str | None, emit: Emit
 ) -> Atom:
     fits = holds(storage, stepped(value)) and not value.nan
     if not fits and overflow is None:
@@ -193,124 +191,64 @@ def widened(kernel: Kernel) -> Kernel:
     return replace(kernel, body=tuple(body))
 
 
-_EXACT = {DType.F32: 2**24, DType.F64: 2**53}
-
-
 def wholesome(kernel: Kernel) -> Kernel:
-    """Replace float operations on whole numbers by those of integers."""
-    return _Rewriter(kernel).kernel()
+    """Divide integers as integers, where the quotient is rounded to a whole number."""
+    known, made = ranges(kernel), dict[str, Expr]()
 
-
-class _Rewriter:
-    def __init__(self, source: Kernel) -> None:
-        self.source = source
-        self.known: dict[str, Interval] = ranges(source)
-        self.whole: dict[str, Atom] = {}
-        self.quotients: dict[str, tuple[Atom, int]] = {}
-        self.body: list[Assign] = []
-
-    def kernel(self) -> Kernel:
-        def replaced(name: str, expr: Expr) -> Atom:
-            made = self._integer(expr)
-            if made is not None:
-                return made
-            whole = self._whole(name, expr) if expr.dtype in _EXACT else None
-            if whole is not None:
-                # The float stays, until nothing uses it.
-                self.whole[name] = whole
-            self.body.append(Assign(name, expr))
-            return Ref(expr.dtype, name)
-
-        outputs = replayed(self.source.body, self.source.outputs, replaced)
-        return simplify(replace(self.source, body=tuple(self.body), outputs=outputs))
-
-    def emit(self, expr: Expr) -> Atom:
-        name = f"n{len(self.body)}"
-        self.body.append(Assign(name, expr))
-        self.known[name] = bound(expr, self.known, {})
+    def replaced(name: str, expr: Expr) -> Atom:
+        if isinstance(expr, Cast) and expr.dtype is DType.INT:
+            found = _rounded(expr.arg, made)
+            # Integers of 64 bits have no vectors for it: a mean of 3 x 3 int32 took twice as long
+            # as one of floats (512 x 512, Zen 5).
+            if found is not None and interval(found[1], known).below(2.0**30):
+                whole = _divided(*found, emit)
+                if not expr.storage:
+                    return whole
+                return limited(whole, interval(whole, known), np.dtype(expr.storage), emit)
+        made[name] = expr
         return Ref(expr.dtype, name)
 
-    def _integer(self, expr: Expr) -> Atom | None:
-        """The operation as one of integers, if it gives an integer or a truth."""
-        match expr:
-            case Cast(dtype=DType.INT, arg=arg, storage=storage) if arg.dtype in _EXACT:
-                inner = self._of(arg)
-                if inner is None or not storage:
-                    return inner
-                return limited(inner, interval(inner, self.known), np.dtype(storage), self.emit)
-            case Binary(op=op) if op in COMPARISONS:
-                left, right = self._of(expr.left), self._of(expr.right)
-                if left is not None and right is not None:
-                    return binary(op, left, right, self.emit)
+    def emit(expr: Expr) -> Atom:
+        name = f"n{len(made)}"
+        made[name], known[name] = expr, bound(expr, known, {})
+        return Ref(expr.dtype, name)
+
+    outputs = replayed(kernel.body, kernel.outputs, replaced)
+    body = tuple(Assign(name, expr) for name, expr in made.items())
+    return simplify(replace(kernel, body=body, outputs=outputs))
+
+
+def _rounded(atom: Atom, made: Mapping[str, Expr]) -> tuple[str, Atom, int] | None:
+    """How a float is rounded that is a rounded quotient of integers, and these."""
+    call = made_as(atom, made)
+    if not isinstance(call, Call) or call.function not in WHOLE:
         return None
-
-    def _whole(self, name: str, expr: Expr) -> Atom | None:
-        """The integer that a float is, if it is known to be one."""
-        match expr:
-            case Cast(arg=arg, storage="") if arg.dtype is DType.INT:
-                return self._exact(arg, expr.dtype)
-            case Call(function=function, args=(arg,)) if function in WHOLE:
-                inner = self._of(arg)
-                return self._rounded(function, arg) if inner is None else inner
-            case Unary(op="-"):
-                inner = self._of(expr.arg)
-                if inner is not None and not Interval(0, 0).within(interval(inner, self.known)):
-                    return self.emit(Unary(DType.INT, "-", inner))
-            case Select():
-                then, other = self._of(expr.then), self._of(expr.other)
-                if then is not None and other is not None:
-                    return self.emit(Select(DType.INT, expr.test, then, other))
-            case Binary():
-                left, right = self._of(expr.left), self._of(expr.right)
-                if left is None or right is None:
-                    return None
-                if expr.op in ("+", "-", "minimum", "maximum"):
-                    return self._exact(binary(expr.op, left, right, self.emit), expr.dtype)
-                if expr.op == "/" and expr.dtype is DType.F64 and isinstance(right, Const):
-                    divisor = int(right.text)
-                    # Integers of 64 bits have no vectors for it: a mean of 3 x 3 int32 took
-                    # twice as long as one of floats (512 x 512, Zen 5).
-                    if 0 < divisor < 2**20 and interval(left, self.known).below(2.0**30):
-                        self.quotients[name] = (left, divisor)
-        return None
-
-    def _exact(self, inner: Atom, dtype: DType) -> Atom | None:
-        """An integer, if floats of the type hold it."""
-        return inner if interval(inner, self.known).below(_EXACT[dtype]) else None
-
-    def _of(self, atom: Atom) -> Atom | None:
-        """The integer that a float operand is."""
-        if isinstance(atom, Ref):
-            return self.whole.get(atom.name)
-        value = atom.value
-        limit = _EXACT.get(atom.dtype)
-        if limit is None or isinstance(value, complex) or not abs(value) < limit:
+    match made_as(call.args[0], made):
+        case Binary(op="/", dtype=DType.F64, left=left, right=Const(value=float(divisor))):
+            rounds = call.function in ("rint", "floor") and divisor.is_integer()
+            match made_as(left, made):
+                case Cast(arg=dividend) if rounds and 0 < divisor < 2**20:
+                    whole = call.function, dividend, int(divisor)
+                    return whole if dividend.dtype is DType.INT else None
             return None
-        if value != int(value) or atom.text == "-0.0":
-            return None
-        return number(DType.INT, value)
+        case _:
+            # To round a whole number once more changes nothing.
+            return _rounded(call.args[0], made)
 
-    def _rounded(self, function: str, arg: Atom) -> Atom | None:
-        quotient = self.quotients.get(arg.name) if isinstance(arg, Ref) else None
-        if quotient is None or function not in ("rint", "floor"):
-            return None
-        dividend, divisor = quotient
-        # A float may be -0.0 where the integer is 0; both are 0 once they are integers, and a
-        # whole float is only ever used as one.
-        if function == "floor":
-            return self._divided(dividend, divisor)
-        moved = binary("+", dividend, number(DType.INT, divisor // 2), self.emit)
-        rounded = self._divided(moved, divisor)
-        return self._to_even(moved, rounded, divisor) if divisor % 2 == 0 else rounded
 
-    def _divided(self, dividend: Atom, divisor: int) -> Atom:
-        return binary("//", dividend, number(DType.INT, divisor), self.emit)
+def _divided(function: str, dividend: Atom, divisor: int, emit: Emit) -> Atom:
+    """A quotient of integers, rounded down or to the nearest whole number."""
 
-    def _to_even(self, moved: Atom, rounded: Atom, divisor: int) -> Atom:
-        """Halves go to the even neighbour: one less where a tie was rounded up to an odd one."""
-        zero = number(DType.INT, 0)
-        rest = binary("%", moved, number(DType.INT, divisor), self.emit)
-        odd = binary("&", rounded, number(DType.INT, 1), self.emit)
-        tie = binary("==", rest, zero, self.emit)
-        step = self.emit(Select(DType.INT, tie, odd, zero))
-        return binary("-", rounded, step, self.emit)
+    def by_number(op: BinaryOp, left: Atom, right: int) -> Atom:
+        return binary(op, left, number(DType.INT, right), emit)
+
+    if function == "floor":
+        return by_number("//", dividend, divisor)
+    moved = by_number("+", dividend, divisor // 2)
+    rounded = by_number("//", moved, divisor)
+    if divisor % 2:
+        return rounded
+    # Halves go to the even neighbour: one less where a tie was rounded up to an odd one.
+    tie = by_number("==", by_number("%", moved, divisor), 0)
+    odd = by_number("&", rounded, 1)
+    return binary("-", rounded, emit(Select(DType.INT, tie, odd, number(DType.INT, 0))), emit)

@@ -35,9 +35,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ..analysis.ranges import Interval, machine_type
 from ..analysis.rewrite import Emit, Lines, as_type, binary, number, replayed, simplify
 from ..language.ir import (
     RANKED,
@@ -137,10 +136,7 @@ def _written(reduce: Reduce, emit: Emit) -> Atom:
             value = interpolated(lanes[low : low + 2], fraction, dtype, emit)
             return not_nan(value, items, emit)
         case "nanquantile" | "nanrank":
-            wanted = Valid.of(reduce)
-            filled, valid = wanted.split(items, emit)
-            found = sort(filled, emit)[wanted.first :][: wanted.count]
-            return wanted.chosen(found, valid, emit)
+            return _of_valid(reduce, items, emit)
 
 
 def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
@@ -184,18 +180,6 @@ def _position(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
         found = emit(Select(DType.INT, better, number(DType.INT, position), found))
         best = emit(Select(item.dtype, better, item, best))
     return found
-
-
-def total_type(reduce: Reduce, item: Interval, least: int = 8) -> str:
-    """The type of the sum that a mean is made of, for elements that lie in `item`."""
-    if not reduce.result.dtype.is_integer:
-        return str(reduce.dtype.value)
-    count = math.prod(reduce.shape)
-    dtype = DType.UINT if reduce.result.dtype is DType.UINT else DType.INT
-    total = Interval(min(0, item.low * count), max(0, item.high * count))
-    if total.low < -(2**63) or total.high >= 2**63:
-        return "uint64" if dtype is DType.UINT else "int64"
-    return machine_type(dtype, total, least)
 
 
 # Elements of some rank, and others that are made of all.
@@ -310,55 +294,27 @@ def valid_position(reduce: Reduce, count: int) -> tuple[int, float]:
     return quantile_position(count, reduce.quantile)
 
 
-@dataclass(frozen=True, slots=True)
-class Valid:
-    """What is wanted: `count` elements from rank `first` on, NaN having become `fill`.
-
-    `places` has for each number of elements that are no NaN, from 1 on, the place of one among
-    these, and the fraction towards the next.
-    """
-
-    dtype: DType
-    fill: str
-    first: int
-    count: int
-    places: tuple[tuple[int, float], ...]
-
-    @classmethod
-    def of(cls, reduce: Reduce) -> Valid:
-        """What a window's reduction wants."""
-        size = math.prod(reduce.shape)
-        found = [valid_position(reduce, count) for count in range(1, size + 1)]
-        above = found[-1][0] > (size - 1) // 2
-        if above:
-            # NaN come first.
-            found = [(place + size - k, part) for k, (place, part) in enumerate(found, 1)]
-        first = min(place for place, _ in found)
-        last = max(place + (fraction > 0) for place, fraction in found)
-        places = tuple((place - first, fraction) for place, fraction in found)
-        return cls(reduce.dtype, "-inf" if above else "inf", first, last - first + 1, places)
-
-    def split(self, items: Sequence[Atom], emit: Emit) -> tuple[list[Atom], Atom]:
-        """Elements with something for each NaN, and how many are none."""
-        filled: list[Atom] = []
-        ones: list[Atom] = []
-        dtype = items[0].dtype
-        # Counted in lanes of the elements' own width.
-        one, zero, fill = (Const(dtype, text) for text in ("1.0", "0.0", self.fill))
-        for item in items:
-            valid = binary("==", item, item, emit)
-            filled.append(emit(Select(dtype, valid, item, fill)))
-            ones.append(emit(Select(dtype, valid, one, zero)))
-        return filled, combined(ones, "+", emit)
-
-    def chosen(self, found: Sequence[Atom], valid: Atom, emit: Emit) -> Atom:
-        """The result, of the elements that are wanted and how many are no NaN."""
-        result: Atom = Const(self.dtype, "nan")
-        last: Atom = result
-        for count, (place, fraction) in enumerate(self.places, 1):
-            way = interpolated(found[place : place + 2], fraction, self.dtype, emit)
-            if way != last:
-                enough = binary(">=", valid, Const(valid.dtype, repr(float(count))), emit)
-                result = emit(Select(self.dtype, enough, way, result))
-            last = way
-        return result
+def _of_valid(reduce: Reduce, items: Sequence[Atom], emit: Emit) -> Atom:
+    """What is wanted of the elements that are no NaN, in whose place others come first or last."""
+    size, dtype = len(items), items[0].dtype
+    # For each number of such elements the place of one, and the fraction towards the next.
+    places = [valid_position(reduce, count) for count in range(1, size + 1)]
+    above = places[-1][0] > (size - 1) // 2
+    if above:
+        places = [(place + size - k, part) for k, (place, part) in enumerate(places, 1)]
+    fill = Const(dtype, "-inf" if above else "inf")
+    truths = [binary("==", item, item, emit) for item in items]
+    pairs = zip(truths, items, strict=True)
+    ordered = sort([emit(Select(dtype, truth, item, fill)) for truth, item in pairs], emit)
+    # Counted in lanes of the elements' own width.
+    one, zero = Const(dtype, "1.0"), Const(dtype, "0.0")
+    valid = combined([emit(Select(dtype, truth, one, zero)) for truth in truths], "+", emit)
+    result: Atom = Const(reduce.dtype, "nan")
+    last: Atom = result
+    for count, (place, fraction) in enumerate(places, 1):
+        way = interpolated(ordered[place : place + 2], fraction, reduce.dtype, emit)
+        if way != last:
+            enough = binary(">=", valid, Const(dtype, repr(float(count))), emit)
+            result = emit(Select(reduce.dtype, enough, way, result))
+        last = way
+    return result

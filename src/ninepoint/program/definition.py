@@ -1,21 +1,19 @@
 """Definitions: what a stencil means, checked; calls: with scalars and options, without fields.
 
     def corners(x, k):                    Definition     fields x, scalars k
-        xx = square(x, 2 * k)      ->       stages       xx = square(x, 2 * k)
+        xx = square(x, 2 * k)      ->       calls()      xx = square(x, 2 * k)
         return xx[0, 1] - k                 rest(...)    a definition with the fields x, xx
 
-Equal tokens mean the same.  A definition whose function calls other stencils holds those calls,
-and the definition of what remains without them; only definitions without calls are compiled.
+Equal tokens mean the same.  A definition whose function calls other stencils knows those calls,
+and the definition to which what they make is given; only definitions without calls are compiled.
 """
 
 from __future__ import annotations
 
-import ast
 import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -30,7 +28,7 @@ from ..backends.compiled import Compiled
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
 from ..language import errors
-from ..language.definitions import Function
+from ..language.definitions import ArrayFunction, Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
 from ..language.ir import DType
 from ..language.parameters import (
@@ -39,11 +37,9 @@ from ..language.parameters import (
     divides_position,
     indexed_parameters,
     indices,
-    own_calls,
 )
 from ..language.positions import Spacing
-from ..language.readable import shown_at_home
-from ..language.stages import StageCall, split
+from ..language.readable import shown_at_home, with_room
 from ..language.warned import PerformanceWarning, slow_kernel, warn
 from ..lowering.schedule import Schedule
 from .options import (
@@ -58,11 +54,13 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..language import frame, parse, values
+    from ..language import frame, parse, stages, values
+    from ..language.stages import StageCall
 else:
     # What was compiled before is neither read nor lowered.
     parse = Later("..language.parse", __package__)
     frame = Later("..language.frame", __package__)
+    stages = Later("..language.stages", __package__)
     values = Later("..language.values", __package__)
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
@@ -72,8 +70,12 @@ _CERTAIN = frozenset(
     "window-step window-empty assigned-field assigned-constant recursion undefined-name "
     "maybe-undefined no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
     "bad-constant offset-position position-field stage-use mask-empty mask-shape mask-type "
-    "window-index ufunc-index ufunc-position ufunc-stage".split()
+    "window-index ufunc-index ufunc-position ufunc-stage stage-arguments stage-field "
+    "stage-general stage-place stage-scalar parameter-kind".split()
 )
+
+# What fields are while only calls are asked for: the first of which the text understands.
+_TRIED = tuple(map(np.dtype, ("int64", "float64", "uint64", "complex128")))
 
 # Those that a call may mend which makes more results.
 _WITH_FACTORS = ("offset-not-constant", "offset-position")
@@ -90,13 +92,13 @@ _told: set[str] = set()
 class Definition:
     """What a stencil means: a function of a point and its neighbours, and its options.
 
-    With `whole` it is what remains of that definition without its calls, and if it is `keeping`,
-    it has all fields of `whole`, in their order, though it may not read some.
+    With `whole` it is that definition without its calls, given what these make, and if it is
+    `keeping`, it has all fields of `whole`, in their order, though it may not read some.
 
     Attributes
     ----------
     function : Function
-        The user's function; without its calls, if this is what remains of another definition.
+        The user's function.
     options : Options
         What the stencil was decorated with.
     known_by_token : bool
@@ -111,8 +113,8 @@ class Definition:
         The parameters that are read relative to the point, and all others.
     arguments : Parameters
         Puts the arguments of a call in their order.
-    stages : Stages or None
-        The calls of other stencils.
+    may_call : bool
+        Whether it calls other stencils, as far as that is known.
     token : str
         Names the meaning, in any process.
     programs : dict
@@ -133,12 +135,13 @@ class Definition:
     ) -> None:
         self.function, self.options = function, options
         self.name, self.parameters = function.name, function.parameters
+        if whole is not None:
+            self.parameters = whole._remaining(keeping)
         self.defaults = function.defaults
         self.live = live
         # To a function of numbers the others that it calls are functions of numbers too.
         self.pointwise = options.pointwise
         self.kind = "ufunc" if self.pointwise else "stencil"
-        self.stages = split(function) if whole is None and not self.pointwise else None
         self.programs: Remembered[Any, Any] = Remembered(16)
         self.arguments = Parameters(function, self.defaults)
         self._whole, self._keeping = whole, keeping
@@ -146,34 +149,33 @@ class Definition:
         self.compiling = threading.Lock()
         self._schedules: Remembered[str, Schedule] = Remembered(256)
         self._variants: Remembered[Any, Definition] = Remembered(256)
+        # What was met of other stencils by the kinds of the arguments, and for the first of these.
+        self._met: Remembered[Key, values.Met] = Remembered(256)
+        self._stages: values.Met | None = None
         arrays, standard = self._arrays(), set(options.standard_indexing)
-        self.fields = tuple(p for p in function.parameters if p in arrays - standard)
-        self.scalars = tuple(p for p in function.parameters if p not in self.fields)
+        self.fields = tuple(p for p in self.parameters if p in arrays - standard)
+        self.scalars = tuple(p for p in self.parameters if p not in self.fields)
         self._standard = arrays & standard
         self.token: str
         if whole is not None:
             self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
         else:
             self.token = digest((function, options.named))
+        called = function.constants.values() if whole is None and not self.pointwise else ()
+        self.may_call = any(isinstance(value, ArrayFunction) for value in called)
+        if whole is not None:
+            return
         with shown_at_home(function):
-            if whole is None:
-                # What stages make is never given by name: it may be called as an option is.
-                self._check_names()
-            if self.stages is None:
-                self._check_factors()
-            if not records.noted(self.name, self.token):
+            self._check_names()
+            self._check_factors()
+            if self.may_call or not records.noted(self.name, self.token):
                 frame.refuse(function)
-                if self.stages is None:
-                    self._check_body()
-        if self.stages is not None:
-            with shown_at_home(function):
-                self._rests = self._remaining(False), self._remaining(True)
-        if whole is None:
-            _definitions.add(self.token, self)
+                self._check_body()
+        _definitions.add(self.token, self)
 
     def __reduce__(self) -> Any:
         if self._whole is not None:
-            return Definition.rest, (self._whole, self._keeping)
+            return _rest, (self._whole, self._keeping, self._whole._stages)
         return _restored, (self.token, self.function, self.options)
 
     def __eq__(self, other: object) -> bool:
@@ -187,8 +189,7 @@ class Definition:
         """Along how many axes it works, as far as its text shows."""
         if self.options.neighborhood is not None:
             return len(self.options.neighborhood)
-        rest = self.rest(False)
-        return indices(rest.function, rest.fields) or 1
+        return indices(self.function, self.fields) or 1
 
     def along(self, rank: int) -> Definition:
         """A ufunc done along so many axes at once, as a part of what works along these."""
@@ -227,41 +228,70 @@ class Definition:
         )
 
     @property
-    def calls(self) -> tuple[StageCall, ...]:
-        """The calls of other stencils that it makes, in order."""
-        return () if self.stages is None else self.stages.calls
+    def is_known(self) -> bool:
+        """Whether it is known which calls it makes."""
+        return self._stages is not None or not self.may_call
 
-    def evaluated(
-        self, given: Mapping[str, ast.expr], scalars: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """What the arguments of a call that it makes come to, for values of its scalars."""
-        return self.stages.values(given, scalars) if self.stages and given else {}
+    def calls(self, scalars: Mapping[str, Any] | None = None) -> Sequence[StageCall]:
+        """The calls of other stencils that it makes, in order, for scalars such as these.
+
+        Without scalars there are none of what is not known.
+        """
+        if not self.may_call:
+            return ()
+        if scalars is None:
+            return self._stages.calls if self._stages else ()
+
+        def met() -> values.Met:
+            with shown_at_home(self.function):
+                return with_room(lambda: self._read(scalars, _TRIED), self.function)
+
+        key = kinds([*scalars.values()])
+        found = met() if key is None else self._met.made(key, met)
+        self._stages = self._stages or found
+        self.may_call = bool(found.calls)
+        return found.calls
+
+    def _read(self, scalars: Mapping[str, Any], tried: Sequence[np.dtype]) -> values.Met:
+        """What the text calls for scalars such as these."""
+        arguments = {one.name: one for one in self.kinds([tried[0]] * len(self.fields), scalars)}
+        try:
+            parse.read(self.function, arguments, self.options.neighborhood, self.factors)
+        except values.NotUnderstood:
+            return values.Met()
+        except errors.StencilError as error:
+            if error.diagnostic.code in _CERTAIN or not tried[1:]:
+                raise
+            return self._read(scalars, tried[1:])
+        return values.reading.stages
 
     def rest(self, keeping: bool) -> Definition:
-        """Give what remains without the calls; `keeping` all fields, for the rule "keep"."""
-        return self if self.stages is None else self._rests[keeping]
+        """Give it without the calls; `keeping` all fields, for the rule "keep"."""
+        if not self.calls():
+            return self
+        return self._variants.made(
+            keeping, lambda: Definition(self.function, self.options, None, self, keeping)
+        )
 
-    def _remaining(self, keeping: bool) -> Definition:
-        assert self.stages is not None
-        function = self.stages.remainder(self.fields if keeping else ())
-        standard = [n for n in self.options.standard_indexing if n in function.parameters]
-        options = replace(self.options, standard_indexing=tuple(standard))
-        return Definition(function, options, None, self, keeping)
+    def _remaining(self, keeping: bool) -> tuple[str, ...]:
+        """The parameters without the fields that only other stencils read, and what these make."""
+        assert self._stages is not None
+        read = self._stages.read
+        kept = {*self.scalars, *(self.fields if keeping else read)}
+        made = [name for call in self._stages.calls for name in call.made if name in read]
+        return *(name for name in self.parameters if name in kept), *made
 
     def _arrays(self) -> set[str]:
         """The parameters that are arrays: read with an index, or given to a call as a field.
 
         Of a ufunc: those by position, unless their default is a number.
         """
+        if self._whole is not None:
+            return {*self.parameters} - {*self._whole.scalars}
         found = indexed_parameters(self.function)
         if self.pointwise:
             found |= set(array_parameters(self.function)) - set(self.options.numbers)
-        found |= {name for call in self.calls for name in call.fields}
-        if self._whole is not None:
-            assert self._whole.stages is not None
-            # A field of which nothing is left but its length is one all the same.
-            found |= {*self._whole.stages.made, *self._whole.fields}
-        return found & set(self.parameters)
+        return found
 
     # Mistakes that can be seen without knowing the arguments.
 
@@ -302,8 +332,6 @@ class Definition:
             if not arrays:
                 raise errors.ufunc_no_field(function.place, function.name)
         elif not self.fields:
-            for place, name in own_calls(function):
-                raise errors.recursion(place, name)
             raise errors.no_field(function.place, function.name)
 
     def _check_factors(self) -> None:
@@ -321,26 +349,19 @@ class Definition:
             )
 
     def _check_body(self) -> None:
-        function, options = self.function, self.options
-        if options.standard_indexing:
+        if self.options.standard_indexing:
             return
-        arguments = {
-            name: Field(name, np.dtype("int64"), self.pointwise)
-            if name in self.fields
-            else Scalar(name, DType.INT, weak=True)
-            for name in function.parameters
-        }
+        given = dict.fromkeys(self.scalars, 1)
         try:
-            parse.read(function, arguments, options.neighborhood, self.factors)
-        except values.NotUnderstood:
-            return
+            self._stages = self._read(given, _TRIED[:1])
+            self.may_call = bool(self._stages.calls)
         except errors.StencilError as error:
-            if error.diagnostic.code not in _CERTAIN:
-                return
-            if error.diagnostic.code in _WITH_FACTORS and divides_position(function):
+            code = error.diagnostic.code
+            if code in _WITH_FACTORS and divides_position(self.function):
                 # What is left of a position may be constant with the factors of a call.
                 return
-            raise
+            if code in _CERTAIN:
+                raise
 
     # What is compiled.
 
@@ -404,6 +425,11 @@ class Definition:
 
 def _kinds(types: Sequence[np.dtype]) -> str:
     return " ".join(map(str, types))
+
+
+def _rest(whole: Definition, keeping: bool, stages: values.Met) -> Definition:
+    whole._stages = whole._stages or stages
+    return whole.rest(keeping)
 
 
 def _restored(token: str, function: Function, options: Options) -> Definition:
@@ -578,28 +604,22 @@ Leaves: TypeAlias = Sequence[Mapping[str, Any]]
 def leaves_of(definition: Definition, scalars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The numbers of all calls, for values of the scalars by name."""
     found: list[Mapping[str, Any]] = []
-    for one in definition.calls:
-        given = definition.evaluated(one.scalars, scalars)
+    for one in definition.calls(scalars):
+        given = stages.evaluated(one.scalars, scalars)
         numbers = {n: given.get(n, one.callee.defaults.get(n)) for n in one.callee.scalars}
         found += leaves_of(one.callee, numbers)
     return [*found, scalars]
 
 
-@lru_cache(maxsize=256)
 def options_stay(definition: Definition) -> bool:
     """Whether no option of a call that it makes depends on numbers.
 
     Others would have to be compared each time.
     """
-    names = {
-        name.id
-        for call in definition.calls
-        for option in call.options.values()
-        for name in ast.walk(option)
-        if isinstance(name, ast.Name)
-    }
-    calls = definition.calls
-    return names.isdisjoint(definition.scalars) and all(options_stay(c.callee) for c in calls)
+    return definition.is_known and all(
+        not any(map(stages.is_told, call.options.values())) and options_stay(call.callee)
+        for call in definition.calls()
+    )
 
 
 def numbers_key(leaves: Leaves) -> Key | None:

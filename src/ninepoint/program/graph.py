@@ -36,9 +36,11 @@ from .definition import Call, Definition
 if TYPE_CHECKING:
     from ..backends import pipeline
     from ..backends.cuda.source import Source
+    from ..language import stages
     from ..language.ir import Position
 else:
     # What was compiled before is neither read nor lowered.
+    stages = Later("..language.stages", __package__)
     pipeline = Later("..backends.pipeline", __package__)
 
 # Values of a graph, by number.
@@ -290,11 +292,11 @@ class Graph:
         definition = call.definition
         numbers = dict(zip(definition.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
-        for one in definition.calls:
+        for one in definition.calls(call.scalars):
             callee = one.callee.along(definition.rank)
-            values = {**callee.defaults, **definition.evaluated(one.scalars, call.scalars)}
+            values = {**callee.defaults, **stages.evaluated(one.scalars, call.scalars)}
             made = self.record(
-                Call.of(callee, values, **definition.evaluated(one.options, call.scalars)),
+                Call.of(callee, values, **stages.evaluated(one.options, call.scalars)),
                 [numbers[name] for name in one.fields],
                 [inside + name for name in one.made],
                 axes,

@@ -15,8 +15,7 @@ from ..backends.threads import thread_count
 from ..language.box import FAR, Neighborhood
 from ..language.dtypes import kind_of
 from ..language.errors import hint
-from ..language.signature import signature
-from ..language.stages import OPTIONS
+from ..language.signature import OPTIONS, signature
 
 if TYPE_CHECKING:
     from ..language.definitions import Function

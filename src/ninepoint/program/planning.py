@@ -160,7 +160,6 @@ def _group(program: Program, nodes: Nodes) -> Group:
         tuple(names[value] for value in outputs),
         common_margin(nodes, outputs),
         Request(fastmath=nodes[0].compiled.fastmath, schedule=own),
-        borders[0][0].deciding,
     )
     chain = Chain(compiled, edges, tuple(borders), rings_of(nodes) or (), own.tile)
     positions = len(places.keys() & set(read))

@@ -84,11 +84,11 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
     there = all(map(is_cupy, fields))
     if not there and any(type(field) is not np.ndarray for field in fields):
         return None
-    if not options_stay(definition):
-        return None
     place.check(fields)
     fields, types = typed(definition, fields)
     program = program_of(call, types).along(place.axes, fields)
+    if not options_stay(definition):
+        return None
     if not there:
         program.graph.warn()
     run = bound(program, fields, place.out, place.threads)

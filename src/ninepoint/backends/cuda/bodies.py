@@ -64,7 +64,6 @@ class Body(Operations):
     """What is computed at a point by a function, of which nothing is written yet."""
 
     least = 32
-    vectors = False
 
     def __init__(self, function: Function) -> None:
         kernel = function.kernel

@@ -59,14 +59,14 @@ def integer_divide(a, b):
     """a // b of 64-bit integers; 0 where b is 0."""
     if b == 0:
         return a - a
-    if b == -1:
+    if b < 0 and b + 1 == 0:
         return -a
     return a // b
 
 
 def integer_modulo(a, b):
     """a % b of 64-bit integers; 0 where b is 0."""
-    if b == 0 or b == -1:
+    if b == 0 or (b < 0 and b + 1 == 0):
         return a - a
     return a % b
 
@@ -335,23 +335,22 @@ def ordered(keys, order, counts, length):
     turn = 0
     for byte in range(keys.itemsize):
         shift, first = u64(byte << 3), byte << 8
-        if counts[first + i64(u64(keys[turn, 0]) >> shift & u64(255))] == length:
-            continue
-        before = 0
-        for k in range(first, first + 256):
-            count = counts[k]
-            counts[k] = before
-            before += count
-        here, there = row(keys, (turn,)), row(keys, (1 - turn,))
-        stood, stands = row(order, (turn,)), row(order, (1 - turn,))
-        for k in range(length):
-            key = u64(here[k])
-            digit = first + i64(key >> shift & u64(255))
-            place = counts[digit]
-            counts[digit] = place + 1
-            there[place] = key
-            stands[place] = stood[k]
-        turn = 1 - turn
+        if counts[first + i64(u64(keys[turn, 0]) >> shift & u64(255))] != length:
+            before = 0
+            for k in range(first, first + 256):
+                count = counts[k]
+                counts[k] = before
+                before += count
+            here, there = row(keys, (turn,)), row(keys, (1 - turn,))
+            stood, stands = row(order, (turn,)), row(order, (1 - turn,))
+            for k in range(length):
+                key = u64(here[k])
+                digit = first + i64(key >> shift & u64(255))
+                place = counts[digit]
+                counts[digit] = place + 1
+                there[place] = key
+                stands[place] = stood[k]
+            turn = 1 - turn
     return turn
 
 
@@ -389,7 +388,7 @@ def slid(keys, masks, ranks, inside, words, runs, starts, depth, down, wide, wid
         left = inside[middle]
         for _ in range(rank - below):
             left &= left - u64(1)
-        key = u64(keys[(middle << 6) + ones((left & (~left + u64(1))) - u64(1))])
+        key = u64(keys[(middle << 6) + ones((left & (u64(0) - left)) - u64(1))])
         bits = key ^ (masks[1] if key & masks[0] else masks[2])
         made[at + j] = masks[4] if strange else bits
         if j + 1 < width:

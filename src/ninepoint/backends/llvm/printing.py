@@ -20,7 +20,6 @@ from ...loops.nodes import (
     Assign,
     Break,
     Call,
-    Continue,
     For,
     Function,
     If,
@@ -237,8 +236,6 @@ class _Writer(Instructions):
                 self._if(node)
             case Break():
                 self.go(self._ends[-1][0])
-            case Continue():
-                self.go(self._ends[-1][1])
             case Return(value):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
             case Call():

@@ -196,7 +196,7 @@ def _looks(function: Function, kinds: Arguments, request: Request) -> Box:
         if not isinstance(node.ctx, ast.Load):
             raise errors.assigned_field(span, name)
         if offsets and len(offsets) != len(reached):
-            raise errors.offset_count(name, len(offsets), len(reached), declared is not None, span)
+            raise errors.offset_count(span, name, len(offsets), len(reached))
         if not offsets and declared is None:
             raise errors.offset_not_constant(span, f"'{ast.unparse(node.slice)}'")
         for axis, ends in enumerate(_ends(one, span) for one in offsets):

@@ -42,6 +42,7 @@ from ...language.ir import (
     Carried,
     Coefficient,
     Const,
+    DType,
     Element,
     Expr,
     Gather,
@@ -56,7 +57,7 @@ from ...language.ir import (
 )
 from ...loops.nodes import SHORT
 from ...loops.operations import Operations, number
-from ...lowering.windows import PIECE, quantile_position, total_type
+from ...lowering.windows import PIECE, quantile_position
 from ..generated import Tables
 
 # After so many turns a loop looks whether it shall go on.
@@ -304,7 +305,8 @@ class Point:
             test = (_OR_FIRST_NAN if kind.startswith("arg") else _OR_NAN).format(test)
         program = _PROGRAMS[kind].replace("$test", test)
         if kind == "mean":
-            total = SHORT[total_type(reduce, known, self.expressions.least)]
+            of = reduce.result.dtype if reduce.result.dtype.is_integer else reduce.dtype
+            total = SHORT["int64" if of is DType.BOOL else of.numpy.name]
         if "$extreme" in program:
             # There is none of complex numbers, which are only added and multiplied.
             extreme = _extreme("max" if kind == "max" else "min", machine)

@@ -7,7 +7,6 @@ the last copies when a worker is lost.
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
 import time
@@ -64,8 +63,6 @@ def on_cluster(
 
     Raises
     ------
-    ModuleNotFoundError
-        If a worker has no ninepoint.
     MemoryError
         If a worker may not have the memory for its part.
     ConnectionError
@@ -366,13 +363,6 @@ class Team:
         """Raise where a worker cannot do its part."""
         motion, lengths = self.parts.motion, self.parts.lengths
         client, addresses = self._client, self._addresses
-        found = client.run(importlib.util.find_spec, "ninepoint", workers=addresses)
-        for address, spec in found.items():
-            if spec is None:
-                raise ModuleNotFoundError(
-                    f"the worker {address} has no ninepoint; install it there, for example with "
-                    "client.register_plugin(distributed.PipInstall(['ninepoint']))."
-                )
         size = sum(dtype.itemsize for dtype in motion.types)
         state = sum(dtype.itemsize for dtype in motion.types[: motion.states])
         # Two states, and while it begins the fields; with copies two states more.

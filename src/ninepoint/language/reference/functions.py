@@ -205,9 +205,7 @@ REDUCTIONS = METHODS | frozenset(
 )
 
 # Reductions that are given a number.
-PARAMETRIC = frozenset(
-    "percentile quantile nanpercentile nanquantile nanrank trimmed_mean".split()
-)
+PARAMETRIC = frozenset("percentile quantile nanpercentile nanquantile nanrank".split())
 
 
 def reduced(
@@ -268,10 +266,6 @@ def _number(name: str, values: Array, *arguments: Any, **options: Any) -> Any:
     if name == "rank":
         place = min(int(len(values) * arguments[0] / 100), len(values) - 1)
         return np.sort(values, kind="stable")[place]
-    if name in _OF_ORDERED:
-        unknown = values[values != values]
-        ordered = np.sort(values, kind="stable")
-        return unknown[0] if len(unknown) else _OF_ORDERED[name](ordered, *arguments)
     if not _whole(values):
         return _of_floats(name, values, *arguments, **options)
     match name:
@@ -289,30 +283,6 @@ def _number(name: str, values: Array, *arguments: Any, **options: Any) -> Any:
             return getattr(np, name)(values.astype(np.float64), *arguments, **options)
 
 
-def _mode(ordered: Array) -> Any:
-    found, counts = np.unique(ordered, return_counts=True)
-    return found[counts.argmax()]
-
-
-def _entropy(ordered: Array) -> Any:
-    _, counts = np.unique(ordered, return_counts=True)
-    found = sum(-share * math.log2(share) for share in counts / len(ordered))
-    return np.float64(found) if _whole(ordered) else ordered.dtype.type(found)
-
-
-def _trimmed_mean(ordered: Array, cut: float) -> Any:
-    ends = int(cut * len(ordered))
-    return _number("mean", ordered[ends : len(ordered) - ends])
-
-
-# NaN, where an element is.
-_OF_ORDERED: dict[str, Callable[..., Any]] = {
-    "mode": _mode,
-    "entropy": _entropy,
-    "trimmed_mean": _trimmed_mean,
-}
-
-
 def _of_floats(name: str, values: Array, *arguments: Any, **options: Any) -> Any:
     wide = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
     if name in ("sum", "mean"):
@@ -320,8 +290,8 @@ def _of_floats(name: str, values: Array, *arguments: Any, **options: Any) -> Any
         result = total if name == "sum" else total / len(wide)
     elif name == "median" and np.isnan(wide).any():
         result = np.float64(np.nan)
-    elif name in ("percentile", "quantile") and np.isinf(wide).any():
-        result = _beside_infinity(name, wide, *arguments, **options)
+    elif name in ("percentile", "quantile"):
+        result = _quantile(wide, *(q / 100 if name == "percentile" else q for q in arguments))
     else:
         result = getattr(np, name)(wide, *arguments, **options)
     if values.dtype == wide.dtype or name in ("argmin", "argmax"):
@@ -329,16 +299,17 @@ def _of_floats(name: str, values: Array, *arguments: Any, **options: Any) -> Any
     return result.astype(np.complex64 if result.dtype.kind == "c" else np.float32)
 
 
-def _beside_infinity(name: str, values: Array, q: float) -> Any:
-    """A quantile of values some of which are infinite, which NumPy makes nan throughout.
+def _quantile(values: Array, q: float) -> Any:
+    """A quantile by NumPy's rule, of infinities too.
 
-    An element that is met exactly is the quantile, and half-way there is the mean of two; only
-    between them NumPy's rule is followed to the letter.
+    An element that is met exactly is the quantile, and half-way between two, beside infinities,
+    is their mean.
     """
-    where = (q / 100 if name == "percentile" else q) * (len(values) - 1)
-    ordered = np.sort(values)
-    if np.isnan(ordered[-1]) or where % 1 == 0:
-        return ordered[-1] if np.isnan(ordered[-1]) else ordered[int(where)]
-    if where % 1 == 0.5:
-        return (ordered[int(where)] + ordered[int(where) + 1]) / 2
-    return getattr(np, name)(values, q)
+    ordered, where = np.sort(values), q * (len(values) - 1)
+    low, part = int(where), where % 1
+    if np.isnan(ordered[-1]) or not part:
+        return ordered[-1] if np.isnan(ordered[-1]) else ordered[low]
+    one, other = ordered[low : low + 2]
+    if part == 0.5 and np.isinf(ordered[[0, -1]]).any():
+        return (one + other) / 2
+    return one + (other - one) * part if part < 0.5 else other - (other - one) * (1 - part)

@@ -23,7 +23,7 @@ from ..functions import is_shape
 from ..positions import index
 from ..readable import with_room
 from ..source import rebuild
-from ..statistics import REFERENCE, is_own
+from ..statistics import ranked
 from . import functions
 from .number import (
     WRITTEN,
@@ -83,9 +83,8 @@ def _own_version(value: Any) -> Callable[..., Any] | None:
         return _length
     if value is min or value is max:
         return partial(_ordered, value)
-    if is_own(value) or (isinstance(value, Function) and value.own):
-        name = value.name if isinstance(value, Function) else value.__name__
-        return lambda window, *arguments: window.reduce(REFERENCE[name], *arguments)
+    if value is ranked:
+        return lambda window, percentage: window.reduce("nanrank", percentage)
     if functions.is_known(value):
         return partial(_called, value)
     if is_shape(value):
