@@ -186,8 +186,8 @@ def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tupl
     frames: list[Frame] = []
     for path in paths:
         frames += _look_at(path, len(frames))
-    folders = {os.path.dirname(path) for path in paths} if len(paths) > 1 else ()
-    return frames, tuple(os.path.realpath(folder or ".") for folder in sorted(folders))
+    folders = {os.path.dirname(path) or "." for path in paths} if len(paths) > 1 else set()
+    return frames, tuple(map(os.path.realpath, sorted(folders)))
 
 
 def _matching(text: str) -> list[str]:
