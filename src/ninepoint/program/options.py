@@ -189,15 +189,16 @@ class Parameters:
     """The parameters of a function: puts arguments in their order, however they were given."""
 
     def __init__(self, function: Function, defaults: Mapping[str, Any]) -> None:
-        self.names = names = function.parameters
-        # How many can be given by position.
-        self._positional = count = len(names) - len(function.definition.args.kwonlyargs)
+        self.names, self._defaults, self._function = function.parameters, defaults, function.name
+        arguments, names = function.definition.args, function.parameters
+        # How many can be given by position, and those that can be given by position only.
+        self._positional = count = len(names) - len(arguments.kwonlyargs)
+        self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         # Python binds them itself: a call of a small array takes no longer than that.
         text = str(signature(function, dict.fromkeys(defaults)))[1:-1]
         self._bind = bind = eval(f"lambda {text}: ({''.join(f'{name}, ' for name in names)})")
         bind.__defaults__ = tuple(defaults[name] for name in names[:count] if name in defaults)
         bind.__kwdefaults__ = {n: defaults[n] for n in names[count:] if n in defaults}
-        bind.__qualname__ = function.name
 
     def bound(
         self,
@@ -214,23 +215,41 @@ class Parameters:
         """
         try:
             found: tuple[Any, ...] = self._bind(*args, **named)
-        except TypeError as error:
-            raise self._unfit(named, options) or error from None
+        except TypeError:
+            raise self._unfit(args, named, options) from None
         return found
-
-    def _unfit(self, named: Mapping[str, Any], options: Collection[str]) -> TypeError | None:
-        """What is wrong with a name that is none of the parameters."""
-        for name in named:
-            if name in options:
-                return TypeError(f"'{name}=' is an option of calls only; leave it out here.")
-            if name not in self.names:
-                return TypeError(
-                    f"{self._bind.__qualname__}() has no parameter '{name}'; it has "
-                    f"{', '.join(self.names)}{hint(name, (*self.names, *sorted(options)))}."
-                )
-        return None
 
     def given(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """What a call with these values is given, by position and by name."""
         names, count = self.names, self._positional
         return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
+
+    def _unfit(
+        self, args: tuple[Any, ...], named: Mapping[str, Any], options: Collection[str]
+    ) -> TypeError:
+        """What is wrong with arguments that do not fit."""
+        function, parameters = self._function, self.names
+        positional, named_only = parameters[: self._positional], parameters[self._positional :]
+        if len(args) > len(positional):
+            words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
+            count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
+            return TypeError(
+                f"{function}() takes {count} ({', '.join(positional)}), but {len(args)} were "
+                f"given{words}."
+            )
+        for given in named:
+            if given in options:
+                return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
+            if given not in parameters:
+                return TypeError(
+                    f"{function}() has no parameter '{given}'; it has "
+                    f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
+                )
+            if given in self._unnamed:
+                return TypeError(f"{function}() takes '{given}' by its position only.")
+            if given in parameters[: len(args)]:
+                return TypeError(f"{function}() got two values for '{given}'.")
+        missing = (
+            one for one in parameters[len(args) :] if one not in {**self._defaults, **named}
+        )
+        return TypeError(f"{function}() needs a value for '{next(missing)}'.")
