@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import storage_types
+from ..arrays.accepted import listed, storage_types
 from ..base import limits
 from ..base.remembered import Registry
 from ..base.tracebacks import door, shorten
@@ -19,6 +19,7 @@ from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import capture
 from ..program.options import refuse_unknown
+from ..program.waiting import waiting
 from .arrays import by_definition, called
 from .calling import arguments, told, types_of
 from .compiled import compile_for, explained
@@ -71,8 +72,8 @@ class Gufunc:
         self.nin, self.nout = len(definition.signature.inputs), len(definition.signature.outputs)
         self.nargs, self.signature = self.nin + self.nout, str(definition.signature)
         # The last call of arrays alone, if it was too short to be shared among threads: what they
-        # were, and what was called.
-        self._last: tuple[Any, Any] = None, None
+        # and the result were, and what was called.
+        self._last: tuple[Any, Any, Any] = None, None, None
         _gufuncs.add(definition.token, self)
 
     def __repr__(self) -> str:
@@ -149,10 +150,14 @@ class Gufunc:
         """
         try:
             # Each of these lines takes a part of the time of a small call.
-            last, call = self._last
-            if not named and out is None and last == list(map(_kind, args)):
+            kinds, made, call = self._last
+            if (
+                not named
+                and kinds == list(map(_kind, args))
+                and (out is None or (_kind(out) == made and not waiting and _apart(out, args)))
+            ):
                 try:
-                    return call(*args)
+                    return call(*args) if out is None else call(*args, out)
                 except (ValueError, IndexError):
                     # To be said in our own words.
                     pass
@@ -170,10 +175,11 @@ class Gufunc:
         begin = time.perf_counter()
         result = called(self, given)
         short = time.perf_counter() - begin < limits.current.handoff_seconds
-        plain = not (named or given.scalars or definition.signature.new)
+        plain = not (set(named) - {"out"} or given.scalars or definition.signature.new)
         if short and plain and all(kinds := list(map(_kind, args))):
-            types = types_of([one.dtype for one in args], {})
-            self._last = kinds, compile_for(definition, types).call
+            compiled = compile_for(definition, types_of([one.dtype for one in args], {}))
+            same = [one.dtype for one in listed(result)] == [compiled.outputs[0].dtype]
+            self._last = kinds, (same and _kind(result)) or None, compiled.call
         return result
 
     # Looking inside.
@@ -241,6 +247,10 @@ class Gufunc:
 def _kind(value: Any) -> Any:
     """What a plain array in C's order is, as far as a call depends on it."""
     return type(value) is _ARRAY and value.flags.c_contiguous and (value.dtype, value.shape)
+
+
+def _apart(out: Any, args: tuple[Any, ...]) -> bool:
+    return not any(np.may_share_memory(out, one) for one in args)
 
 
 _gufuncs: Registry[Gufunc] = Registry()

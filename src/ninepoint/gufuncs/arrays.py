@@ -52,8 +52,9 @@ from .definition import GufuncDefinition
 # The first part of a stack, by which the others are judged, is so small.
 _FIRST = 64
 
-# What a call of NumPy's function for a part takes, whatever it computes [s].
-_CALL = 5e-6
+# What a call of NumPy's function for a part takes, whatever it computes [s]: half of that where a
+# machine is quiet, but all that is more counts as work, for each of the parts.
+_CALL = 10e-6
 
 # How many parts a thread is given, so that one that comes late takes fewer; and how long a part
 # may take, so that an interrupt is heard, and what is copied stays in the caches [s].
@@ -144,31 +145,27 @@ def _compute(
     count = max(stack, default=1)
     # Counted from behind the stack, as in inputs; 0 if there is none.
     axis = stack.index(count) - len(stack) if stack else 0
+    kinds = [*compiled.inputs, *compiled.outputs]
 
-    def part(begin: int, end: int) -> None:
-        """Compute the results for some items."""
-        read = [
-            np.require(_cut(one, kind, axis, begin, end), kind.dtype, "CA")
-            for one, kind in zip(inputs, compiled.inputs, strict=True)
-        ]
-        pairs = list(zip(outs, compiled.outputs, strict=True))
-        targets = [_cut(one, kind, axis, begin, end) for one, kind in pairs]
-        made = [
-            np.empty(one.shape, kind.dtype)
-            if one.dtype != kind.dtype or not one.flags.carray
-            else one
-            for one, (_, kind) in zip(targets, pairs, strict=True)
-        ]
-        compiled.call(*read, *made)
-        for target, one in zip(targets, made, strict=True):
+    def part(begin: int, end: int) -> float:
+        """Compute the results for some items, and say how long it takes [s]."""
+        pairs = zip((*inputs, *outs), kinds, strict=True)
+        own = [_cut(one, kind, axis, begin, end) for one, kind in pairs]
+        begun = time.perf_counter()
+        given = list(own)
+        for k, (one, kind) in enumerate(zip(own, kinds, strict=True)):
+            if not _in_order(one, kind):
+                given[k] = np.empty(one.shape, kind.dtype)
+                if k < len(inputs):
+                    given[k][...] = one
+        compiled.call(*given)
+        for target, one in zip(own[len(inputs) :], given[len(inputs) :], strict=True):
             if target is not one:
                 target[...] = one
+        return time.perf_counter() - begun
 
     first = count // _FIRST or 1
-    begun = time.perf_counter()
-    part(0, first)
-    spent = time.perf_counter() - begun
-    left = max(0.0, spent - _CALL) / first * (count - first)
+    left = max(0.0, part(0, first) - _CALL) / first * (count - first)
     parts = 1
     if left >= limits.current.handoff_seconds:
         parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
@@ -184,6 +181,15 @@ def _cut(array: Any, kind: Operand, axis: int, begin: int, end: int) -> Any:
     if not axis or array.ndim < back or array.shape[-back] == 1:
         return array
     return array[(..., slice(begin, end), *(slice(None),) * (back - 1))]
+
+
+def _in_order(array: Any, kind: Operand) -> bool:
+    """Whether compiled code reads an array where it lies: its core axes are in C's order."""
+    if array.dtype != kind.dtype or not array.flags.aligned:
+        return False
+    if not kind.core or array.flags.c_contiguous or not array.size:
+        return True
+    return bool(array[(0,) * (array.ndim - len(kind.core))].flags.c_contiguous)
 
 
 # What goes wrong meanwhile, in the words that a user sees.

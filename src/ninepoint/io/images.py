@@ -186,8 +186,8 @@ def _find_frames(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Frame], tupl
     frames: list[Frame] = []
     for path in paths:
         frames += _look_at(path, len(frames))
-    folders = {os.path.dirname(path) for path in paths} if len(paths) > 1 else ()
-    return frames, tuple(os.path.realpath(folder or ".") for folder in sorted(folders))
+    folders = {os.path.dirname(path) or "." for path in paths} if len(paths) > 1 else set()
+    return frames, tuple(os.path.realpath(folder) for folder in sorted(folders))
 
 
 def _matching(text: str) -> list[str]:
@@ -195,9 +195,8 @@ def _matching(text: str) -> list[str]:
     is_folder = os.path.isdir(text)
     if not is_folder and (os.path.lexists(text) or not glob.has_magic(text)):
         return [text]  # a file, also one with [ or * in its name, or a plain mistake
-    pattern, suffixes = text, ("",)
-    if is_folder:
-        pattern, suffixes = os.path.join(glob.escape(text), "*"), IMAGES
+    pattern = os.path.join(glob.escape(text), "*") if is_folder else text
+    suffixes: tuple[str, ...] = IMAGES if is_folder else ("",)
     found = [
         path
         for path in glob.iglob(pattern, recursive=True)

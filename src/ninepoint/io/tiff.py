@@ -46,12 +46,13 @@ def page_places(file: BinaryIO) -> tuple[int, ...]:
     """
     places: dict[int, bool] = {}
     with _pages(file) as tiff:
-        for page in tiff.pages:
+        pages: Any = tiff.pages
+        for page in pages:
             if page.offset in places:
                 raise ValueError(f"its chain of pages turns back after page {len(places) - 1}")
             places[page.offset] = not (page.is_reduced or page.is_mask)
         # tifffile ends without an error where the next page would lie outside of the file.
-        file.seek(tiff.pages.next_page_offset)
+        file.seek(pages.next_page_offset)
         if any(file.read(tiff.tiff.offsetsize)):
             raise ValueError(f"it is truncated: there is no page {len(places)}, as it says")
     frames = tuple(place for place, is_frame in places.items() if is_frame)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
@@ -36,6 +36,7 @@ from ..program.graph import Graph, Node
 from ..program.planning import common_margin, unfit
 from ..program.program import (
     Program,
+    bound,
     program_of,
     recalled,
     targets,
@@ -268,7 +269,7 @@ class InMemory:
         self._owned = False
         self._spare: list[Any] | None = None
         # What does a step, by the arrays that it goes on from; None where each step is another.
-        self._turns: dict[int, Any] | None = {}
+        self._turns: dict[int, Callable[[int], object]] | None = {}
         if motion.scalars.vary or self.there:
             self._turns = None
 
@@ -353,11 +354,7 @@ class InMemory:
             self._turns = self._bound(first, here, there)
         done, end = 0, perf_counter() + SLICE
         while done < most and perf_counter() < end:
-            launches, fields, numbers, outs = self._turns[id(here[0])]
-            made = launches(fields, Given(numbers, first + done), outs)
-            for result, one in zip(there, made, strict=True):
-                if one is not result:
-                    result[...] = one
+            self._turns[id(here[0])](first + done)
             here, there = there, here
             done += 1
         self._states, self._spare = here, there
@@ -365,16 +362,22 @@ class InMemory:
             self._before = there
         return done
 
-    def _bound(self, step: int, one: list[Any], other: list[Any]) -> dict[int, Any]:
-        """What does steps like one, from some states to others and back."""
+    def _bound(
+        self, step: int, one: list[Any], other: list[Any]
+    ) -> dict[int, Callable[[int], object]]:
+        """What does steps like one, from some states to others and back, told which it is."""
         program, given = self._motion.program(step, 1)
-        found: dict[int, Any] = {}
-        for states, made in ((one, other), (other, one)):
-            fields = [*states, *self._others]
-            outs = dict(zip(program.wanted, made, strict=True))
-            launches = program.bound(Block(tuple(fields)), outs, self._plan.threads)
-            found[id(states[0])] = launches, fields, given.numbers, outs
-        return found
+        boundary = program.last.boundary
+        varies = any(one.varies for one in boundary.conditions)
+
+        def turn(states: list[Any], made: list[Any]) -> Callable[[int], object]:
+            fields, outs = [*states, *self._others], tuple(made)
+            run = bound(program, fields, outs, self._plan.threads)
+            return lambda k: run(
+                fields, Given(given.numbers, k), outs, boundary.after(k) if varies else None
+            )
+
+        return {id(one[0]): turn(one, other), id(other[0]): turn(other, one)}
 
     # Looks.
 

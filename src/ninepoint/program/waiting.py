@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_device, listed
+from ..arrays.accepted import is_cupy, is_device, listed
 
 # The values that somebody holds, by what is told when one is done.
 waiting: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
@@ -32,5 +32,10 @@ def _overlap(one: Any, other: Any) -> bool:
     """Whether two arrays may share memory, judged by their bounds."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return np.may_share_memory(one, other)
-    # What lies on a GPU may be any memory there.
+    if is_cupy(one) and is_cupy(other):
+        # Imported here: CuPy is optional, and the caller has it.
+        from ..arrays.cuda import overlap
+
+        return overlap(one, other)
+    # What other libraries have on a GPU may be any memory there.
     return is_device(one) and is_device(other)

@@ -101,11 +101,11 @@ class Computation:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
 
-    def blocks(self) -> Lazy:
+    def blocks(self, name: str = "") -> Lazy:
         """The rule of blocks that read from sources, or are made of chunks of fields cut so."""
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
         many = f"{self.program.name}-all-{self.identity}"
-        name = self.names[0] if len(self.outputs) == 1 else many
+        name = name or (self.names[0] if len(self.outputs) == 1 else many)
         job = Job(self.program, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
             return Lazy(name, job, self.chunks, tuple(self.sources))

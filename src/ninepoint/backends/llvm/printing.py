@@ -152,9 +152,8 @@ class _Writer(Instructions):
         self.variables: dict[str, str] = {}
         self.arrays: dict[str, Memory] = dict(module.tables)
         self._buffers: list[str] = []
-        # Where control goes when a loop is left, or goes on with its next turn, and when all of it
-        # ends.
-        self._ends: list[tuple[str, str]] = []
+        # Where control goes when a loop is left, and when all of it ends.
+        self._ends: list[str] = []
         self._end = ""
 
     # Functions.
@@ -235,7 +234,7 @@ class _Writer(Instructions):
             case If():
                 self._if(node)
             case Break():
-                self.go(self._ends[-1][0])
+                self.go(self._ends[-1])
             case Return(value):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
             case Call():
@@ -270,7 +269,7 @@ class _Writer(Instructions):
 
     def _loop(self, body: Sequence[Statement], end: str, after: str) -> None:
         """Write the body of a loop, and go on to its next turn."""
-        self._ends.append((end, after))
+        self._ends.append(end)
         self.block(body)
         self._ends.pop()
         self.go(after)

@@ -78,7 +78,6 @@ def compile_general(
     """
     for one in with_helpers(function):
         refuse(one)
-    _check_returns(function)
     kinds = Arguments(arguments)
     box = Box((), ()) if kinds.pointwise else _looks(function, kinds, request)
     told = meaning(function), tuple(arguments.items()), request.neighborhood, request.fastmath
@@ -364,17 +363,6 @@ def _held(value: Any) -> Any:
 # What it gives.
 
 
-def _check_returns(function: Function) -> None:
-    """Raise where a kernel returns nothing, or not as many values wherever it does."""
-    values = returned_values(function.definition)
-    if not values:
-        raise errors.no_return(function.place, function.name)
-    counts = [len(v.elts) if isinstance(v, ast.Tuple) else 0 for v in values]
-    for value, count in zip(values, counts, strict=True):
-        if count and counts[0] and count != counts[0]:
-            raise errors.return_mismatch(function.span(value), count, counts[0])
-
-
 def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np.dtype], bool]:
     """The types of what a point gives, and whether that is a tuple."""
     several = isinstance(result, types.BaseAnonymousTuple) and len(result) > 0
@@ -386,7 +374,7 @@ def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np
                 place = first_use(function, one.name)
                 raise errors.array_for_scalar(place, one.name, one.shape, kinds.pointwise)
     # Where it returns at last.
-    span = function.span(returned_values(function.definition)[-1])
+    span = next(map(function.span, returned_values(function.definition)[::-1]), function.place)
     return [_dtype(kind, span, function) for kind in outputs], several
 
 
