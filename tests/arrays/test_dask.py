@@ -267,18 +267,21 @@ def test_fields_in_other_chunks_meet() -> None:
         equal(one, wanted)
 
 
-def test_calls_that_follow_each_other() -> None:
+def test_calls_that_follow_each_other_are_done_at_once_where_nobody_asks_between() -> None:
     a = image(60, 60)
     x = da.from_array(a, chunks=30).map_blocks(np.positive)
     y = mean(x)
     z = mean(mean(y))
     wanted = mean(mean(mean(a)))
+    # Of each chunk the source, its two tasks, and the array that it is taken from.
+    assert len(written(z)) == 4 * 4
     equal(z, wanted)
     equal(z[5:8, 28:40], wanted[5:8, 28:40])
     # Somebody asks for what is between.
     both = dask.compute(y, z, scheduler="sync")
     np.testing.assert_array_equal(both[0], mean(a))
     np.testing.assert_array_equal(both[1], wanted)
+    assert len(written(y, z)) > 4 * 4
     equal(z - y, wanted - mean(a))
     first, second = far(mean(x), y)
     equal(first + second, sum(far(mean(a), mean(a))))

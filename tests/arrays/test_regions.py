@@ -116,13 +116,14 @@ def decoded(held: Sliced) -> int:
     return sum(np.empty(held.shape, bool)[index].size for index in asked)
 
 
-def test_the_first_of_calls_one_after_another_reads() -> None:
+def test_calls_one_after_another_are_one_that_reads() -> None:
     a = whole(60, 60, dtype="int64")
     held = Sliced(a, (1, 1))
     x = view(held, 20, (1, 1))
     y = mean(x)
     z = mean(y)
-    assert is_one_task_a_chunk(y)
+    assert is_one_task_a_chunk(z)
+    assert is_one_task_a_chunk(mean(z))
     want = mean(a), mean(mean(a))
     np.testing.assert_array_equal(z.compute(scheduler="sync"), want[1])
     # What is between is computed once, where it is asked for as well, and read from nowhere again.
@@ -153,10 +154,11 @@ def test_blocks_of_which_a_result_has_nothing() -> None:
                 np.testing.assert_array_equal(one.compute(scheduler="sync"), other)
 
 
-def test_calls_that_would_decode_much_twice_go_by_chunks() -> None:
+def test_calls_that_would_decode_much_twice_are_not_one() -> None:
     a = whole(60, 60, dtype="int64")
     assert not is_one_task_a_chunk(mean(sliced(a, 20, piece=10)))
     z = mean(mean(mean(mean(sliced(a, 20, piece=2)))))
+    assert not is_one_task_a_chunk(z)
     np.testing.assert_array_equal(z.compute(scheduler="sync"), mean(mean(mean(mean(a)))))
 
 

@@ -457,7 +457,7 @@ def test_explain_a_filter_with_options(here, capsys):
     compile(capsys.readouterr().out, "source", "exec")
     assert main(["explain", "mean", "--ir"]) == 0
     assert "x[" in capsys.readouterr().out
-    assert "no such parameter" in misused(capsys, "explain", "median", "--param", "sice=5")
+    assert "has no option 'sice'" in misused(capsys, "explain", "median", "--param", "sice=5")
     assert "size holds 0; give at least 1" in misused(
         capsys, "explain", "median", "--param", "size=0"
     )

@@ -145,10 +145,15 @@ def _checked_types(
             f"{len(natural)} results."
         )
     for given, wanted in zip(natural, dtypes, strict=True):
-        if short(wanted) or not castable(given, wanted):
+        if short(wanted):
             raise TypeError(
-                f"dtype={wanted} is none in which '{definition.name}' gives its {given}; convert "
-                "the result with .astype(), or give an array of it as out=."
+                f"dtype={wanted} is one that '{definition.name}' cannot compute; out= takes "
+                "arrays of it, and rounds to them."
+            )
+        if not castable(given, wanted):
+            raise TypeError(
+                f"dtype={wanted} does not hold the {given} that '{definition.name}' gives; "
+                "convert the result with .astype()."
             )
     return tuple(dtypes)
 

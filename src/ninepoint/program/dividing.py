@@ -1,6 +1,13 @@
-"""Tasks of a graph on cut arrays: which calls are one task a chunk.
+"""Tasks of a graph on cut arrays: which calls are one task a chunk, and which follow others.
 
 graph on arrays that are cut     ->     sets of calls, each of which is a program
+
+    y = blur(x)                  z, where nobody asks for y:   sharpen and blur, from x
+    z = sharpen(y)        ->     where somebody does:          sharpen, from y
+
+Whether somebody does is known once a graph is asked for its blocks.  So the layer of `z` holds
+both, and takes one when it is culled.  Where all that was given is read from sources, the one
+program reads regions of these, if that decodes little more than the blocks alone.
 
 Calls that ask for positions stay apart: these are fields of one program, for its own arrays.
 """
@@ -11,13 +18,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..arrays.accepted import is_chunked
+from ..arrays.accepted import is_chunked, is_cupy
+from ..arrays.chunked.computation import Computation, readable
+from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.every import cut_shapes
+from ..arrays.grid import grid_of
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Looking, finer_values, rings
 from .graph import Graph, Node, Nodes, Values
 from .planning import in_sets
+from .program import Program
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
 # they take about a fifth of the least that a task costs, of the schedulers the threaded one (100
@@ -27,6 +38,9 @@ FREE = 1 << 17
 # The part by which the work may grow besides: two tasks a chunk and the faces of one more value
 # cost less than that.
 MORE = 0.15
+
+# More calls than these are not made one: a plan of many takes its time, at each call.
+MOST = 8
 
 
 def divided(graph: Graph, wanted: Values, arrays: Sequence[Any]) -> list[list[Node]]:
@@ -91,3 +105,99 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
             grown *= 1 + (one.high - one.low) / 2 / max(1, shape[axis] / parts)
     again = (grown - 1 - MORE) * len(nodes) * math.prod(shape) / math.prod(counts)
     return "a task of its own takes less" if again > FREE else ""
+
+
+# Calls that follow each other.
+
+
+def follow(program: Program, made: Sequence[Any]) -> None:
+    """Let what a program gives be made from what its fields were made from.
+
+    That is done where all of that can be read, or has chunks that the graph has.
+
+    Parameters
+    ----------
+    program : Program
+    made : sequence of dask.array.Array
+        What the program makes of them, whose layers nobody else has yet.
+    """
+    origin = known(made[0], "origin")
+    if origin is None or _asks(program):
+        return
+    own, layer = origin.computation, origin.computation.layer
+    if not isinstance(layer, Lazy) or any(is_cupy(array._meta) for array in own.arrays):
+        return
+    makers = [_maker(array, program, layer) for array in own.arrays]
+    whole = _composed(own, program, makers) if any(makers) else None
+    if whole is None:
+        return
+    whole.sources = readable(whole.program, whole.arrays, whole.chunks)
+    before = [maker.computation for maker in makers if maker]
+    if not whole.sources:
+        # What Dask makes one with something else is not there for others.
+        fused = not all(isinstance(one.layer, Lazy) for one in before)
+        there = set() if fused else made[0].dask.layers.keys()
+        if not whole.fits or not {array.name for array in whole.arrays} <= there:
+            return
+    passed = frozenset().union(*(one.passed for one in before))
+    whole.layer = whole.blocks(layer.name)
+    whole.passed = own.passed | passed
+    layer.further = whole.layer, passed, bool(whole.sources)
+    own.further = whole
+
+
+def _maker(array: Any, program: Program, layer: Any) -> Origin | None:
+    """What made a field, and as which result, where that may be one with what it is given to."""
+    found: Origin | None = known(array, "origin")
+    if found is None:
+        return None
+    one = found.computation
+    if (
+        type(one.program) is not Program
+        or _asks(one.program)
+        or one.program.schedule != program.schedule
+        or repr(getattr(one.layer, "annotations", None)) != repr(layer.annotations)
+    ):
+        return None
+    return Origin(one.further or one, found.which)
+
+
+def _asks(program: Program) -> bool:
+    """Whether calls of a program have fields that nobody names: positions, and border values."""
+    return any(len(node.fields) > len(node.types) for node in program.graph.nodes)
+
+
+def _composed(
+    one: Computation, program: Program, makers: Sequence[Origin | None]
+) -> Computation | None:
+    """What makers and a program do, as one program of what these were given.
+
+    There is none where the calls are better done in several tasks a block.
+    """
+    given = [
+        maker.computation.inputs if maker else [field]
+        for field, maker in zip(one.inputs, makers, strict=True)
+    ]
+    inputs = {array.name: (array, dtype) for some in given for array, dtype in some}
+    arrays, dtypes = zip(*inputs.values(), strict=True)
+    places = {name: k for k, name in enumerate(inputs)}
+    graph = Graph([f"f{k}" for k in places.values()], dtypes)
+    starts: list[int] = []
+    for some, maker in zip(given, makers, strict=True):
+        values = [places[array.name] for array, _ in some]
+        if maker is not None:
+            made = maker.computation.program
+            numbers = graph.append(made.graph, dict(enumerate(values)))
+            values = [numbers[made.wanted[maker.which]]]
+        starts += values
+    numbers = graph.append(program.graph, dict(enumerate(starts)))
+    wanted = [numbers[value] for value in program.wanted]
+    nodes = graph.needed(wanted)
+    if len(nodes) > MOST or len(divided(graph, wanted, arrays)) > 1:
+        return None
+    whole, sources = Program.of_calls(graph, nodes, wanted, program.schedule)
+    order = [arrays[value] for value in sources]
+    if grid_of(order)[0] != one.shape:
+        # A longer one is cut where a call takes it with a shorter one.
+        return None
+    return Computation(whole, one.shape, one.chunks, order)

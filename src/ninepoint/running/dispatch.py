@@ -234,6 +234,11 @@ def _task(
 
         done = Sent.from_program(done)
     made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
+    if type(done) is Program and engine is chunked:
+        # Imported here, as Dask is.
+        from ..program.dividing import follow
+
+        follow(done, made)
     found = dict(zip(order, made, strict=True))
     for node in thin:
         for value in found.keys() & set(node.outputs):

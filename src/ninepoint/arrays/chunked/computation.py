@@ -51,7 +51,9 @@ untyped: Any = da
 class Computation:
     """A program on fields of a shape together, which are cut so; in Dask also as its `arrays`.
 
-    Blocks read from `sources`, where there are some.
+    On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
+    those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
+    from `sources`, where there are some.
     """
 
     program: Program
@@ -59,6 +61,9 @@ class Computation:
     chunks: Chunks
     arrays: Sequence[Any] = ()
     sources: Sequence[Source] | None = None
+    layer: Any = None
+    passed: frozenset[str] = frozenset()
+    further: Computation | None = None
 
     @cached_property
     def outputs(self) -> list[Output]:
@@ -84,6 +89,12 @@ class Computation:
     def alone(self) -> bool:
         """Whether no axis is cut that the program works along."""
         return takes_whole(self.program.nodes, self.arrays, self.chunks)
+
+    @property
+    def fits(self) -> bool:
+        """Whether all fields are cut so, and each block takes something of the next ones only."""
+        alike = all(array.chunks == cut_as(array.shape, self.chunks) for array in self.arrays)
+        return alike and grouped(self.program, self.chunks) == self.chunks
 
     def grouped(self) -> Computation:
         """The same in groups of chunks where these are thin, of which fields are put together."""
@@ -131,6 +142,8 @@ class Computation:
             below = () if self.sources else self.arrays
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
+        self.layer = blocks.dask.layers[rule.name]
+        self.passed = frozenset((rule.name, *self.names))
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
             one = blocks
@@ -310,10 +323,11 @@ def recut(array: Any, chunks: Chunks) -> Any:
     if origin is None or array.chunks == chunks:
         return array
     own, which = origin.computation, origin.which
-    if own.sources and own.outputs[which].chunks(chunks) == chunks:
-        sources = readable(own.program, own.arrays, chunks)
-        if sources:
-            return replace(own, chunks=chunks, sources=sources).results(chunks)[which]
+    for one in (own.further, own):
+        if one and one.sources and one.outputs[which].chunks(chunks) == chunks:
+            sources = readable(one.program, one.arrays, chunks)
+            if sources:
+                return replace(one, chunks=chunks, sources=sources).results(chunks)[which]
     return array
 
 

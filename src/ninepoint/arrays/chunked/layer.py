@@ -3,7 +3,8 @@ r"""A layer of a graph that is a rule: its tasks are written where they are sche
     client      name, rule                  some kB, however many chunks there are
     scheduler   {key: task, ...}            of the blocks that somebody asks for
 
-A layer that a scheduler culls is the same rule for fewer places.
+A layer that a scheduler culls is the same rule for fewer places, or another layer that gives the
+same blocks, made from what is further up.
 
 Each layer of ours knows on the client which program it is of, and what that was given.
 
@@ -145,6 +146,9 @@ class Lazy(Layer):
         super().__init__()
         self.name, self.job, self.chunks, self.fields = name, job, chunks, fields
         self.places: frozenset[Place] | None = None
+        # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
+        # it reads again what these read.
+        self.further: tuple[Layer, frozenset[str], bool] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: one for name, one in self.__dict__.items() if name != "_written"}
@@ -197,6 +201,11 @@ class Lazy(Layer):
         asked = frozenset(key[1:] for key in keys if type(key) is tuple and key[0] == name)
         if self.places is not None:
             asked &= self.places
+        if self.further is not None:
+            layer, passed, rereads = self.further
+            others = {key[0] for key in keys if type(key) is tuple}
+            if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
+                return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
         culled = Lazy(name, self.job, self.chunks, self.fields)
         culled.places, culled.annotations = asked, self.annotations
         if not asked:
@@ -225,3 +234,11 @@ class Lazy(Layer):
                 made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
                 bound = True
         return MaterializedLayer(made, annotations=self.annotations), bound
+
+
+def _is_result(key: Any) -> bool:
+    """Whether a key is that of a whole result, of which nobody knows yet what it asks for.
+
+    In `dask.compute(y, z)` Dask may ask for the chunks of `y` after those of `z` are chosen.
+    """
+    return isinstance(key, str) and key.startswith("finalize-")
