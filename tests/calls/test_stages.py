@@ -600,3 +600,21 @@ def test_a_constant_has_to_fit_beside_stages_too():
     for call in (staged, staged.debug):
         with pytest.raises(ValueError, match=r"cval=0\.5 does not fit the array, which is bool"):
             call(np.ones((3, 4), bool))
+
+
+@npt.stencil(boundary="nearest")
+def doubled(x):
+    return x[0, 0] * 2.0
+
+
+def of_roots(x):
+    s = doubled(x)
+    return np.sqrt(s[0, -1]) / np.sqrt(s[-1, -1]) + s[-2, -1]
+
+
+@pytest.mark.parametrize("boundary", ["nearest", "reflect", "mirror", "constant"])
+def test_what_is_shared_of_rows_before_the_array(boundary):
+    """The roots of the row before the first are made before all rows before it are there."""
+    x = np.random.default_rng(0).random((8, 5)) + 1
+    made = npt.stencil(boundary=boundary)(of_roots)
+    np.testing.assert_array_equal(made(x), made.debug(x))

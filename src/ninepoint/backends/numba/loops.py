@@ -340,7 +340,8 @@ class Loops(Layout):
             before = [f"for k in range({low}, 0):", f"    {head}k, k{tail}"] * (low < 0)
             after = [f"for k in range({high}):", f"    {head}{n} + k, k{tail}"] * (high > 0)
             if turn:
-                before = _where(f"{turn} == min({-low}, {n} - 1)", before)
+                # What they repeat may be there only later, and some are read before all are.
+                before = _where(f"0 <= {turn} <= min({-low}, {n} - 1)", before)
                 one = [f"{head}{turn}, {turn} - {n}{tail}"] * (high > 0)
                 after = _where(f"{n} <= {turn} < {n} + {high}", one)
             lines += [*before, *after]
