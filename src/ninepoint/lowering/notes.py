@@ -78,7 +78,7 @@ def _window(kernel: Kernel, reduce: Reduce, schedule: Schedule, rows: int) -> tu
     if rows > 1:
         return ("written out at each point",)
     if any(isinstance(stage, Histogram) for stage in made):
-        return ("its elements in order slide along the row",)
+        return ("its elements, bytes by a histogram, slide along the row in order",)
     count = sum(len(stage.names) for stage in made)
     return (f"in parts that neighbours share: {count} kept for each point",)
 

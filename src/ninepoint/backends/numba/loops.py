@@ -64,7 +64,7 @@ from ...lowering.kept import Kept
 from ..compiled import Module
 from .layout import Layout, Row, RowFunction, Sum, as_tuple, sum_text
 from .points import indented, plus
-from .ranks import selecting_function
+from .ranks import histogram_function, in_bins, selecting_function
 from .rows import Functions, Made, row_function
 
 
@@ -133,12 +133,18 @@ class Loops(Layout):
                 return self._function(self._made(kept, "row"))
             case Histogram():
                 name = f"{self.names[stage.names[0]]}_row"
-                # Up to which row the stage is made, counted as those of the result.
-                rows = "1" if self.kernel.ndim == 1 else sum_text(self.ends_at(kept, -2, True))
-                size = rows, self.columns(kept)
-                return self.texts.once(selecting_function(name, stage, self, kept.low[-1], size))
+                if in_bins(stage, dict(self.kernel.fields)[stage.read.field]):
+                    found = histogram_function(name, stage, self, kept.low[-1])
+                else:
+                    found = self._selecting(name, stage, kept)
+                return self.texts.once(found)
             case _:
                 assert_never(stage)
+
+    def _selecting(self, name: str, stage: Histogram, kept: Kept) -> RowFunction:
+        # Up to which row the stage is made, counted as those of the result.
+        rows = "1" if self.kernel.ndim == 1 else sum_text(self.ends_at(kept, -2, True))
+        return selecting_function(name, stage, self, kept.low[-1], (rows, self.columns(kept)))
 
     # The loops over rows, or over planes and their rows.
 
