@@ -238,7 +238,9 @@ class Way:
         images: slice,
     ) -> None:
         """Compute points of some images from the fields themselves, or from blocks."""
-        views, moves = list[Array](), list[tuple[Array, Array]]()
+        # To ask for a list[Array]() takes a microsecond.
+        views: list[Array] = []
+        moves: list[tuple[Array, Array]] = []
         for k, field in enumerate(arrays[: self._fields]):
             if piece.block is not None:
                 field = self._block(k, field, piece.block, images)
