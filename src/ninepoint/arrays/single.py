@@ -10,6 +10,7 @@ shares a large block; what takes long is done part by part instead, so that it c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,7 +24,7 @@ from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel
 from ..base import limits
 from .accepted import write
-from .layout import Array, Border, Gather, Ghosts, Layout, Piece, Region, Shape, cut, layout
+from .layout import Array, Border, Gather, Ghosts, Layout, Piece, Region, Shape, Zone, cut, layout
 from .numpy import check_values
 from .strided import scattered, stacked
 
@@ -32,6 +33,9 @@ LASTING = 0.1
 
 # Parts for each thread: enough that a thread which starts late takes less of the work.
 PARTS = 4
+
+# Copies of fields begin with a line of the cache [bytes].
+_LINE = 64
 
 # A part has at least as many points, as long as there is one for each thread: some begin with rows
 # that others make as well.
@@ -169,6 +173,10 @@ def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
         block[(slice(None),) * axis + (sources < 0,)] = constant
 
 
+# What a part of a call is: where the table is of what machine code does, or 0; pieces; zones.
+Steps: TypeAlias = tuple[int, Sequence[Piece], Sequence[Zone]]
+
+
 class Way:
     """How a call is done on arrays of one shape, whose first axis is the stack.
 
@@ -190,6 +198,13 @@ class Way:
             self._together = max(1, self._stack)
         self._shares = loaded.crew and self._stack <= self._together
         self._whole = Part(0, shape[0], 0, shape[1])
+        # Pieces of which fields are copied are done by machine code where that is all there is to
+        # do, by a table for some points along the first axis.
+        whole = self._stack <= self._together and not any(scattered)
+        self._plain = loaded.crew and whole and not self._ghosts and not self._program.along
+        self._known: dict[tuple[int, int, bool], Steps] = {}
+        # What tables say the addresses of.
+        self._held: list[Any] = []
         self.points = plan.points
         self.handoff = CREW_HANDOFF if self._shares else limits.current.handoff_seconds
 
@@ -220,7 +235,9 @@ class Way:
             images = slice(start, min(start + self._together, part.stop))
             whole = images.stop - start == self._stack
             own = arrays if whole else [one[images] for one in arrays]
-            pieces, zones = self._plan.done(part.first, part.last)
+            table, pieces, zones = self._steps(part, whole)
+            if table:
+                self._entry(*own, *numbers, table)
             for piece in pieces:
                 self._run(own, numbers, threads, piece, images)
             for k, zone, kept in zones:
@@ -228,6 +245,41 @@ class Way:
                 field = own[k % (len(self._plan.outputs) // self._program.phases)]
                 source = self._constants[self._fields + k] if kept is None else field[kept]
                 write(own[self._fields + k][zone], source)
+
+    def _steps(self, part: Part, whole: bool) -> Steps:
+        """Where a table is of pieces that machine code does, or 0; other pieces; and zones."""
+        key = part.first, part.last, whole and self._plain
+        found = self._known.get(key)
+        if found is None:
+            pieces, zones = self._plan.done(part.first, part.last)
+            copied = [one for one in pieces if one.block is not None]
+            apart = any(some is not None for one in copied for _, some in one.written)
+            if not key[2] or apart or not copied:
+                copied = []
+            table = np.array(self._words(copied), np.int64)
+            self._held.append((copied, table))
+            if copied:
+                pieces = [one for one in pieces if one.block is None]
+            found = self._known[key] = table.ctypes.data if copied else 0, pieces, zones
+        return found
+
+    def _words(self, pieces: Sequence[Piece]) -> list[int]:
+        """What machine code is told of pieces (see `ninepoint.backends.llvm.entries.pieces`)."""
+        dtypes, stack = self._program.field_dtypes, self._stack
+        words, most = list[int](), 0
+        for piece in pieces:
+            gather = piece.block
+            assert gather is not None
+            lengths, size = (stack, *gather.shape), 0
+            for k, dtype in enumerate(dtypes):
+                words += (gather.told.ctypes.data, self._constants[k].ctypes.data)
+                words += (*(0,) * len(lengths), *lengths)
+                size += math.prod(lengths) * dtype.itemsize + _LINE
+            most = max(most, size)
+            for (_, *place), _ in piece.written:
+                words += (0, 0, 0, *(one.start for one in place))
+                words += (stack, *(one.stop - one.start for one in place))
+        return [len(pieces), most, *words]
 
     def _run(
         self,

@@ -2,6 +2,7 @@
 
     entry(*fields, *results, *coefficients, *scalars)             a block
     entry(*the same, crew, threads, axis, parts, step)            one shared among a crew
+    entry(*the same, table)                                       pieces of it, one by one
 
 This is text for the compiler (see `native`), as that of kernels is: it never runs as Python.
 All numbers are words, addresses too, and `at[k]` is the word so many words on; `c` has the
@@ -50,7 +51,7 @@ RECORD, VIEWS, VALUES, CREW, THREADS, AXIS, PARTS, STRIDE, TOLD = range(9)
 
 
 def entry(self, arguments, count):
-    """Compute a block, alone or among a crew, whose parts of it are cut along an axis.
+    """Compute a block; among a crew, whose parts of it are cut along an axis; or pieces of it.
 
     All is looked at first, so that the threads of a crew compute without Python.
     """
@@ -66,6 +67,8 @@ def entry(self, arguments, count):
     thread = c.PyEval_SaveThread()
     if count == kinds:
         status = machine.do(record[CODE], views, values)
+    elif count == kinds + 1:
+        status = pieces(record, held[CREW], views, values)
     else:
         crew = held[CREW]
         status = machine.do(crew[0], crew, held[THREADS], record[PART], held, held[PARTS])
@@ -92,6 +95,51 @@ def part(held, index):
         view[0] += first * step * view[1 + axes + axis]
         view[1 + axis] -= (length - last + first) * step
     return machine.do(record[CODE], views, held[VALUES])
+
+
+# What a table says of pieces: how many they are, bytes of all that is copied for one, and then of
+# each array of each piece the table of `pad` and a constant, or nothing if it is read where it
+# lies; the first element of its axes; their lengths.
+COUNT, BYTES, PIECE = range(3)
+
+
+def pieces(record, table, views, values):
+    """Compute pieces of a block one by one; 0 if all went well."""
+    arrays, axes = record[ARRAYS], record[AXES]
+    words, memory, status = 2 * axes + 1, c.malloc(table[BYTES] + 64), 0
+    if memory == 0:
+        return 1
+    own, at = machine.room(arrays * words), table + 8 * PIECE
+    for _ in range(table[COUNT]):
+        free = (memory + 63) & -64
+        for k in range(arrays):
+            whole, size = views + 8 * k * words, kind_of(record, k)[OF_SIZE]
+            free = piece(axes, at, whole, own + 8 * k * words, free, size)
+            at += 8 * (2 + 2 * axes)
+        status = machine.do(record[CODE], own, values)
+        if status != 0:
+            break
+    c.free(memory)
+    return status
+
+
+def piece(axes, at, whole, view, free, size):
+    """Write the view of what a table says of an array; gives where memory is free from then on."""
+    first, lengths = at + 16, at + 8 * (2 + axes)
+    view[0] = whole[0]
+    for axis in range(axes):
+        step = whole[1 + axes + axis]
+        view[1 + axis], view[1 + axes + axis] = lengths[axis], step
+        view[0] += first[axis] * step
+    if at[0] == 0:
+        return free
+    view[0], axis = free, axes - 1
+    while axis >= 0:
+        view[1 + axes + axis] = size
+        size *= lengths[axis]
+        axis -= 1
+    filled(view[2 * axes], free, lengths, whole[0], whole + 8 * (1 + axes), at[1], at[0])
+    return (free + size + 63) & -64
 
 
 def taken(record, arguments, views, values):
@@ -157,26 +205,32 @@ def pad(self, arguments, count):
     told = arguments[3][DATA]
     size = block[STRIDES][told[0] - 1]
     thread = c.PyEval_SaveThread()
-    if size == 1:
-        padded(np.uint8, block, array, constant, told)
-    elif size == 2:
-        padded(np.uint16, block, array, constant, told)
-    elif size == 4:
-        padded(np.uint32, block, array, constant, told)
-    elif size == 8:
-        padded(np.uint64, block, array, constant, told)
-    else:
-        padded(np.complex128, block, array, constant, told)
+    filled(size, block[DATA], block[SHAPE], array[DATA], array[STRIDES], constant, told)
     c.PyEval_RestoreThread(thread)
     none = self[DATA][0]
     c.Py_IncRef(none)
     return none
 
 
-def padded(kind, block, array, constant, told):
-    """As `pad`, of elements that are as large as a number of a type."""
-    shape, steps, last, columns = block[SHAPE], array[STRIDES], told[0] - 1, told + 24
-    length, step, size, to = shape[last], steps[last], block[STRIDES][last], block[DATA]
+def filled(size, to, shape, array, steps, constant, told):
+    """As `pad`, of elements of a size; `steps` are the bytes to the next along each axis."""
+    if size == 1:
+        padded(np.uint8, 1, to, shape, array, steps, constant, told)
+    elif size == 2:
+        padded(np.uint16, 2, to, shape, array, steps, constant, told)
+    elif size == 4:
+        padded(np.uint32, 4, to, shape, array, steps, constant, told)
+    elif size == 8:
+        padded(np.uint64, 8, to, shape, array, steps, constant, told)
+    else:
+        padded(np.complex128, 16, to, shape, array, steps, constant, told)
+    return 0
+
+
+def padded(kind, size, to, shape, array, steps, constant, told):
+    """As `filled`, of elements that are as large as a number of a type."""
+    last, columns = told[0] - 1, told + 24
+    length, step = shape[last], steps[last]
     places, rows = machine.room(last), 1
     for axis in range(last):
         places[axis] = 0
@@ -184,7 +238,7 @@ def padded(kind, block, array, constant, told):
     low = told[1] if step == size else length
     high = max(low, told[2])
     for _ in range(rows):
-        at, missing, table = array[DATA] + places[0] * steps[0], 0, columns + 8 * length
+        at, missing, table = array + places[0] * steps[0], 0, columns + 8 * length
         axis = last - 1
         while axis > 0:
             source = table[places[axis]]
