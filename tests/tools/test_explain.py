@@ -197,7 +197,9 @@ def test_local_value_is_the_reason_not_to_share():
 def test_columns_and_places():
     assert "in parts that neighbours share: 3 kept" in note_text(middle, "uint8")
     for dtype in ("uint8", "float64"):
-        assert "its elements, bytes by a histogram, slide along the row in order" in note_text(ranked, dtype)
+        assert "its elements, bytes by a histogram, slide along the row in order" in note_text(
+            ranked, dtype
+        )
 
 
 def test_what_neighbours_share_is_counted():
