@@ -48,7 +48,7 @@ class OnDevice(InMemory):
         return cuda.taken_to(arrays, made) if made else made
 
     def _passes(self, size: int) -> Sequence[int]:
-        """One step by itself moves memory as fast as several in one pass do."""
+        """Each step is done by itself: a GPU saves little where it does several in one pass."""
         return []
 
     def _empty(self, dtype: np.dtype) -> Any:
