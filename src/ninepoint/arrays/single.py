@@ -200,8 +200,8 @@ class Way:
         self._whole = Part(0, shape[0], 0, shape[1])
         # Pieces of which fields are copied are done by machine code where that is all there is to
         # do, by a table for some points along the first axis.
-        whole = self._stack <= self._together and not any(scattered)
-        self._plain = loaded.crew and whole and not self._ghosts and not self._program.along
+        more = any(scattered) or self._ghosts or self._program.along
+        self._plain = self._shares and not more
         self._known: dict[tuple[int, int, bool], Steps] = {}
         # What tables say the addresses of.
         self._held: list[Any] = []
@@ -252,15 +252,15 @@ class Way:
         found = self._known.get(key)
         if found is None:
             pieces, zones = self._plan.done(part.first, part.last)
+            found = 0, pieces, zones
             copied = [one for one in pieces if one.block is not None]
             apart = any(some is not None for one in copied for _, some in one.written)
-            if not key[2] or apart or not copied:
-                copied = []
-            table = np.array(self._words(copied), np.int64)
-            self._held.append((copied, table))
-            if copied:
-                pieces = [one for one in pieces if one.block is None]
-            found = self._known[key] = table.ctypes.data if copied else 0, pieces, zones
+            if key[2] and copied and not apart:
+                table = np.array(self._words(copied), np.int64)
+                self._held.append((copied, table))
+                left = [one for one in pieces if one.block is None]
+                found = table.ctypes.data, left, zones
+            self._known[key] = found
         return found
 
     def _words(self, pieces: Sequence[Piece]) -> list[int]:

@@ -79,9 +79,5 @@ class Limits:
     announced_seconds: float = 2.0
     announced_below_cells_seconds: float = 0.3
 
-    # Steps of an iteration that are recorded at once; on arrays that are cut they are one task a
-    # chunk, as far as that is worth it.
-    recorded_steps: int = 8
-
 
 current = Limits()
