@@ -103,6 +103,16 @@ def test_out_of_another_library(cupy):
         cross(cupy.asarray(X), out=Shown(cupy.empty(X.shape, "float32"), read_only=True))
 
 
+def test_a_lazy_value_that_cannot_be_computed_does_not_stop_who_writes(cupy):
+    there = cupy.asarray(X)
+    mistaken, right = between(npt.lazy(X), there), cross(npt.lazy(there))
+    wanted = cross.debug(X)
+    cross(there, out=there)
+    np.testing.assert_array_equal(right.compute().get(), wanted)
+    with pytest.raises(TypeError, match="'y' lies on a GPU and 'x' in the memory"):
+        mistaken.compute()
+
+
 MISTAKES = {
     "an array of the CPU beside": (
         lambda cupy: between(cupy.asarray(X), X),

@@ -6,6 +6,7 @@ All that writes into an array of the user's asks `before_writing` first, if anyt
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,15 @@ def before_writing(out: Any) -> None:
         for value in [*waiting.values()]
         if any(_overlap(target, source) for source in value._sources() for target in targets)
     ]
-    if found:
+    if not found:
+        return
+    try:
         found[0]._together(found)
+    except (TypeError, ValueError):
+        # The mistake in one of them is said where it is computed, not to who writes.
+        for value in found:
+            with suppress(TypeError, ValueError):
+                value._together([value])
 
 
 def _overlap(one: Any, other: Any) -> bool:
