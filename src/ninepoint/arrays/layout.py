@@ -263,7 +263,6 @@ class Piece:
     """
 
     region: Region
-    is_most: bool
     read: Index
     block: Gather | None
     written: tuple[tuple[Index, Index | None], ...]
@@ -356,7 +355,7 @@ class Layout:
     def done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
         """What is run, and then written, for some points along the first axis."""
         if (first, last) not in self._done:
-            pieces = list(map(self._piece, self._regions(first, last)))
+            pieces = list(map(self.piece, self._regions(first, last)))
             zones = [
                 self._written(k, zone.within(first, last), keeps)
                 for k, output in enumerate(self.outputs)
@@ -381,7 +380,8 @@ class Layout:
             return [box]
         return [interior, *around(interior, box)]
 
-    def _piece(self, region: Region) -> Piece:
+    def piece(self, region: Region) -> Piece:
+        """What some points are made of, and where they are written."""
         source = self.source(region)
         inside = all(a >= 0 and b <= n for (a, b), n in zip(source.spans, self.shape, strict=True))
         gather = None if inside else self._gather(source)
@@ -391,8 +391,7 @@ class Layout:
             some = None if part == region else part.index(region.start)
             written.append((part.index(output.extent.start), some))
         read = source.index(gather.start if gather else (0,) * len(self.shape))
-        is_most = region.points * 2 > self.points
-        return Piece(region, is_most, read, gather, tuple(written))
+        return Piece(region, read, gather, tuple(written))
 
     def _gather(self, source: Region) -> Gather:
         """Say how a block is filled; it has all that ghosts in it are made of."""

@@ -24,7 +24,20 @@ from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel
 from ..base import limits
 from .accepted import write
-from .layout import Array, Border, Gather, Ghosts, Layout, Piece, Region, Shape, Zone, cut, layout
+from .layout import (
+    Array,
+    Border,
+    Gather,
+    Ghosts,
+    Index,
+    Layout,
+    Piece,
+    Shape,
+    Span,
+    Zone,
+    cut,
+    layout,
+)
 from .numpy import check_values
 from .strided import scattered, stacked
 
@@ -173,7 +186,8 @@ def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
         block[(slice(None),) * axis + (sources < 0,)] = constant
 
 
-# What a part of a call is: where the table is of what machine code does, or 0; pieces; zones.
+# What a part of a call is: where the table is of the pieces that machine code does, or 0; other
+# pieces; zones.
 Steps: TypeAlias = tuple[int, Sequence[Piece], Sequence[Zone]]
 
 
@@ -196,13 +210,10 @@ class Way:
         self._together = max(1, limits.current.block_elements * 8 // size)
         if plan.inside and not any(scattered):
             self._together = max(1, self._stack)
-        self._shares = loaded.crew and self._stack <= self._together
+        self._tables = loaded.crew and not any(scattered)
+        self._shares = self._tables and self._stack <= self._together
         self._whole = Part(0, shape[0], 0, shape[1])
-        # Pieces of which fields are copied are done by machine code where that is all there is to
-        # do, by a table for some points along the first axis.
-        more = any(scattered) or self._ghosts or self._program.along
-        self._plain = self._shares and not more
-        self._known: dict[tuple[int, int, bool], Steps] = {}
+        self._known: dict[tuple[int, int, int, int], Steps] = {}
         # What tables say the addresses of.
         self._held: list[Any] = []
         self.points = plan.points
@@ -219,7 +230,7 @@ class Way:
             self._compute(arrays, numbers, threads, self._whole)
             return
         # Along the stack, else along the first axis.
-        count = max(threads, min(threads * PARTS, stack * plan.points // PART_POINTS))
+        count = _count(threads, stack * plan.points)
         if stack >= count:
             parts = [Part(a, b, 0, plan.shape[0]) for a, b in cut((0, stack), count)]
         else:
@@ -233,61 +244,79 @@ class Way:
         """Compute a part of fields and results."""
         for start in range(part.start, part.stop, self._together):
             images = slice(start, min(start + self._together, part.stop))
-            whole = images.stop - start == self._stack
-            own = arrays if whole else [one[images] for one in arrays]
-            table, pieces, zones = self._steps(part, whole)
-            if table:
+            count = images.stop - start
+            own = arrays if count == self._stack else [one[images] for one in arrays]
+            table, pieces, zones = self._steps(part, count, threads)
+            if table and threads > 1:
+                self._entry(*own, *numbers, table, crew_address(threads), threads)
+            elif table:
                 self._entry(*own, *numbers, table)
             for piece in pieces:
-                self._run(own, numbers, threads, piece, images)
+                self._run(own, numbers, piece, images)
             for k, zone, kept in zones:
                 # All phases of a result keep the same.
                 field = own[k % (len(self._plan.outputs) // self._program.phases)]
                 source = self._constants[self._fields + k] if kept is None else field[kept]
                 write(own[self._fields + k][zone], source)
 
-    def _steps(self, part: Part, whole: bool) -> Steps:
-        """Where a table is of pieces that machine code does, or 0; other pieces; and zones."""
-        key = part.first, part.last, whole and self._plain
+    def _steps(self, part: Part, count: int, threads: int) -> Steps:
+        """How so many threads do some points along the first axis, of so many images."""
+        key = part.first, part.last, count, threads
         found = self._known.get(key)
         if found is None:
             pieces, zones = self._plan.done(part.first, part.last)
-            found = 0, pieces, zones
-            copied = [one for one in pieces if one.block is not None]
-            apart = any(some is not None for one in copied for _, some in one.written)
-            if key[2] and copied and not apart:
-                table = np.array(self._words(copied), np.int64)
-                self._held.append((copied, table))
-                left = [one for one in pieces if one.block is None]
-                found = table.ctypes.data, left, zones
+            told = [one for one in pieces if self._tables and self._is_told(one)]
+            table = self._table(told, count, threads) if told else 0
+            found = table, [one for one in pieces if one not in told], zones
             self._known[key] = found
         return found
 
-    def _words(self, pieces: Sequence[Piece]) -> list[int]:
-        """What machine code is told of pieces (see `ninepoint.backends.llvm.entries.pieces`)."""
-        dtypes, stack = self._program.field_dtypes, self._stack
-        words, most = list[int](), 0
-        for piece in pieces:
-            gather = piece.block
-            assert gather is not None
-            lengths, size = (stack, *gather.shape), 0
-            for k, dtype in enumerate(dtypes):
+    def _is_told(self, piece: Piece) -> bool:
+        """Whether machine code does a piece that a table tells it of."""
+        if any(some is not None for _, some in piece.written):
+            return False
+        return piece.block is None or not (self._ghosts or self._program.along)
+
+    def _table(self, pieces: Sequence[Piece], count: int, threads: int) -> int:
+        """Where a table of pieces is, those of most points cut into parts for many threads."""
+        each: list[tuple[Span, Piece]] = []
+        for one in pieces:
+            parts, (first, last) = _count(threads, count * one.region.points), one.region.spans[0]
+            if threads == 1 or one.region.points * 2 <= self.points:
+                each.append(((0, count), one))
+            elif count >= parts:
+                each += [(images, one) for images in cut((0, count), parts)]
+            else:
+                bands = cut((first, last), self._plan.parts((first, last), parts))
+                each += [
+                    ((0, count), self._plan.piece(one.region.within(*band))) for band in bands
+                ]
+        words = [len(each)]
+        for images, piece in each:
+            words += self._words(images, piece)
+        table = np.array(words, np.int64)
+        self._held.append((each, table))
+        return table.ctypes.data
+
+    def _words(self, images: Span, piece: Piece) -> list[int]:
+        """What a table says of a piece (see `ninepoint.backends.llvm.entries`)."""
+        first, stop = images
+        stack, gather = stop - first, piece.block
+        words = [0]
+        for k, dtype in enumerate(self._program.field_dtypes):
+            if gather is None:
+                words += _view(images, piece.read)
+            else:
+                lengths = stack, *gather.shape
                 words += (gather.told.ctypes.data, self._constants[k].ctypes.data)
-                words += (*(0,) * len(lengths), *lengths)
-                size += math.prod(lengths) * dtype.itemsize + _LINE
-            most = max(most, size)
-            for (_, *place), _ in piece.written:
-                words += (0, 0, 0, *(one.start for one in place))
-                words += (stack, *(one.stop - one.start for one in place))
-        return [len(pieces), most, *words]
+                words += (first, *(0,) * len(gather.shape), *lengths)
+                words[0] += math.prod(lengths) * dtype.itemsize + _LINE
+        for place, _ in piece.written:
+            words += _view(images, place)
+        return words
 
     def _run(
-        self,
-        arrays: Sequence[Array],
-        numbers: Sequence[Any],
-        threads: int,
-        piece: Piece,
-        images: slice,
+        self, arrays: Sequence[Array], numbers: Sequence[Any], piece: Piece, images: slice
     ) -> None:
         """Compute points of some images from the fields themselves, or from blocks."""
         # To ask for a list[Array]() takes a microsecond.
@@ -308,8 +337,7 @@ class Way:
                 moves.append((target, block[some]))
                 target = block
             views.append(target)
-        shared = self._shared(piece.region, threads) if threads > 1 and piece.is_most else ()
-        self._entry(*views, *numbers, *shared)
+        self._entry(*views, *numbers)
         for to, at in moves:
             to[...] = at
 
@@ -332,16 +360,13 @@ class Way:
                     extension.fill(block, one, images)
         return block
 
-    def _shared(self, region: Region, threads: int) -> tuple[int, ...]:
-        """What an entry is told where a crew shares points: among how many, and which parts.
 
-        These are along the stack, or along the first axis, where so many elements of the fields
-        are between two results.
-        """
-        plan = self._plan
-        count = max(threads, min(threads * PARTS, self._stack * region.points // PART_POINTS))
-        axis, step = (0, 1) if self._stack >= count else (1, plan.every[0])
-        if axis:
-            count = plan.parts(region.spans[0], count)
-        crew = crew_address(threads) if count > 1 else 0
-        return (crew, threads, axis, count, step) if crew else ()
+def _count(threads: int, points: int) -> int:
+    """In how many parts many threads do so many points."""
+    return max(threads, min(threads * PARTS, points // PART_POINTS))
+
+
+def _view(images: Span, place: Index) -> list[int]:
+    """What a table says of an array where it lies: some of its images, at a place."""
+    spans = [images, *((one.start, one.stop) for one in place[1:])]
+    return [0, 0, *(a for a, _ in spans), *(b - a for a, b in spans)]

@@ -1,8 +1,8 @@
 """How Python calls the machine code of kernels; one code for all of them.
 
-    entry(*fields, *results, *coefficients, *scalars)             a block
-    entry(*the same, crew, threads, axis, parts, step)            one shared among a crew
-    entry(*the same, table)                                       pieces of it, one by one
+    entry(*fields, *results, *coefficients, *scalars)     a block
+    entry(*the same, table)                               pieces of it, one by one
+    entry(*the same, table, crew, threads)                the same, shared among a crew
 
 This is text for the compiler (see `native`), as that of kernels is: it never runs as Python.
 All numbers are words, addresses too, and `at[k]` is the word so many words on; `c` has the
@@ -35,23 +35,26 @@ f32 = np.float32
 DATA, SHAPE, STRIDES = 2, 4, 5
 
 # The record of a kernel, in words: where its machine code begins, where a part of a job does,
-# None, how many arguments there are, arrays and fields among them, axes of these, words of all
-# values; then what each argument is [bytes].
-CODE, PART, NONE, KINDS, ARRAYS, FIELDS, AXES, WORDS, FIRST = range(9)
+# None, how many arguments there are, arrays among them, axes of these, words of all values; then
+# what each argument is [bytes].
+CODE, PART, NONE, KINDS, ARRAYS, AXES, WORDS, FIRST = range(8)
 # Of each its axes, the letter of its kind, its size, and where it is among the values.
 OF_AXES, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(5)
 
 BOOL, UINT, FLOAT, COMPLEX = map(ord, "bufc")
 
 
-# What a part of a job is told: a record, views, values, and then the crew, how many threads take
-# part, an axis, how many parts there are along it, and how many elements of fields apart two
-# results are.
-RECORD, VIEWS, VALUES, CREW, THREADS, AXIS, PARTS, STRIDE, TOLD = range(9)
+# What a job is told, whose parts are pieces: a record, views, values, and where the table is.
+RECORD, VIEWS, VALUES, TABLE, TOLD = range(5)
+
+# A table says how many pieces there are, and then of each one how many bytes are copied for it and
+# what becomes of each of its arrays: the table of `pad` and a constant, or nothing if it is read
+# where it lies; the first element of each axis; their lengths.
+COUNT, PIECES = range(2)
 
 
 def entry(self, arguments, count):
-    """Compute a block; among a crew, whose parts of it are cut along an axis; or pieces of it.
+    """Compute a block, or pieces of it.
 
     All is looked at first, so that the threads of a crew compute without Python.
     """
@@ -60,18 +63,23 @@ def entry(self, arguments, count):
     views = machine.room(record[ARRAYS] * (2 * record[AXES] + 1))
     values = machine.room(record[WORDS])
     held[RECORD], held[VIEWS], held[VALUES] = record, views, values
+    told = machine.room(3)
+    told[0], told[1] = 0, 0
     for k in range(count - kinds):
-        held[CREW + k] = c.PyLong_AsLongLong(arguments[kinds + k])
+        told[k] = c.PyLong_AsLongLong(arguments[kinds + k])
+    table, crew, threads = told[0], told[1], told[2]
+    held[TABLE] = table
     if not taken(record, arguments, views, values):
         return 0
     thread = c.PyEval_SaveThread()
-    if count == kinds:
+    status = 0
+    if table == 0:
         status = machine.do(record[CODE], views, values)
-    elif count == kinds + 1:
-        status = pieces(record, held[CREW], views, values)
+    elif crew == 0:
+        for k in range(table[COUNT]):
+            status |= part(held, k)
     else:
-        crew = held[CREW]
-        status = machine.do(crew[0], crew, held[THREADS], record[PART], held, held[PARTS])
+        status = machine.do(crew[0], crew, threads, record[PART], held, table[COUNT])
     c.PyEval_RestoreThread(thread)
     if status != 0:
         # Nothing else is raised by text that reads what it was proved to have.
@@ -81,45 +89,24 @@ def entry(self, arguments, count):
 
 
 def part(held, index):
-    """Compute one of the parts of a block; 0 if all went well."""
-    record, axis, parts = held[RECORD], held[AXIS], held[PARTS]
-    arrays, axes, fields = record[ARRAYS], record[AXES], record[FIELDS]
-    words = 2 * axes + 1
-    views = machine.room(arrays * words)
-    c.memcpy(views, held[VIEWS], 8 * arrays * words)
-    # All results are as long.
-    length = views[fields * words + 1 + axis]
-    first, last = length * index // parts, length * (index + 1) // parts
-    for k in range(arrays):
-        view, step = views + 8 * k * words, held[STRIDE] if k < fields else 1
-        view[0] += first * step * view[1 + axes + axis]
-        view[1 + axis] -= (length - last + first) * step
-    return machine.do(record[CODE], views, held[VALUES])
-
-
-# What a table says of pieces: how many they are, bytes of all that is copied for one, and then of
-# each array of each piece the table of `pad` and a constant, or nothing if it is read where it
-# lies; the first element of its axes; their lengths.
-COUNT, BYTES, PIECE = range(3)
-
-
-def pieces(record, table, views, values):
-    """Compute pieces of a block one by one; 0 if all went well."""
+    """Compute one of the pieces of a table; 0 if all went well."""
+    record, views, table = held[RECORD], held[VIEWS], held[TABLE]
     arrays, axes = record[ARRAYS], record[AXES]
-    words, memory, status = 2 * axes + 1, c.malloc(table[BYTES] + 64), 0
-    if memory == 0:
-        return 1
-    own, at = machine.room(arrays * words), table + 8 * PIECE
-    for _ in range(table[COUNT]):
-        free = (memory + 63) & -64
-        for k in range(arrays):
-            whole, size = views + 8 * k * words, kind_of(record, k)[OF_SIZE]
-            free = piece(axes, at, whole, own + 8 * k * words, free, size)
-            at += 8 * (2 + 2 * axes)
-        status = machine.do(record[CODE], own, values)
-        if status != 0:
-            break
-    c.free(memory)
+    words = 2 * axes + 1
+    at = table + 8 * (PIECES + index * (1 + arrays * (words + 1)))
+    own, copied, memory = machine.room(arrays * words), at[0], 0
+    if copied != 0:
+        memory = c.malloc(copied + 64)
+        if memory == 0:
+            return 1
+    at, free = at + 8, (memory + 63) & -64
+    for k in range(arrays):
+        whole, size = views + 8 * k * words, kind_of(record, k)[OF_SIZE]
+        free = piece(axes, at, whole, own + 8 * k * words, free, size)
+        at += 8 * (words + 1)
+    status = machine.do(record[CODE], own, held[VALUES])
+    if copied != 0:
+        c.free(memory)
     return status
 
 
@@ -133,12 +120,13 @@ def piece(axes, at, whole, view, free, size):
         view[0] += first[axis] * step
     if at[0] == 0:
         return free
-    view[0], axis = free, axes - 1
+    source, axis = view[0], axes - 1
+    view[0] = free
     while axis >= 0:
         view[1 + axes + axis] = size
         size *= lengths[axis]
         axis -= 1
-    filled(view[2 * axes], free, lengths, whole[0], whole + 8 * (1 + axes), at[1], at[0])
+    filled(view[2 * axes], free, lengths, source, whole + 8 * (1 + axes), at[1], at[0])
     return (free + size + 63) & -64
 
 

@@ -92,9 +92,8 @@ def padding() -> Callable[..., None] | None:
 def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
     """What the entries of a kernel are told of it."""
     arrays, axes = arrays_of(kinds), kinds[0].ndim
-    fields = sum(not kind.mutable for kind in kinds[:arrays])
     values = sum(kind.words for kind in kinds[arrays:])
-    words = [code, part, id(None), len(kinds), arrays, fields, axes, values]
+    words = [code, part, id(None), len(kinds), arrays, axes, values]
     at = 0
     for k, kind in enumerate(kinds):
         words += [kind.ndim, ord(kind.dtype.kind), kind.dtype.itemsize, at]
