@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from ..arrays.accepted import storage_types
+from ..arrays.accepted import as_it_is, storage_types
 from ..arrays.borders import Boundary
 from ..arrays.channels import may_hold
 from ..arrays.every import per_axis
@@ -45,7 +45,6 @@ from ..program.options import (
     CALL_OPTIONS,
     Options,
     Place,
-    as_it_is,
     check_grid,
     checked_neighborhood,
     overflow_rule,

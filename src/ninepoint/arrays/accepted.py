@@ -160,6 +160,17 @@ def is_lazy(value: object) -> bool:
     return module is not None and isinstance(value, module.Lazy)
 
 
+def as_it_is(value: Any) -> Any:
+    """Give the number that an array without axes holds now; anything else stays.
+
+    The element of such an array may change before a recorded call is done.
+    """
+    if isinstance(value, np.ndarray) and not value.ndim and kind_of(value.dtype) in "biufc":
+        # An element of bfloat16 in another order of bytes is misread by its own package.
+        return value.astype(native(value.dtype))[()]
+    return value
+
+
 def listed(out: Any) -> list[Any]:
     """Give what was passed as `out`, or a result, as a list of arrays."""
     if type(out) is np.ndarray:

@@ -86,9 +86,11 @@ class Executable:
 
     def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
         """What a call gives: one array for each output, bare if there is one."""
-        targets: Sequence[Array] = () if out is None else listed(out)
-        if targets and not are_writable(targets, fields):
-            return self._over(fields, numbers, targets)
+        targets: Sequence[Array] = ()
+        if out is not None:
+            targets = listed(out)
+            if not are_writable(targets, fields):
+                return self._over(fields, numbers, targets)
         arranged = self._arrangement
         if arranged is not None:
             fields, out = arranged.fields(fields), arranged.out(out)

@@ -23,14 +23,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
-from .accepted import is_cupy, listed, write
+from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last
 from .chains import Chain, fits, is_worth
 from .every import thinned
@@ -65,15 +65,15 @@ def _bind_chain(
     return Executable(call, fields, along, out, threads)
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(NamedTuple):
     """What calls are given beside arrays.
 
-    `numbers` are coefficients and scalars of each node, by its first output; None where they are
-    those of its call.  Functions at the border are told the `step` of an iteration.
+    The `leaves` are the numbers of all calls by name, in the order in which they were recorded;
+    None where they are those of the calls.  Functions at the border are told the `step` of an
+    iteration.
     """
 
-    numbers: Mapping[int, tuple[Sequence[Any], Sequence[Any]]] | None = None
+    leaves: Sequence[Mapping[str, Any]] | None = None
     step: int | None = None
 
 
@@ -87,32 +87,37 @@ Step: TypeAlias = Callable[[Values, Given, Values], dict[int, Array]]
 class Numbers:
     """The numbers of nodes that are done as one: coefficients, then scalars.
 
-    They are the nodes' `own`, or what calls are given for the nodes of which `members` are the
-    first outputs; some are `lengths` of the arrays, by their places.
+    They are their `own`, or what calls are given: each says of which leaf, by which name and how
+    it is read.  Lengths of the arrays stay as they are.
     """
 
-    own: Sequence[tuple[Sequence[Any], Sequence[Any]]]
-    members: Sequence[int]
-    lengths: Sequence[tuple[int, int]]
+    own: Sequence[Any]
+    reads: Sequence[tuple[int, str, Callable[[Any], Any]]]
 
     @staticmethod
     def of(nodes: Sequence[Node], core: Shape) -> Numbers:
         """Those of nodes on arrays of a shape, along their axes."""
-        own = [node.numbers for node in nodes]
-        count = sum(len(coefficients) for coefficients, _ in own)
-        scalars = enumerate((one for _, scalars in own for one in scalars), count)
-        lengths = [(place, core[one.axis]) for place, one in scalars if isinstance(one, Length)]
-        return Numbers(own, [node.outputs[0] for node in nodes], lengths)
+        own, reads = list[Any](), list[tuple[int, str, Callable[[Any], Any]]]()
+        for which in (0, 1):
+            for node in nodes:
+                for name, read in node.compiled.takes[which]:
+                    if isinstance(name, Length):
+                        own.append(core[name.axis])
+                        reads.append((0, "", int))
+                    else:
+                        own.append(read(node.call.scalars[name]))
+                        reads.append((node.number, name, read))
+        return Numbers(own, reads)
 
     def told(self, given: Given) -> Sequence[Any]:
         """What a call is told."""
-        numbers = given.numbers
-        own = self.own if numbers is None else [numbers[k] for k in self.members]
-        found = [one for coefficients, _ in own for one in coefficients]
-        found += [one for _, scalars in own for one in scalars]
-        for place, length in self.lengths:
-            found[place] = length
-        return found
+        leaves = given.leaves
+        if leaves is None:
+            return self.own
+        return [
+            read(as_it_is(leaves[number][name])) if name else own
+            for own, (number, name, read) in zip(self.own, self.reads, strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

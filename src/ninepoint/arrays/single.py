@@ -143,7 +143,7 @@ class Single:
 
     def way(self, fields: Sequence[Array]) -> Way:
         """How it is done on arrays like these."""
-        return Way(self, stacked(fields[0], self.ndim).shape, scattered(self.compiled, fields))
+        return Way(self, fields[0].shape, scattered(self.compiled, fields))
 
     def layout(self, core: Shape) -> Layout:
         """Where what is computed lies in fields of such core axes."""
@@ -192,16 +192,18 @@ Steps: TypeAlias = tuple[int, Sequence[Piece], Sequence[Zone]]
 
 
 class Way:
-    """How a call is done on arrays of one shape, whose first axis is the stack.
+    """How a call is done on arrays of one shape, whose leading axes are the stack.
 
     Fields that are scattered are copied before they are read, some images at a time.
     """
 
     def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
         self._program, self._ghosts, self._constants = call.compiled, call.ghosts, call.constants()
-        self._plan = plan = call.layout(shape[1:])
+        self._lead = len(shape) - call.ndim
+        self._plan = plan = call.layout(shape[self._lead :])
         loaded = self._program.loaded
-        self._entry, self._stack, self._scattered = loaded.entry, shape[0], scattered
+        self._entry, self._scattered = loaded.entry, scattered
+        self._stack = math.prod(shape[: self._lead])
         # How many fields are copied where neighbours are missing: all but lines of positions.
         self._fields = len(self._program.field_dtypes)
         self._copied = self._fields - len(self._program.along)
@@ -212,7 +214,7 @@ class Way:
             self._together = max(1, self._stack)
         self._tables = loaded.crew and not any(scattered)
         self._shares = self._tables and self._stack <= self._together
-        self._whole = Part(0, shape[0], 0, shape[1])
+        self._whole = Part(0, self._stack, 0, plan.shape[0])
         self._known: dict[tuple[int, int, int, int], Steps] = {}
         # What tables say the addresses of.
         self._held: list[Any] = []
@@ -223,12 +225,19 @@ class Way:
         self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
     ) -> None:
         """Compute on so many threads."""
-        plan, pace, stack = self._plan, self._program.pace, self._stack
-        arrays = [stacked(one, len(plan.shape)) for one in (*fields, *outs)]
-        lasts = not pace or pace[0] * stack * self.points > LASTING
-        if threads == 1 or (self._shares and not lasts):
-            self._compute(arrays, numbers, threads, self._whole)
+        arrays: Sequence[Array] = (*fields, *outs)
+        stack = self._stack
+        if self._lead == 0:
+            arrays = [one[None] for one in arrays]
+        elif self._lead > 1:
+            arrays = [stacked(one, one.ndim - self._lead) for one in arrays]
+        if threads == 1 or (self._shares and not self._lasts):
+            if stack <= self._together:
+                self._do(arrays, numbers, threads, self._whole, slice(stack))
+            else:
+                self._compute(arrays, numbers, threads, self._whole)
             return
+        plan = self._plan
         # Along the stack, else along the first axis.
         count = _count(threads, stack * plan.points)
         if stack >= count:
@@ -238,38 +247,56 @@ class Way:
             parts = [Part(k, k + 1, *band) for k in range(stack) for band in bands]
         run_parallel([partial(self._compute, arrays, numbers, 1, one) for one in parts], threads)
 
+    @property
+    def _lasts(self) -> bool:
+        """Whether it takes so long that somebody may want to interrupt it."""
+        pace = self._program.pace
+        return not pace or pace[0] * self._stack * self.points > LASTING
+
     def _compute(
         self, arrays: Sequence[Array], numbers: Sequence[Any], threads: int, part: Part
     ) -> None:
         """Compute a part of fields and results."""
         for start in range(part.start, part.stop, self._together):
-            images = slice(start, min(start + self._together, part.stop))
-            count = images.stop - start
-            own = arrays if count == self._stack else [one[images] for one in arrays]
-            table, pieces, zones = self._steps(part, count, threads)
-            if table and threads > 1:
-                self._entry(*own, *numbers, table, crew_address(threads), threads)
-            elif table:
-                self._entry(*own, *numbers, table)
-            for piece in pieces:
-                self._run(own, numbers, piece, images)
-            for k, zone, kept in zones:
-                # All phases of a result keep the same.
-                field = own[k % (len(self._plan.outputs) // self._program.phases)]
-                source = self._constants[self._fields + k] if kept is None else field[kept]
-                write(own[self._fields + k][zone], source)
+            count = min(self._together, part.stop - start)
+            if count != self._stack:
+                own = [one[start : start + count] for one in arrays]
+                self._do(own, numbers, threads, part, slice(start, start + count))
+            else:
+                self._do(arrays, numbers, threads, part, slice(count))
 
-    def _steps(self, part: Part, count: int, threads: int) -> Steps:
+    def _do(
+        self,
+        arrays: Sequence[Array],
+        numbers: Sequence[Any],
+        threads: int,
+        part: Part,
+        images: slice,
+    ) -> None:
+        """Compute a part of some images, of which these are the arrays."""
+        key = part.first, part.last, len(arrays[0]), threads
+        steps = self._known.get(key)
+        if steps is None:
+            steps = self._known[key] = self._steps(*key)
+        table, pieces, zones = steps
+        if table and threads > 1:
+            self._entry(*arrays, *numbers, table, crew_address(threads), threads)
+        elif table:
+            self._entry(*arrays, *numbers, table)
+        for piece in pieces:
+            self._run(arrays, numbers, piece, images)
+        for k, zone, kept in zones:
+            # All phases of a result keep the same.
+            field = arrays[k % (len(self._plan.outputs) // self._program.phases)]
+            source = self._constants[self._fields + k] if kept is None else field[kept]
+            write(arrays[self._fields + k][zone], source)
+
+    def _steps(self, first: int, last: int, count: int, threads: int) -> Steps:
         """How so many threads do some points along the first axis, of so many images."""
-        key = part.first, part.last, count, threads
-        found = self._known.get(key)
-        if found is None:
-            pieces, zones = self._plan.done(part.first, part.last)
-            told = [one for one in pieces if self._tables and self._is_told(one)]
-            table = self._table(told, count, threads) if told else 0
-            found = table, [one for one in pieces if one not in told], zones
-            self._known[key] = found
-        return found
+        pieces, zones = self._plan.done(first, last)
+        told = [one for one in pieces if self._tables and self._is_told(one)]
+        table = self._table(told, count, threads) if told else 0
+        return table, [one for one in pieces if one not in told], zones
 
     def _is_told(self, piece: Piece) -> bool:
         """Whether machine code does a piece that a table tells it of."""

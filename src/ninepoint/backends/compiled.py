@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -45,6 +45,10 @@ class Module:
     places: tuple[str, ...] = ()
     shorts: bool = False
     opaque: Callable[[Path, Any], Any] | None = field(default=None, compare=False)
+
+
+# What a number is called, and what makes of its value what machine code reads.
+Number: TypeAlias = tuple[str | Length, Callable[[Any], Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,26 +203,23 @@ class Compiled:
             self._turned[how] = None if written is None else written.turned(self, how)
         return self._turned[how]
 
-    def numbers(self, values: Mapping[str, Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-        """The coefficients and scalars that it is called with after its arrays, by name in values.
+    @cached_property
+    def takes(self) -> tuple[Sequence[Number], Sequence[Number]]:
+        """The coefficients and the scalars that it is called with after its arrays.
 
         Lengths of the whole array stand for themselves, until that is known.
         """
+        # Machine code takes Python's numbers.
+        kinds: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
         coefficients = [
-            readable(values[name], computed(dtype))
+            (name, partial(readable, dtype=computed(dtype)))
             for name, (dtype, _) in zip(self.coefficients, self.coefficient_types, strict=True)
         ]
         scalars = [
-            name if isinstance(name, Length) else kind(values[name])
-            for name, kind in zip(self.scalars, self._kinds, strict=True)
+            (name, kinds[dtype.numpy.kind])
+            for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         ]
         return coefficients, scalars
-
-    @cached_property
-    def _kinds(self) -> list[type]:
-        """Machine code takes Python's numbers: their kinds, asked for once."""
-        kinds: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
-        return [kinds[dtype.numpy.kind] for dtype in self.scalar_types]
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:

@@ -23,7 +23,7 @@ import numpy as np
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, native, write
 from ..arrays.chains import STEPS, block_length, usual_length
-from ..arrays.launching import NOTHING, Given
+from ..arrays.launching import Given
 from ..arrays.layout import Shape
 from ..arrays.regions import Block, Looking
 from ..arrays.strided import plain
@@ -111,11 +111,11 @@ class Motion:
             else:
                 known = *self.types, self.call.key, count
                 made = recalled(self.call, known, lambda: self.repeated(each))
-            found = replace(made, schedule=self.schedule)
+            same = made.schedule == self.schedule
+            found = made if same else replace(made, schedule=self.schedule)
             if key is not None:
                 self._programs[key] = found
-        given = found.told(leaves) if leaves and key else NOTHING
-        return found, Given(given.numbers, first)
+        return found, Given(leaves if leaves and key else None, first)
 
     def repeated(self, each: Sequence[Mapping[str, Any]]) -> Program:
         """Several steps, for the scalars of each: the results of one are fields of the next.
@@ -374,7 +374,7 @@ class InMemory:
             fields, outs = [*states, *self._others], tuple(made)
             run = bound(program, fields, outs, self._plan.threads)
             return lambda k: run(
-                fields, Given(given.numbers, k), outs, boundary.after(k) if varies else None
+                fields, Given(given.leaves, k), outs, boundary.after(k) if varies else None
             )
 
         return {id(one[0]): turn(one, other), id(other[0]): turn(other, one)}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..arrays import accepted
-from ..arrays.accepted import is_chunked, is_xarray, refuse_foreign, storage_types
+from ..arrays.accepted import as_it_is, is_chunked, is_xarray, refuse_foreign, storage_types
 from ..arrays.borders import Boundary
 from ..arrays.every import Every, per_axis
 from ..arrays.keys import Key, kinds
@@ -46,7 +46,6 @@ from .options import (
     CALL_OPTIONS,
     Options,
     Parameters,
-    as_it_is,
     check_grid,
     no_number,
     overflow_rule,

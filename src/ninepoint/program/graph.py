@@ -140,11 +140,6 @@ class Node:
         """By how much its results are longer than its fields; nothing if they are not."""
         return self.call.definition.factors
 
-    @property
-    def numbers(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Its coefficients and its scalars."""
-        return self.compiled.numbers(self.call.scalars)
-
     def turned(self, axes: Behind | None) -> Node:
         """The node, where it names no axes along the last of these."""
         if axes is not None:

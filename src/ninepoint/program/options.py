@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_dataset, is_xarray, native
+from ..arrays.accepted import is_chunked, is_dataset, is_xarray
 from ..arrays.borders import Boundary
 from ..arrays.every import Every
 from ..backends.threads import thread_count
 from ..language.box import FAR, Neighborhood
-from ..language.dtypes import kind_of
 from ..language.errors import hint
 from ..language.signature import OPTIONS, signature
 
@@ -40,17 +39,6 @@ def no_number(name: str, function: str) -> str:
         "for the types of its numbers. Give it a number that changes nothing, such as 0 or 1, or "
         "write two kernels."
     )
-
-
-def as_it_is(value: Any) -> Any:
-    """Give the number that an array without axes holds now; anything else stays.
-
-    The element of such an array may change before a recorded call is done.
-    """
-    if isinstance(value, np.ndarray) and not value.ndim and kind_of(value.dtype) in "biufc":
-        # An element of bfloat16 in another order of bytes is misread by its own package.
-        return value.astype(native(value.dtype))[()]
-    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,9 +29,8 @@ from ..arrays.regions import Block, check_device
 from ..arrays.work import Work, taken
 from ..base.remembered import Remembered
 from ..lowering.schedule import Schedule
-from .definition import Call, Leaves
+from .definition import Call
 from .graph import Graph, Node, Nodes, Values, read_by
-from .options import as_it_is
 from .planning import plan
 
 # Where nothing is to be made current.
@@ -88,6 +87,11 @@ class Program:
         """The calls that are needed."""
         return self.graph.needed(self.wanted)
 
+    @cached_property
+    def calls(self) -> Remembered[Any, BoundCall]:
+        """What does it on arrays of some kinds, where it is one call."""
+        return Remembered(16)
+
     @property
     def last(self) -> Node:
         """The last of all calls."""
@@ -102,17 +106,6 @@ class Program:
     def name(self) -> str:
         """What its last call is called."""
         return self.last.call.definition.name.strip("<>")
-
-    def told(self, leaves: Leaves) -> Given:
-        """The numbers of all calls, from leaves."""
-        return Given(
-            {
-                node.outputs[0]: node.compiled.numbers(
-                    {name: as_it_is(value) for name, value in leaves[node.number].items()}
-                )
-                for node in self.graph.nodes
-            }
-        )
 
     def run(
         self,
@@ -164,7 +157,13 @@ def bound(
     shape = whole_shape(arrays)
     if len(shape) < -min(node.along):
         raise on_numpy.too_few_axes(node.ndim, shape)
-    outs = () if out is None else on_numpy.each_out(out, len(node.outputs))
+    outs: Sequence[Any] = () if out is None else on_numpy.each_out(out, len(node.outputs))
+    key = None
+    if all(type(one) is np.ndarray for one in (*arrays, *outs)):
+        key = (threads, *map(kind, arrays), *map(kind, outs))
+        found = program.calls.get(key)
+        if found is not None:
+            return found
     step = bind_call(
         Work([node], node.outputs, Block(tuple(arrays)), threads),
         node,
@@ -174,7 +173,10 @@ def bound(
     if not isinstance(step, OneCall):
         # Points are left out afterwards.
         return BoundProgram(program, arrays, out, threads)
-    return BoundCall(program, step)
+    made = BoundCall(program, step)
+    if key is not None:
+        program.calls[key] = made
+    return made
 
 
 class BoundCall:
@@ -182,6 +184,7 @@ class BoundCall:
 
     def __init__(self, program: Program, step: OneCall) -> None:
         self.program, self._step = program, step
+        self._plain = list(step.fields) == [(k, ()) for k in range(program.graph.given)]
         # The border that was given last: what it says is laid once.
         self._last: tuple[Any, Any] = None, None
 
@@ -191,7 +194,8 @@ class BoundCall:
         """The results; a border of conditions may have other values."""
         step = self._step
         run, numbers = step.run, step.numbers.told(given)
-        fields = taken(fields, step.fields)
+        if not self._plain:
+            fields = taken(fields, step.fields)
         if boundary is not None and isinstance(run, GhostCall):
             if boundary is not self._last[0]:
                 self._last = boundary, Boundary.of(boundary)

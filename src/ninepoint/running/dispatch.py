@@ -17,7 +17,7 @@ from ..arrays.channels import working_axes
 from ..arrays.engines import check, engine_of
 from ..arrays.every import cut_fields, thinned
 from ..arrays.grid import refuse_unknown
-from ..arrays.launching import NOTHING
+from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Array
 from ..arrays.regions import check_device, finer_values
 from ..backends.memory import empty
@@ -99,7 +99,7 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
     def done(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         given = NOTHING
         if scalars:
-            given = program.told(leaves or ({name: values[k] for name, k in scalars},))
+            given = Given(leaves or ({name: values[k] for name, k in scalars},))
         # A border of conditions may be given behind all values.
         made = run([values[k] for k in at], given, out, *values[count:])
         return made[0] if len(made) == 1 else tuple(made)

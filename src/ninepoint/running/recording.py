@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -22,6 +22,7 @@ from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_device, is_xarr
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
+from ..arrays.launching import Given
 from ..arrays.layout import Shape
 from ..arrays.numpy import Behind
 from ..base.remembered import Remembered
@@ -33,9 +34,6 @@ from ..program.options import Place
 from ..program.program import Program, bound, program_of
 from ..program.waiting import before_writing, waiting
 from .dispatch import as_fields, evaluate, typed, types_of
-
-if TYPE_CHECKING:
-    pass
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
@@ -468,7 +466,7 @@ def _evaluated(
         key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
-        made: Sequence[Any] = found(arrays, found.program.told(leaves), place.out)
+        made: Sequence[Any] = found(arrays, Given(leaves), place.out)
         return made
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
     names = [f"x{k}" for k in range(len(arrays))]
