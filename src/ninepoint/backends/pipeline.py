@@ -3,6 +3,7 @@
     read        the text becomes a kernel            language.parse
     passed      one pass after the other             lowering.passes
     fastest     or several rows are made at once     lowering.abreast
+    rolled      or where stages are kept             lowering.abreast
     text        what it compiles                     backends.numba.loops
     load        machine code, when it first runs
 
@@ -32,7 +33,7 @@ from ..language.ir import Kernel
 from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
-from ..lowering.abreast import fastest
+from ..lowering.abreast import fastest, rolled
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.lanes import How, Turn
 from ..lowering.passes import (
@@ -73,7 +74,9 @@ class Written:
             if compiled.positions:
                 return None
             every = turn.offset(every) if every else ()
-            kernel = replace(shared(found, self.schedule), every=every)
+            kernel = shared(found, self.schedule)
+            # Rows that are apart share nothing that they could be made together for.
+            kernel = replace(kernel, every=every) if every else rolled(kernel, self.schedule)
             title = f"{self.title}, transposed"
             written = Written(title, kernel, found, self.schedule)
         else:
@@ -235,7 +238,7 @@ def compile_chain(
     kernel, edges = chained(links, fields, outputs, schedule)
     pairs = [pair for one in links for pair in zip(one.made, one.types, strict=True)]
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
-    kernel = checked(kernel, reach)
+    kernel = checked(rolled(kernel, schedule), reach)
     module = Loops(kernel, reach, edges=edges).module(name, fastmath=request.fastmath)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)

@@ -22,9 +22,7 @@ from ..analysis.rewrite import Lines, bodies, reads, replayed, rows
 from ..language.ir import (
     COMPARISONS,
     Atom,
-    Atoms,
     Binary,
-    Body,
     Call,
     Expr,
     Kernel,
@@ -32,10 +30,14 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
+    State,
+    Values,
+    operands,
     shifted,
 )
 from .cost import FUNCTION, LOAD, NEAR, PASS, STORE, WIDE, operation
 from .fusion import flattened
+from .kept import rolling_axis
 from .schedule import Schedule
 
 # Rows, read and written, that one loop has pointers to: x86-64 has 16 registers, of which the
@@ -47,6 +49,13 @@ _POINTERS = 14
 # took 0.1 s longer to compile, a bilateral filter of 3 x 3 with its 36 exponentials 4 s.
 _LONGEST = 310
 
+# By how much several rows must be less work than as many by themselves, where stages are kept.
+_GAIN = 0.95
+
+# And all of a turn: sums of 9 x 9 and maxima of 9 x 9 float32, 0.95 of the work, lost 10 to 18 %
+# in cache, where those of 5 x 5, 0.86 to 0.91, gained 5 to 20 % (512 x 512, Zen 4).
+_TURN = 0.92
+
 # Values wider than the widest load or store take several registers each, which those of several
 # rows do not fit into: a 5 x 5 window of float32, weighted in float64, lost a third of its speed,
 # one of 3 x 3 bytes as well (Zen 4).  So floats more than twice as wide are not tried.
@@ -56,28 +65,15 @@ _WIDEST = 2
 def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Kernel:
     """The kernel whose values are kept in rows, or several rows at once with nothing kept.
 
-    Both do the same operations; `forms` are the kernel after each pass.  Rows of stages are made
-    one after the other: two or three of them at once gained 0 to 12 % in steps of heat and
-    gradients of 1000 x 1000 and 2500 x 2500, and a fifth in sums of 5 x 5 beyond the cache.
+    Both do the same operations; `forms` are the kernel after each pass.
     """
     far = any(_adds_far(assign.value) for assign in forms["widened"].body)
     in_place = None if far else flattened(forms["wholesome"], _LONGEST)
-    if in_place is None or schedule.rows == 1 or kept.ndim < 2:
-        return kept
-    # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
-    planes = {offset[:-1] for _, offset in rows(in_place.body)}
-    if len(planes) > 1 or any(isinstance(assign.value, Reduce) for assign in in_place.body):
-        return kept
-    several = replace(in_place, rows=schedule.rows)
-    written, sizes = abreast(several), _sizes(in_place)
-    pointers = len(rows(written.body)) + len(written.outputs)
-    # How much machine code it becomes, in operations.
-    length = sum(FUNCTION if isinstance(a.value, Call) else 1 for a in written.body)
-    floats = [sizes[a.name] for a in in_place.body if not a.value.dtype.is_integer]
-    narrow = max(floats, default=0) <= _WIDEST * _lane(in_place.body, in_place.outputs, sizes)
-    if pointers > _POINTERS or length > _LONGEST or not narrow:
-        return kept
-    return several if effort(written) / schedule.rows < effort(kept) * schedule.gain else kept
+    if in_place is not None and _suitable(in_place, schedule):
+        several = replace(in_place, rows=schedule.rows)
+        if together(several)[0] is not None and effort(several) < effort(kept) * schedule.gain:
+            return several
+    return rolled(kept, schedule)
 
 
 def _adds_far(expr: Expr) -> bool:
@@ -90,11 +86,53 @@ def _adds_far(expr: Expr) -> bool:
     return not expr.result.dtype.is_integer and max(expr.shape) > NEAR
 
 
-def abreast(kernel: Kernel) -> Kernel:
+def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
+    """Several rows in each turn, where stages roll down the rows and one of them gains by it."""
+    if not kernel.stages or not _suitable(kernel, schedule):
+        return kernel
+    several = replace(kernel, rows=schedule.rows)
+    return several if effort(several) < effort(kernel) * min(schedule.gain, _TURN) else kernel
+
+
+def _suitable(kernel: Kernel, schedule: Schedule) -> bool:
+    """Whether the loops can make several rows at once."""
+    if schedule.rows == 1 or kernel.ndim < 2:
+        return False
+    if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
+        return False
+    if not kernel.stages:
+        # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
+        return len({offset[:-1] for _, offset in rows(kernel.body)}) <= 1
+    of_bytes = max(dtype.itemsize for _, dtype in kernel.fields) == 1
+    plain = all(isinstance(stage, Values | State) for stage in kernel.stages)
+    return plain and not of_bytes and rolling_axis(kernel) == -2
+
+
+def together(kernel: Kernel, prefix: str = "r") -> tuple[Kernel | None, float]:
+    """The operations of all rows, if one loop can make them; of stages, if that is less work.
+
+    And what a point costs then, the stages aside: bytes of vectors, as if all were additions.
+    """
+    written, sizes = abreast(kernel, prefix), _sizes(kernel)
+    alone = _row_effort(replace(kernel, rows=1))
+    pointers = len(rows(written.body)) + len(written.outputs)
+    # How much machine code it becomes, in operations.
+    length = sum(FUNCTION if isinstance(a.value, Call) else 1 for a in written.body)
+    floats = [sizes[a.name] for a in kernel.body if not a.value.dtype.is_integer]
+    narrow = max(floats, default=0) <= _WIDEST * _lane(kernel, sizes)
+    if pointers > _POINTERS or length > _LONGEST or not narrow:
+        return None, alone
+    shared = _row_effort(written) / kernel.rows
+    if kernel.stages and shared >= _GAIN * alone:
+        return None, alone
+    return written, shared
+
+
+def abreast(kernel: Kernel, prefix: str = "r") -> Kernel:
     """The operations of `kernel.rows` rows, equal ones once; outputs of the first row first."""
     if kernel.rows == 1:
         return kernel
-    lines = Lines("r")
+    lines = Lines(prefix)
     outputs: list[Atom] = []
 
     def written(by: Offset) -> tuple[Atom, ...]:
@@ -106,30 +144,40 @@ def abreast(kernel: Kernel) -> Kernel:
 
 
 def effort(kernel: Kernel) -> float:
-    """What its points in a column cost: bytes of vectors, as if all were additions."""
-    sizes = _sizes(kernel)
-    loops = [(kernel.body, kernel.outputs), *((one.body, one.values) for one in kernel.stages)]
-    total: float = PASS * sum(sizes[stage.names[0]] for stage in kernel.stages)
-    for body, values in loops:
-        lane = _lane(body, values, sizes)
-        total += STORE * lane * len(values)
-        for assign in body:
-            match assign.value:
-                case Read():
-                    cost: float = LOAD
-                case Binary(op=op) if op in COMPARISONS:
-                    cost = 0  # one instruction with the choice that it is made for
-                case _:
-                    cost = operation(assign.value)
-            size = sizes[assign.name]
-            total += cost * (size * WIDE if size > lane else lane)
+    """What a point costs: bytes of vectors, as if all were additions."""
+    sizes, (_, total) = _sizes(kernel), together(kernel)
+    for stage in kernel.stages:
+        total += together(replace(kernel, body=stage.body, outputs=stage.values))[1]
+        total += PASS * sizes[stage.names[0]]
     return total
 
 
-def _lane(body: Body, values: Atoms, sizes: Mapping[str, int]) -> int:
-    """The widest element that is loaded or stored: so wide are the lanes of a loop [bytes]."""
-    read = [sizes[one.field] for one in reads(body)]
-    stored = [sizes[value.name] for value in values if isinstance(value, Ref)]
+def _row_effort(kernel: Kernel) -> float:
+    """The same of a row by itself."""
+    sizes = _sizes(kernel)
+    lane = _lane(kernel, sizes)
+    total = float(STORE * lane * len(kernel.outputs))
+    varying: set[str] = set()
+    for assign in kernel.body:
+        if not isinstance(assign.value, Read) and not varying.intersection(operands(assign.value)):
+            continue  # of scalars alone: done once for the whole row
+        varying.add(assign.name)
+        match assign.value:
+            case Read():
+                cost: float = LOAD
+            case Binary(op=op) if op in COMPARISONS:
+                cost = 0  # one instruction with the choice that it is made for
+            case _:
+                cost = operation(assign.value)
+        size = sizes[assign.name]
+        total += cost * (size * WIDE if size > lane else lane)
+    return total
+
+
+def _lane(kernel: Kernel, sizes: Mapping[str, int]) -> int:
+    """The widest element that is loaded or stored: so wide are the lanes of the loop [bytes]."""
+    read = [sizes[one.field] for one in reads(kernel.body)]
+    stored = [sizes[value.name] for value in kernel.outputs if isinstance(value, Ref)]
     return max([1, *read, *stored])
 
 

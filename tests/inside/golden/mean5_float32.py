@@ -41,10 +41,42 @@ def band_row(v0_0, o0, n):
         o0[j] = t9
 
 
+@row_function()
+def v0_rows(x_0, x_1, x_2, x_3, x_4, x_5, x_6, o0, o1, o2, n):
+    for j in range(n):
+        v0_r0 = x_0[j]
+        v0_r1 = x_1[j]
+        v0_r2 = x_2[j]
+        v0_r3 = x_3[j]
+        v0_r4 = x_4[j]
+        v0_r5 = v0_r0 + v0_r1
+        v0_r6 = v0_r2 + v0_r3
+        v0_r7 = v0_r5 + v0_r6
+        v0_r8 = v0_r7 + v0_r4
+        v0_r9 = x_5[j]
+        v0_r10 = v0_r1 + v0_r2
+        v0_r11 = v0_r3 + v0_r4
+        v0_r12 = v0_r10 + v0_r11
+        v0_r13 = v0_r12 + v0_r9
+        v0_r14 = x_6[j]
+        v0_r15 = v0_r4 + v0_r9
+        v0_r16 = v0_r6 + v0_r15
+        v0_r17 = v0_r16 + v0_r14
+        o0[j] = v0_r8
+        o1[j] = v0_r13
+        o2[j] = v0_r17
+
+
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
-    v0 = np.empty((1, padded(n + 4, 4)), dtype=np.float32)
+    v0 = np.empty((3, padded(n + 4, 4)), dtype=np.float32)
     for b in range(out0.shape[0]):
-        for i in range(out0.shape[1]):
-            v0_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(v0, (0,)), n + 4)
-            band_row(row(v0, (0,)), row(out0, (b, i)), n)
+        many = out0.shape[1] // 3 * 3
+        for i in range(0, many, 3):
+            v0_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(x, (b, i + 5)), row(x, (b, i + 6)), row(v0, (i % 3,)), row(v0, ((i + 1) % 3,)), row(v0, ((i + 2) % 3,)), n + 4)
+            band_row(row(v0, (i % 3,)), row(out0, (b, i)), n)
+            band_row(row(v0, ((i + 1) % 3,)), row(out0, (b, i + 1)), n)
+            band_row(row(v0, ((i + 2) % 3,)), row(out0, (b, i + 2)), n)
+        for i in range(many, out0.shape[1]):
+            v0_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(v0, (i % 3,)), n + 4)
+            band_row(row(v0, (i % 3,)), row(out0, (b, i)), n)

@@ -220,8 +220,10 @@ class Layout:
             for stage in kernel.stages
             if isinstance(stage, Values) and {read.field for read in reads(stage.body)} <= columns
         }
+        # Of a turn that makes several rows each stage keeps as many more.
         self.kept = tuple(
-            replace(one, count=1) if self.is_alike(one) else one for one in kept_stages(kernel)
+            replace(one, count=1 if self.is_alike(one) else one.count + kernel.rows - 1)
+            for one in kept_stages(kernel)
         )
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         # The result is a stage that is kept nowhere.

@@ -47,6 +47,7 @@ indices of their own:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import assert_never
 
 from ...analysis.control import watched
@@ -58,7 +59,7 @@ from ...language.ir import (
     State,
     Values,
 )
-from ...lowering.abreast import abreast
+from ...lowering.abreast import together
 from ...lowering.chain import Absent
 from ...lowering.kept import Kept
 from ..compiled import Module
@@ -100,11 +101,13 @@ class Loops(Layout):
     # The functions that make a row.
 
     def _write_functions(self) -> None:
-        """Write those of each stage and of the result, and one that makes several of its rows."""
+        """Write those of each stage and of the result, and those that make several rows."""
         self.texts = Functions()
         stages = (*self.kept, self.result)
         self.functions = [self._stage_function(one) for one in stages]
-        self.several = self._rows_at_once() if self.kernel.rows > 1 else None
+        # None where one row after the other is better.
+        together = self.kernel.rows > 1
+        self.several = [self._rows_at_once(one) for one in stages] if together else []
 
     def _function(self, made: Made) -> RowFunction:
         return self.texts.once(row_function(made, self))
@@ -118,9 +121,13 @@ class Loops(Layout):
         stores = tuple(one.store if one else "" for one in shorts)
         return Made(f"band_{word}", stage.body, stage.values, every=self.every[-1], stores=stores)
 
-    def _rows_at_once(self) -> RowFunction:
-        """Several rows of the result."""
-        one, written = self._made(self.result, "rows"), abreast(self.kernel)
+    def _rows_at_once(self, kept: Kept) -> RowFunction | None:
+        """Several rows of a stage or of the result."""
+        one, stage = self._made(kept, "rows"), kept.stage
+        prefix = "r" if kept is self.result else f"{self.names[stage.names[0]]}_r"
+        written, _ = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
+        if written is None:
+            return None
         self.known |= ranges(written)
         stores = one.stores * self.kernel.rows
         return self._function(Made(one.name, written.body, written.outputs, stores=stores))
@@ -165,7 +172,7 @@ class Loops(Layout):
             lines += indented(self._loop(self.indices.index(index) - len(self.indices) - 1), depth)
         if not self.outer:
             return lines + indented(self._turn())
-        rolling = self._in_turns(self.several) if self.several else self._rolling()
+        rolling = self._in_turns() if self.several else self._rolling()
         return lines + indented(rolling, len(self.outer))
 
     def _once(self) -> list[str]:
@@ -195,28 +202,50 @@ class Loops(Layout):
         points = sum_text((self.points(self.axis),))
         return [f"for {self.turn} in range({first}{points}):", *indented(turn)]
 
-    def _in_turns(self, several: RowFunction) -> list[str]:
-        """Turns of several rows, where nothing is kept in turn, and single ones after these."""
-        count, length = self.kernel.rows, self.length(-2)
+    def _in_turns(self) -> list[str]:
+        """Turns of several rows, and single ones before these and after."""
+        count, turn = self.kernel.rows, self._turn()
+        before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
         return [
-            f"many = {length} // {count} * {count}",
+            *before,
+            f"many = {self._many(count)}",
             f"for i in range(0, many, {count}):",
-            *indented(self._row(self.result, several, rows=count)),
-            f"for i in range(many, {length}):",
-            *indented(self._turn()),
+            *indented(self._turn(count)),
+            f"for i in range(many, {self.length(-2)}):",
+            *indented(turn),
         ]
 
-    def _turn(self) -> list[str]:
-        """One plane of each stage after the other, and of the result; where rows roll, one row."""
+    def _many(self, count: int) -> str:
+        """Up to which row several are made at once."""
+        length = self.length(-2)
+        if self.edges is None or not self.kept:
+            return f"{length} // {count} * {count}"
+        # So many rows before the last one some stage has none to make.
+        ends = [(k.high[-2], self.ends_at(k, -2, True)) for k in self.kept]
+        ended = max(high - last[""] for high, (_, last, _) in ends)
+        goes_on = max(high - last[""] - after["after2"] for high, (_, last, after) in ends)
+        many = sum_text(({length: 1, "": -ended, "after2": ended - goes_on},))
+        return f"max(0, {many}) // {count} * {count}"
+
+    def _turn(self, rows: int = 1) -> list[str]:
+        """One plane of each stage after the other, and of the result; where rows roll, one row.
+
+        Or several rows at once, which each stage has.
+        """
+        several = self.several if rows > 1 else [None] * len(self.functions)
+        stages = zip((*self.kept, self.result), self.functions, several, strict=True)
         lines: list[str] = []
-        for kept, function in zip((*self.kept, self.result), self.functions, strict=True):
+        for kept, function, many in stages:
             if self.is_alike(kept):
                 continue
-            at = plus(self.turn, kept.high[self.axis]) if self.turn else ""
-            row = self._row(kept, function)
-            lines += _where(self._there(kept, at), self._plane([*row, *self._ends_of(kept)], kept))
-            if at:
-                lines += self._beyond(kept, self.axis, "{}", -kept.low[self.axis], at)
+            lines += self._row(kept, many, rows=rows) if many else []
+            for down in range(rows):
+                at = plus(self.turn, kept.high[self.axis] + down) if self.turn else ""
+                row = [] if many else self._row(kept, function, down)
+                test = self._there(kept, at) if rows == 1 else ""
+                lines += _where(test, self._plane([*row, *self._ends_of(kept, down)], kept))
+                if at:
+                    lines += self._beyond(kept, self.axis, "{}", -kept.low[self.axis], at)
         return lines
 
     def _there(self, kept: Kept, at: str) -> str:
@@ -248,14 +277,14 @@ class Loops(Layout):
                 lines += self._beyond(kept, -2, f"{{}}[{plane}]", -self.low[-2])
         return lines
 
-    def _row(self, kept: Kept, function: RowFunction, rows: int = 1) -> list[str]:
-        """Make one row of a stage or of the result, or several at once."""
+    def _row(self, kept: Kept, function: RowFunction, down: int = 0, rows: int = 1) -> list[str]:
+        """Make one row of a stage or of the result, so many `down`, or several at once."""
         start: Sequence[Sum] = ()
         columns, first = "n", "0"
         if kept is not self.result:
             start, columns = self.ends_at(kept, -1, False), self.columns(kept)
             first = sum_text((*start, {"": self.first(kept)}))
-        places = [self.made(kept, k) for k in range(rows)]
+        places = [self.made(kept, down + k) for k in range(rows)]
         results = [
             _row_text(self.names[name], self.place(kept, place), first)
             for place in places
@@ -280,11 +309,11 @@ class Loops(Layout):
 
     # What the border's rule asks for.
 
-    def _ends_of(self, kept: Kept) -> list[str]:
+    def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
         if self.edges is None:
             return []
-        made, first = self.made(kept), self.first(kept)
+        made, first = self.made(kept, down), self.first(kept)
         place, arrays, names = self.place(kept, made), self.edges.arrays, kept.stage.names
         ends = [arrays[name].absent for name in names if name in arrays]
         pairs = zip(names, self.edges.results if kept is self.result else ends, strict=False)
