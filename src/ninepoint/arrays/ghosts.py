@@ -50,11 +50,7 @@ class Edges:
     @staticmethod
     def of(node: Node, shape: Shape) -> Edges:
         """Those of fields of a shape."""
-        compiled = node.compiled
-        fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
-        # Positions have nothing outside that is asked for.
-        types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
-        return Edges(shape, tuple(types.items()), joined(node.reaches).sides)
+        return Edges(shape, _types(node), joined(node.reaches).sides)
 
     def laid(self, boundary: Boundary) -> Boundary:
         """The rules with their values laid along the edges, and checked."""
@@ -184,6 +180,21 @@ def _check_signature(function: Any, name: str, one: Condition, positions: Sequen
     except ValueError:
         # Functions without a signature, as those of NumPy.
         pass
+
+
+def _types(node: Node) -> tuple[tuple[np.dtype, str], ...]:
+    """The types of the fields of a node, each with the first field that has it."""
+    compiled = node.compiled
+    fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
+    # Positions have nothing outside that is asked for.
+    return tuple(dict(reversed(fields[: len(fields) - len(compiled.positions)])).items())
+
+
+def check_conditions(node: Node) -> None:
+    """Raise where conditions that are numbers do not fit the types of a node's fields."""
+    for one in node.boundary.conditions:
+        for dtype, name in _types(node):
+            _check(one, name, dtype)
 
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:

@@ -16,6 +16,7 @@ from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dask, is_device, i
 from ..arrays.channels import working_axes
 from ..arrays.engines import check, engine_of
 from ..arrays.every import cut_fields, thinned
+from ..arrays.ghosts import check_conditions
 from ..arrays.grid import refuse_unknown
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Array
@@ -45,12 +46,13 @@ def check_target(graph: Graph, there: bool, cut: bool) -> None:
             "; leave out device=, give arrays of NumPy, or name a border rule.",
         )
         check_device(graph.nodes)
-    conditions = [one for node in graph.nodes for one in node.boundary.conditions]
-    if cut and not all(one.plain for one in conditions):
-        raise TypeError(
-            "border values of lazy arrays are numbers, not arrays or functions; compute the "
-            "arrays first, or name a border rule."
-        )
+    for node in graph.nodes if cut else ():
+        if not all(one.plain for one in node.boundary.conditions):
+            raise TypeError(
+                "border values of lazy arrays are numbers, not arrays or functions; compute the "
+                "arrays first, or name a border rule."
+            )
+        check_conditions(node)
 
 
 def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:

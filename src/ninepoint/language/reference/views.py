@@ -6,7 +6,7 @@ import contextlib
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, partialmethod
 from typing import Any
 
@@ -82,26 +82,38 @@ for _name in METHODS.union(dir(np.ndarray)):
         setattr(Window, _name, _numpys(_name))
 
 
+# By what an array is finer that is as long as all others.
+_AS_FINE: Mapping[int, int] = {}
+
+
 class Field:
     """An array seen from the point at which a kernel is called.
 
-    `array` is the whole array, which may be `finer` than the others by some factors; it is as long
-    as these `beside` them.  `seen` is that in the shape of what is computed, or None if it does
-    not fit.
+    `array` is the whole array, which may be `finer` than others by a factor along some axes, which
+    are counted from the last.  `seen` is what of it stands beside them, in the shape of what is
+    computed, or None if it does not fit.
     """
 
     seen: np.ndarray[Any, Any] | None = None
 
-    def __init__(self, kernel: Any, name: str, array: Any, finer: Sequence[int] = ()) -> None:
-        self.kernel, self.name, self.array = kernel, name, array
-        shape, beside = kernel.setting.shape, array
-        for axis, k in enumerate(finer, -len(finer)):
-            if 0 < array.shape[axis] - shape[axis] < k:
-                # The finer result of a field whose length was rounded up.
-                beside = np.take(beside, range(shape[axis]), axis)
-        self.beside = beside
+    def __init__(
+        self, kernel: Any, name: str, array: Any, finer: Mapping[int, int] = _AS_FINE
+    ) -> None:
+        self.kernel, self.name, self.array, self.finer = kernel, name, array, finer
+        shape = kernel.setting.shape
         with contextlib.suppress(ValueError):
-            self.seen = np.broadcast_to(beside, shape)
+            self.seen = np.broadcast_to(self.cut({axis: shape[axis] for axis in finer}), shape)
+
+    def cut(self, lengths: Mapping[int, int]) -> Any:
+        """The array beside others of these lengths along axes that it is finer along.
+
+        What is made of a field whose length was rounded up may have some points too many.
+        """
+        array = self.array
+        for axis, length in lengths.items():
+            if 0 < array.shape[axis] - length < self.finer[axis]:
+                array = np.take(array, range(length), axis)
+        return array
 
     @property
     def shape(self) -> Any:

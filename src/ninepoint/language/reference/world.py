@@ -152,19 +152,24 @@ class _Stage:
             self._made[key] = self._function.debug(*values[: len(arguments)], **named)
         made, field = self._made[key], fields[0]
         definition, upsample = self._function.definition, bare(options.get("upsample"))
-        finer = definition if upsample is None else definition.upsampled(upsample)
-        like = partial(Field, field.kernel, field.name, finer=finer.factors)
+        factors = (definition if upsample is None else definition.upsampled(upsample)).factors
+        # What is made of finer fields alone is finer as they are.
+        finer = {k: n for k, n in field.finer.items() if all(k in one.finer for one in fields)}
+        for axis, factor in enumerate(factors, -len(factors)):
+            finer[axis] = finer.get(axis, 1) * factor
+        like = partial(Field, field.kernel, field.name, finer=finer)
         return tuple(map(like, made)) if isinstance(made, tuple) else like(made)
 
 
 def _among(field: Field, others: Sequence[Field]) -> Any:
     """The array of a field, as long as those of others if it is the longer for being finer."""
-    whole, cut = field.array, field.beside
-    for axis in range(-whole.ndim, 0):
-        lengths = {other.array.shape[axis] for other in others if other.array.ndim >= -axis}
-        if whole.shape[axis] != cut.shape[axis] and cut.shape[axis] in lengths - {1}:
-            return cut
-    return whole
+    lengths: dict[int, int] = {}
+    for axis in field.finer:
+        plain = [one.array.shape for one in others if axis not in one.finer]
+        found = [shape[axis] for shape in plain if len(shape) >= -axis and shape[axis] != 1]
+        if found:
+            lengths[axis] = min(found)
+    return field.cut(lengths)
 
 
 class _Known:
