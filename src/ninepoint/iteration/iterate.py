@@ -174,17 +174,29 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
     if is_chunked(after):
         return _far_in_chunks(after, before)
     if is_cupy(after):
-        return _far(after, before)
-    greatest = 0.0
+        return float(_changes(after, before).max())
+    return _furthest(after, before, enough)[0]
+
+
+def place_of_change(after: np.ndarray, before: np.ndarray, enough: float) -> tuple[int, ...]:
+    """Where an element changed most, of all or of some of which one did more than `enough`."""
+    _, place = _furthest(after, before, enough)
+    return tuple(map(int, np.unravel_index(place, after.shape)))
+
+
+def _furthest(after: np.ndarray, before: np.ndarray, enough: float) -> tuple[float, int]:
+    """The greatest of these changes, and of which element it is."""
+    greatest, place = 0.0, 0
     a, b = after.reshape(-1), before.reshape(-1)
     # In parts: an iteration promises to hold two states and no more.
     for first in range(0, a.size, COMPARED):
-        part = _far(a[first : first + COMPARED], b[first : first + COMPARED])
-        if not part <= greatest:
-            greatest = part
+        steps = _changes(a[first : first + COMPARED], b[first : first + COMPARED])
+        k = int(np.argmax(steps))
+        if not steps[k] <= greatest:
+            greatest, place = float(steps[k]), first + k
         if not greatest <= enough:
             break
-    return greatest
+    return greatest, place
 
 
 def _far_in_chunks(after: Any, before: Any) -> float:
@@ -202,20 +214,20 @@ def _far_of_chunk(after: Any, before: Any) -> np.ndarray:
     return np.full((1,) * after.ndim, change(after, before))
 
 
-def _far(a: Any, b: Any) -> float:
+def _changes(a: Any, b: Any) -> Any:
+    """By how much each element changed."""
     kind = a.dtype.kind
     if kind == "b":
-        return float(np.any(a != b))
+        return a != b
     with np.errstate(all="ignore"):
         if kind not in "iu":
             steps = np.abs(a - b)
-            greatest = float(np.max(steps))
             # Equal infinities have not changed.
-            return greatest if greatest < math.inf else float(np.max(np.where(a == b, 0, steps)))
+            return steps if float(np.max(steps)) < math.inf else np.where(a == b, 0, steps)
         # The difference of two integers may need a bit more than they have: it wraps, and is
         # right as an unsigned number.
         wide = np.maximum(a, b) - np.minimum(a, b)
-        return float(np.max(wide.view(wide.dtype.str.replace("i", "u"))))
+        return wide.view(wide.dtype.str.replace("i", "u"))
 
 
 class Advance(Protocol):

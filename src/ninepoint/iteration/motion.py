@@ -24,15 +24,16 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, native, write
 from ..arrays.chains import STEPS, block_length, usual_length
 from ..arrays.launching import Given
-from ..arrays.layout import Shape
-from ..arrays.regions import Block, Looking
+from ..arrays.layout import Array, Region, Shape
+from ..arrays.regions import Block, Domain, Looking, rings
 from ..arrays.strided import plain
+from ..arrays.work import cut
 from ..backends.memory import copied, empty
 from ..base.remembered import Remembered
 from ..language.box import Box
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
-from ..program.graph import Graph, Node
+from ..program.graph import Graph, Node, has_conditions
 from ..program.planning import common_margin, unfit
 from ..program.program import (
     Program,
@@ -41,7 +42,7 @@ from ..program.program import (
     recalled,
     targets,
 )
-from .iterate import Iteration, Scalars
+from .iterate import Iteration, Scalars, change, place_of_change
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -55,6 +56,10 @@ SLICE = 0.02
 
 # Steps for which it is not worth to bind the calls of two of them.
 FEW = 8
+
+
+# How many points beside the element are looked at as well, on each side.
+AROUND = 8
 
 
 @dataclass(frozen=True)
@@ -232,6 +237,75 @@ class Motion:
         return max(1, min([asked if asked > 1 else STEPS, row, *far]))
 
 
+class Ahead:
+    """Steps that are known not to be the last, which `until` would have looked at.
+
+    To see that a step is not the last it is enough to find one element that it changes by more.
+    So steps are done ahead, on a small part of the state around an element that has just changed
+    much.  While it goes on to do so, the whole state is taken as many steps on in one pass.
+    """
+
+    def __init__(self, motion: Motion, plan: Iteration, shape: Shape) -> None:
+        self._motion, self._plan, self._shape = motion, plan, shape
+        self._place: tuple[int, ...] | None = None
+        axes = range(-len(shape), 0)
+        self._looks = [motion.looks(axis) for axis in axes]
+        self._rings = [True in rings(motion.nodes, axis) for axis in axes]
+
+    @staticmethod
+    def helps(motion: Motion, plan: Iteration) -> bool:
+        """Whether only the size of changes is asked for, and steps on a part are as on the whole.
+
+        Functions are asked for scalars once for each step, in their order.
+        """
+        asks = plan.until is not None and plan.callback is None
+        return asks and not motion.scalars.vary and not has_conditions(motion.graph)
+
+    def notice(self, states: Sequence[Array], before: Sequence[Array]) -> None:
+        """Note where the last step, which was not the last of all, changed much."""
+        until = self._plan.until
+        assert until is not None
+        for one, old in zip(states, before, strict=True):
+            if not change(one, old, until) <= until:
+                self._place = place_of_change(one, old, until)
+                return
+
+    def sure(self, first: int, arrays: Sequence[Array], steps: int) -> bool:
+        """Whether none of so many steps is the last; the first of the arrays are the state."""
+        until, regions = self._plan.until, [self._region(steps - k) for k in range(steps + 1)]
+        if until is None or None in regions or first + steps > self._plan.steps:
+            return False
+        has = Region(tuple((0, n) for n in self._shape))
+        for k, region in enumerate(regions):
+            assert region is not None
+            old = [cut(one, has.spans, region.spans) for one in arrays]
+            if k:
+                program, given = self._motion.program(first + k - 1, 1)
+                block = Block(tuple(arrays), Domain(self._shape, has, region))
+                made = program.run(block, threads=1, given=given)
+                pairs = zip(made, old, strict=False)
+                if all(change(a, np.broadcast_to(b, a.shape)) <= until for a, b in pairs):
+                    self._place = None
+                    return False
+                old[: len(made)] = made
+            arrays, has = old, region
+        return True
+
+    def _region(self, steps: int) -> Region | None:
+        """The points that so many steps around the place depend on; None if some are a ring's."""
+        if self._place is None:
+            return None
+        spans = []
+        for place, n, (low, high), ring in zip(
+            self._place, self._shape, self._looks, self._rings, strict=True
+        ):
+            first, last = place + steps * low - AROUND, place + steps * high + AROUND + 1
+            if ring and (first < 0 or last > n):
+                return None
+            spans.append((max(0, first), min(n, last)))
+        return Region(tuple(spans))
+
+
 class InMemory:
     """The state of an iteration as NumPy arrays: the first of the fields, in the shape of all."""
 
@@ -270,6 +344,9 @@ class InMemory:
         self._spare: list[Any] | None = None
         # What does a step, by the arrays that it goes on from; None where each step is another.
         self._turns: dict[int, Callable[[int], object]] | None = {}
+        self._ahead: Ahead | None = None
+        if self._lengths and Ahead.helps(motion, plan):
+            self._ahead = Ahead(motion, plan, self._shape)
         if motion.scalars.vary or self.there:
             self._turns = None
 
@@ -297,7 +374,9 @@ class InMemory:
         itemsize = sum(dtype.itemsize for dtype in self._dtypes)
         core = self._shape[len(self._shape) - motion.ndim :]
         length = block_length(reach, core, itemsize, asked)
-        return [length if asked else min(length, plan.in_a_row)]
+        # Where only the size of changes is asked for, some steps are known not to be the last.
+        row = plan.steps if Ahead.helps(motion, plan) else plan.in_a_row
+        return [length if asked else min(length, row)]
 
     def _laid(self, fields: Arrays) -> list[Any]:
         """The fields as several steps in one pass take them.
@@ -318,6 +397,9 @@ class InMemory:
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in one pass over memory, or the first of them where they cannot be."""
+        arrays = [*self._states, *self._others]
+        if self._ahead and self._ahead.sure(first, arrays, self.longest):
+            length = self.longest
         if length not in self._lengths:
             done = self._repeat(first, length)
             if done:
@@ -389,6 +471,8 @@ class InMemory:
         ended = self._plan.ends(step, self._states, before)
         # A view of an array refers to it as well.
         self._owned = counts == [sys.getrefcount(state) for state in self._states]
+        if self._ahead is not None and not ended:
+            self._ahead.notice(self._states, before)
         return ended
 
     def final(self) -> list[Any]:
