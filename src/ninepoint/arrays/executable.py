@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -26,7 +28,7 @@ from .arranging import Arrangement, are_writable, core_last
 from .chains import Chain, Passes
 from .layout import Array
 from .numpy import Behind, checked_out, too_few_axes, whole_shape
-from .single import Single, Way
+from .single import Extensions, Single, Way
 
 # Fewer points are done by one thread, whatever they cost: to look up how many cores there are
 # takes 1.5 us, of the 5 us of a small call (Zen 4).
@@ -108,6 +110,16 @@ class Executable:
         if arranged is not None:
             results = list(arranged.given(results, targets))
         return results[0] if len(results) == 1 else tuple(results)
+
+    def beyond(self, ghosts: Extensions) -> Executable:
+        """The same with other values beyond the sides where a single call has some."""
+        call, along = self._bound
+        assert isinstance(call, Single)
+        assert isinstance(self._way, Way)
+        made = copy(self)
+        made._way, made._apart = self._way.beyond(ghosts), None
+        made._bound = replace(call, ghosts=ghosts), along
+        return made
 
     def _over(
         self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -220,6 +221,12 @@ class Way:
         self._held: list[Any] = []
         self.points = plan.points
         self.handoff = CREW_HANDOFF if self._shares else limits.current.handoff_seconds
+
+    def beyond(self, ghosts: Extensions) -> Way:
+        """The same with other values beyond the sides where there are some."""
+        made = copy(self)
+        made._ghosts = ghosts
+        return made
 
     def run(
         self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
