@@ -159,11 +159,13 @@ class Ufunc(Stencil):
         try:
             if out is not None and waiting:
                 before_writing(out)
-            _refuse(self.__name__, named)
-            values = self._arguments.bound(args, named)
             options = {
                 "dtype": dtype, "overflow": overflow, "threads": threads, "device": device
             }  # fmt: skip
+            if not named and all(type(one) is np.ndarray and one.ndim for one in args):
+                return super().__call__(*args, out=out, **options)
+            _refuse(self.__name__, named)
+            values = self._arguments.bound(args, named)
             for value, field in zip(values, self._plain, strict=True):
                 own = type(value) is np.ndarray or is_cupy(value)
                 if field and not (own and value.ndim):
