@@ -335,7 +335,7 @@ def weighed(x: Any, w: Any) -> Any:
 
 
 @pytest.mark.parametrize("chunks", [(2, 20, 30), (2, 7, 9)])
-def test_many_coefficients(chunks: tuple[int, ...]) -> None:
+def test_coefficients_are_a_node_of_their_own(chunks: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).random((5, 20, 30), dtype="float32")
     w = np.random.default_rng(1).random(1000)
     wanted = weighed(x, w)
@@ -344,6 +344,9 @@ def test_many_coefficients(chunks: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(one.compute(scheduler="sync"), other)
         np.testing.assert_array_equal(one[1:3, :5].compute(scheduler="sync"), other[1:3, :5])
     total = (lazy[0] + lazy[1])[:, 3:12]
+    graph = total.__dask_graph__()
+    sizes = [len(pickle.dumps(task)) for task in dict(graph).values()]
+    assert sum(size > w.nbytes for size in sizes) == 1
     np.testing.assert_array_equal(
         total.compute(scheduler="sync"), (wanted[0] + wanted[1])[:, 3:12]
     )
@@ -352,11 +355,13 @@ def test_many_coefficients(chunks: tuple[int, ...]) -> None:
 def test_explain_tells_the_plan_of_dask_arrays() -> None:
     cut = da.zeros((400, 400), chunks=100)
     text = mean.explain(cut)
-    assert "on Dask     mean: edges\n" in text
-    assert "mean: whole cores\n" in mean.explain(cut.rechunk((400, 400)))
+    assert "on Dask     mean: edges, 2 tasks a chunk, 38.4 kB of faces, 16" in text
+    assert "mean: whole cores, 1 task a chunk, 0 B" in mean.explain(cut.rechunk((400, 400)))
     thin = mean.explain(da.zeros((400, 400), chunks=(2, 400)))
-    assert "mean: groups\n" in thin
-    assert "far: edges\n" in far.explain(cut, cut)
+    assert "mean: groups, 2.5 tasks a chunk" in thin
+    assert "100 groups" in thin
+    many = far.explain(cut, cut)
+    assert "far: edges, 5 tasks a chunk" in many
 
 
 @npt.stencil(boundary="reflect")

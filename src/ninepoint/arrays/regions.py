@@ -88,7 +88,8 @@ Node: TypeAlias = Any
 # `running.sending.Sent`); it pickles as its meaning, which `token` names.  Its `nodes` work on
 # fields of one shape and of `field_dtypes`, and none that gives "valid" results is read by
 # another.  Along an axis that is cut they all take it as a ring or none does.  `run` computes the
-# `wanted` values from a block; `name` begins the names of layers.
+# `wanted` values from a block; `name` begins the names of layers, and `held` says how many bytes
+# its coefficients have.
 Program: TypeAlias = Any
 
 

@@ -107,6 +107,12 @@ class Program:
         """What its last call is called."""
         return self.last.call.definition.name.strip("<>")
 
+    @property
+    def held(self) -> int:
+        """Bytes of the arrays of coefficients that its calls are given."""
+        values = {id(one): one for node in self.nodes for one in node.call.scalars.values()}
+        return sum(one.nbytes for one in values.values() if isinstance(one, np.ndarray))
+
     def run(
         self,
         block: Block,

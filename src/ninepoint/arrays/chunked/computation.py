@@ -5,6 +5,8 @@ regions       the fields are views of something that can be sliced: each task re
               needs; chosen where that decodes little more than half more than the blocks alone
 edges         each block is made of its chunk and of faces of its neighbours
 groups        the same on groups of chunks, where these are thin or fields are cut otherwise
+
+What such a plan costs is said before anything is run.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 from dask.base import tokenize
+from dask.delayed import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from ...base import limits
@@ -45,6 +48,7 @@ from .layer import Field, Lazy, Origin, Source, known
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
+untyped_delayed: Any = delayed
 
 
 @dataclass(eq=False)
@@ -136,8 +140,11 @@ class Computation:
         rule, axes = self.blocks(), tuple(range(len(self.chunks)))
         metas = [meta_of(self.arrays[0], len(axes), output.dtype) for output in self.outputs]
         if self.alone:
+            job: Any = rule.job
+            if rule.given:
+                job = untyped_delayed(job, name=rule.given, traverse=False)
             pairs = [one for a in self.arrays for one in (a, axes[len(axes) - a.ndim :])]
-            blocks = _whole(whole_of, axes, rule.job, None, *pairs, name=rule.name, meta=metas[0])
+            blocks = _whole(whole_of, axes, job, None, *pairs, name=rule.name, meta=metas[0])
         else:
             below = () if self.sources else self.arrays
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
@@ -216,21 +223,62 @@ _WHY = {
     "whole cores": "no axis that it works along is cut",
     "regions": "each task reads its block, and what lies around it, from the source",
     "edges": "each block is made of its chunk and of its neighbours' faces",
-    "groups": "chunks are thin for how far it looks, so groups of them are computed; results keep "
-    "the chunks",
+    "groups": "chunks are thin for how far it looks, so {} groups of them are computed; results "
+    "keep the chunks",
     "put together": "fields are cut in different ways, so chunks are put together first",
 }
 
 
 def _described(given: Computation, one: Computation) -> str:
-    """A plan that is on fields as they were `given`, or on groups of their chunks."""
-    plan = "whole cores" if given.alone else "regions" if one.sources else "edges"
+    """What a plan costs that is on fields as they were `given`, or on groups of their chunks.
+
+    The tasks of a chunk of the result, without what makes the fields; the bytes of all faces,
+    which have to move where workers are many; the bytes of a task, which a thread holds.
+    """
+    groups, moved, tasks = one.chunks, 0, 1.0
+    plan = why = "whole cores" if given.alone else "regions" if one.sources else "edges"
     pairs = zip(given.arrays, one.arrays, strict=True)
-    if one.chunks != given.chunks:
-        plan = "groups"
-    elif any(before.chunks != after.chunks for before, after in pairs):
-        plan = "put together"
-    return f"{one.program.name}: {plan}\n                {_WHY[plan]}"
+    joined = sum(before.chunks != after.chunks for before, after in pairs)
+    axes = [] if plan == "whole cores" else axes_of(one.program, groups)
+    if plan == "edges":
+        thick = [sum(map(sum, axis.faces)) for axis in axes]
+        for array, dtype in one.inputs:
+            points, missing = math.prod(array.shape), len(axes) - array.ndim
+            each = zip(array.shape, one.shape[missing:], thick[missing:], strict=True)
+            faces = sum(points // max(1, n) * far for n, whole, far in each if n == whole)
+            moved += faces * dtype.itemsize
+            tasks += faces > 0
+    if joined or groups != given.chunks:
+        plan, why = "groups", "groups" if groups != given.chunks else "put together"
+    read, blocks = sum(dtype.itemsize for _, dtype in one.inputs), math.prod(map(len, groups))
+    held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
+    if plan == "regions":
+        held += math.prod(max(b - a for a, b in axis.needs) for axis in axes) * read
+    else:
+        held += read * _largest(groups) + moved // max(1, blocks)
+    tasks = (tasks + joined) * blocks / max(1, math.prod(map(len, given.chunks)))
+    first = one.outputs[0]
+    if len(one.outputs) > 1 or repr(first.blocks(groups)) != repr(first.chunks(given.chunks)):
+        tasks += len(one.outputs)
+    return (
+        f"{one.program.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
+        f"{_bytes(moved)} of faces, {_bytes(held)} held a thread\n"
+        f"                {_WHY[why].format(blocks)}"
+    )
+
+
+def _largest(chunks: Chunks) -> int:
+    """The points of the largest block, as far as lengths are known."""
+    known = [[size for size in sizes if not math.isnan(size)] for sizes in chunks]
+    return math.prod(max(sizes, default=1) for sizes in known)
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"
 
 
 _notes: ContextVar[list[str] | None] = ContextVar("plans that somebody asks for", default=None)

@@ -28,7 +28,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.array import core
-from dask.base import clone_key
+from dask.base import clone_key, tokenize
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
@@ -41,6 +41,9 @@ Place: TypeAlias = tuple[int, ...]
 # Tasks by their keys, and what a task is given by those of others.
 Tasks: TypeAlias = dict[Any, Any]
 Refs: TypeAlias = list[TaskRef]
+
+# Bytes of coefficients up to which every task has them: as many as a task has besides.
+WITHIN = 1 << 12
 
 # Partly typed: Any, or mypy finds the gaps.
 _core: Any = core
@@ -161,10 +164,26 @@ class Lazy(Layer):
             return self.places
         return itertools.product(*[range(len(sizes)) for sizes in self.chunks])
 
+    @property
+    def given(self) -> str:
+        """The name of a node that is the job, if it is one.
+
+        With many coefficients it is sent to a worker once, not with every task.
+        """
+        job, program = self.job, self.job.program
+        if program.held <= WITHIN:
+            return ""
+        token = tokenize(program.token, program.wanted, job.shape, job.fields)
+        return f"job-{program.name}-{token}"
+
     @cached_property
     def _written(self) -> Tasks:
         """The blocks that are asked for, and the faces that they need."""
         made: Tasks = {}
+        job: Any = self.job
+        if name := self.given:
+            made[name] = DataNode(name, job)
+            job = TaskRef(name)
         axes, cut = axes_of(self.job.program, self.chunks), isinstance(self.fields[0], Field)
         tables = [axis.beside if cut else axis.inside for axis in axes]
         for place in self._asked():
@@ -173,7 +192,7 @@ class Lazy(Layer):
             given = [one for field in self.fields for one in field.given(place, near, axes, made)]
             begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
             key = (self.name, *place)
-            made[key] = Task(key, block_of, self.job, region, begin, sizes, *given)
+            made[key] = Task(key, block_of, job, region, begin, sizes, *given)
         return made
 
     def __getitem__(self, key: Any) -> Any:
