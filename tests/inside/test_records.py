@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
+from own_process import output, start
 
 SCRIPT = """
 import sys
@@ -54,32 +51,24 @@ print(repr(float(sum(np.asarray(one, "float64").sum() for one in made))), read)
 """
 
 
-def output(folder, factor=3, warned="error"):
-    path = folder / "script.py"
-    path.write_text(SCRIPT.format(factor=factor, warned=warned))
-    environment = {k: v for k, v in os.environ.items() if k != "NINEPOINT_VERIFY"}
-    environment["NINEPOINT_CACHE_DIR"] = str(folder / "cache")
-    run = subprocess.run(
-        [sys.executable, path], env=environment, capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    return run.stdout.split()
+def printed(folder, factor=3, warned="error"):
+    return output(start(folder, SCRIPT.format(factor=factor, warned=warned))).split()
 
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
-    return folder, output(folder)[0]
+    return folder, printed(folder)[0]
 
 
 def test_a_second_process_reads_no_kernel_and_gives_the_same(filled):
     folder, cold = filled
-    assert output(folder) == [cold, "False"]
+    assert printed(folder) == [cold, "False"]
 
 
 def test_another_constant_is_another_kernel(filled):
     folder, cold = filled
-    changed, read = output(folder, factor=4)
+    changed, read = printed(folder, factor=4)
     assert changed != cold
     assert read == "True"
 
@@ -88,4 +77,4 @@ def test_what_is_damaged_is_compiled_anew(filled):
     folder, cold = filled
     for file in (folder / "cache").glob("*.kernel"):
         file.write_bytes(file.read_bytes()[:-20])
-    assert output(folder, warned="ignore")[0] == cold
+    assert printed(folder, warned="ignore")[0] == cold
