@@ -180,7 +180,7 @@ def test_no_warning_without_need():
             FILM[0, :, :3],
             FILM[:, :10],
             FILM[..., 0] > 9,
-            np.zeros((100, 100, 3), "uint8"),
+            np.zeros((100, 100, 3)),
             RNG.normal(size=(100, 100, 3)),
             np.full((40, 40, 3), np.nan),
             FILM / 255,

@@ -191,14 +191,3 @@ def test_arrays_of_users_between_protected_pages(dtype, boundary):
 
     for layout in in_layouts(x):
         stays_within(call, correlated(x, w, boundary=boundary), layout, w)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("boundary", ["mirror", "wrap"])
-@pytest.mark.parametrize("size", [3, 9, 17])
-def test_filters_between_protected_pages(boundary, size):
-    def call(x, out=None):
-        return npt.filters.local_std(x, size=size, boundary=boundary, out=out, threads=1)
-
-    x = np.random.default_rng(1).integers(0, 255, (40, 37)).astype("uint8")
-    stays_within(call, call(x), x)
