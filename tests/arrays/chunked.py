@@ -48,10 +48,3 @@ def tasks_of(*arrays):
     for one in dask.optimize(*arrays):
         tasks |= dict(one.__dask_graph__())
     return tasks
-
-
-def cut(rng, n, least=1):
-    """Chunks of any size, at least so long."""
-    marks = sorted(int(k) for k in rng.integers(0, n + 1, int(rng.integers(0, 4))))
-    sizes = [b - a for a, b in zip([0, *marks], [*marks, n], strict=True)]
-    return tuple(size for size in sizes if size >= least)

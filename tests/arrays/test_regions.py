@@ -10,10 +10,9 @@ import pytest
 dask = pytest.importorskip("dask")
 
 import dask.array as da  # noqa: E402
-from chunked import cut, each, equal, far, mean, near  # noqa: E402
+from chunked import equal, far, mean, near  # noqa: E402
 
 import ninepoint as npt  # noqa: E402
-import weighted  # noqa: E402
 from seams import interpreted, view  # noqa: E402
 from sliced import Sliced, sliced  # noqa: E402
 from weighted import RULES, whole  # noqa: E402
@@ -23,26 +22,6 @@ def is_one_task_a_chunk(made):
     (graph,) = dask.optimize(made)
     tasks = [key for key in dict(graph.__dask_graph__()) if isinstance(key, tuple)]
     return len(tasks) == made.npartitions
-
-
-def test_random_regions_equal_numpy(limited):
-    # Whatever is decoded twice.
-    limited(decoded_ratio=float("inf"))
-    with interpreted():
-        for seed in range(25):
-            rng = np.random.default_rng(seed)
-            core = int(rng.integers(1, 3))
-            kernel = weighted.drawn(rng, core)
-            shape = [int(k) for k in rng.integers(1, 9, core + int(rng.integers(0, 2)))]
-            fields = [whole(*shape, seed=seed + k) for k in range(len(kernel.fields))]
-            if len(fields) > 1 and rng.random() < 0.3:
-                fields[1] = fields[1][tuple(slice(0, k % 2 or None) for k in shape)]
-            lazy = [sliced(one, tuple(cut(rng, n) for n in one.shape)) for one in fields]
-            if len(fields) > 1 and rng.random() < 0.3:
-                lazy[1] = fields[1]
-            axes = tuple(int(a) for a in rng.permutation(len(shape))[:core])
-            options = {"boundary": weighted.boundary(rng, core), "cval": -9, "axes": axes}
-            equal(kernel(*lazy, **options), kernel(*fields, **options))
 
 
 def test_a_chunk_is_one_task_that_reads_what_it_needs():
@@ -121,37 +100,6 @@ def test_blocks_of_which_a_result_has_nothing():
         for rule in ("valid", "reflect"):
             made = kernel(*[mean(x)] * count, boundary=rule)
             equal(made, kernel(*[mean(a)] * count, boundary=rule))
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_random_calls_after_one_another(seed, limited):
-    """Some fields are sliced where they lie, others are in memory or computed before."""
-    limited(decoded_ratio=float("inf"))
-    rng = np.random.default_rng(seed)
-    shape = tuple(map(int, rng.integers(9, 30, 2)))
-    chunks = tuple(cut(rng, n) for n in shape)
-    arrays = [rng.integers(0, 999, shape) for _ in range(2)]
-    arrays.append(arrays[0][:, :1] if rng.random() < 0.5 else arrays[0])
-    lies = sliced if rng.random() < 0.7 else da.from_array
-    lazy = [lies(arrays[0], chunks), sliced(arrays[1], chunks if seed % 2 else 9)]
-    lazy.append(arrays[2] if rng.random() < 0.5 else sliced(arrays[2], -1))
-    for _ in range(int(rng.integers(2, 6))):
-        kernel = (mean, far)[int(rng.integers(2))]
-        rule = "valid" if rng.random() < 0.1 else str(rng.choice(RULES))
-        if rng.random() < 0.5:
-            rule = "reflect"
-        last = len(arrays) - 1 if len(arrays) > 3 else 0
-        fields = [last, int(rng.integers(len(arrays)))][: 1 + (kernel is far)]
-        if any(arrays[k].shape not in (shape, (shape[0], 1)) for k in fields):
-            continue
-        lazy += each(kernel(*(lazy[k] for k in fields), boundary=rule))
-        arrays += each(kernel(*(arrays[k] for k in fields), boundary=rule))
-    last, beside = lazy[-1], int(rng.integers(3, len(lazy)))
-    made = [(one, other) for one, other in zip(lazy, arrays, strict=True) if one is not other]
-    equal(*map(tuple, zip(*made, strict=True)))
-    equal((last, lazy[beside]), (arrays[-1], arrays[beside]))
-    tile = tuple(slice(int(n) // 3, int(n) // 3 + 4) for n in last.shape)
-    equal(last[tile], arrays[-1][tile])
 
 
 def test_every_other_point_is_saved_in_other_chunks(tmp_path):

@@ -1,4 +1,4 @@
-"""Scripts that run in processes of their own, with a cache of their own."""
+"""Scripts that run in processes with a cache of their own, and work on several threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 # What a script may begin with to fork: whether the child says that all is right.
 FORKS = """
@@ -49,3 +52,14 @@ def output(process: subprocess.Popen[str]) -> str:
     out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     return out.strip()
+
+
+def at_once(work: Callable[[int], Any], count: int) -> list[Any]:
+    """Do `work(k)` on so many threads; what it returns, in any order."""
+    found: list[Any] = []
+    threads = [threading.Thread(target=lambda k=k: found.append(work(k))) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return found

@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from own_process import FORKS, output, start
+from own_process import FORKS, at_once, output, start
 
 import ninepoint as npt
 from ninepoint.backends.threads import thread_count
@@ -24,17 +24,6 @@ def scaled(x, r):
 
 def expected(field):
     return field * 2.5 + np.roll(field, -1)
-
-
-def at_once(work, count):
-    """Do `work(k)` on so many threads; what it returns."""
-    found = []
-    threads = [threading.Thread(target=lambda k=k: found.append(work(k))) for k in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return found
 
 
 def test_each_part_is_done_by_any_number_of_threads():

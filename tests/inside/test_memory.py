@@ -7,19 +7,18 @@ import gc
 import os
 import pickle
 import sys
-import threading
 import time
 
 import numpy as np
 import pytest
-from own_process import FORKS, output, start
+from own_process import FORKS, at_once, output, start
 
 import ninepoint as npt
 from ninepoint.backends import memory
 from ninepoint.backends.memory import LEAST, Pool
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures on Linux")
-posix = pytest.mark.skipif(sys.platform == "win32", reason="NumPy's own memory is used there")
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="NumPy's own memory is used")
 
 MB = 1 << 20
 
@@ -39,7 +38,6 @@ def new(pool, size=2 * MB):
     return pool.empty((size,), np.dtype("u1"), size)
 
 
-@posix
 def test_memory_is_used_again_once_nothing_refers_to_it(pool):
     one = new(pool)
     at = place(one)
@@ -54,17 +52,13 @@ def test_memory_is_used_again_once_nothing_refers_to_it(pool):
     gc.collect()
     both = [new(pool, 2 * MB - 100_000) for _ in range(2)]
     assert at in map(place, both)
-
-
-@posix
-def test_much_smaller_arrays_do_not_take_it(pool):
+    # Much smaller arrays do not take it.
     at = place(new(pool, 8 * MB))
     assert place(new(pool, 4 * MB)) != at
     assert place(new(pool, 9 * MB)) != at
     assert place(new(pool, 7 * MB)) == at
 
 
-@posix
 def test_arrays_are_plain_ones(pool):
     array = new(pool)
     array[:] = 7
@@ -80,9 +74,12 @@ def test_arrays_are_plain_ones(pool):
         assert not np.shares_memory(other, array)
     array.flags.writeable = False
     array.flags.writeable = True
+    # What others allocate is NumPy's.
+    name = np._core.multiarray.get_handler_name
+    assert name(array) == "ninepoint"
+    assert name() == name(np.empty(2 * MB, "u1")) == "default_allocator"
 
 
-@posix
 def test_arrays_can_be_resized(pool):
     array = new(pool)
     array[:] = np.arange(len(array)) % 251
@@ -97,7 +94,6 @@ def test_arrays_can_be_resized(pool):
     np.testing.assert_array_equal(array, expected)
 
 
-@posix
 def test_no_more_than_the_limit_is_held(pool):
     kept = [new(pool, 10 * MB) for _ in range(20)]
     for k, array in enumerate(kept):
@@ -110,8 +106,12 @@ def test_no_more_than_the_limit_is_held(pool):
     assert len({place(array) for array in many}) == 200
 
 
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
 @pytest.mark.nightly
-@posix
 @linux
 def test_idle_memory_goes_back_to_the_system():
     pool = Pool(most=512 * MB, kept=0.2)
@@ -120,7 +120,10 @@ def test_idle_memory_goes_back_to_the_system():
     dropped[:], held[:] = 1, 2
     assert resident() > before + 120 * MB
     del dropped
-    wait_until(lambda: resident() < before + 70 * MB)
+    end = time.monotonic() + 60
+    while resident() > before + 70 * MB:
+        assert time.monotonic() < end
+        time.sleep(0.05)
     # What was held for long is as NumPy's: it goes with its array.
     time.sleep(0.5)
     assert (held == 2).all()
@@ -128,49 +131,20 @@ def test_idle_memory_goes_back_to_the_system():
     assert resident() < before + 20 * MB
 
 
-def resident():
-    with open("/proc/self/statm") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
-def wait_until(happens):
-    end = time.monotonic() + 60
-    while not happens():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-@posix
 def test_many_threads_get_memory_of_their_own(pool):
-    wrong = []
-
     def work(number):
         draw = np.random.default_rng(number)
-        mine = []
+        mine, right = [], True
         for turn in range(200):
-            array = new(pool, int(draw.integers(MB, 2 * MB)))
-            array[::4096] = number
-            mine.append(array)
+            mine.append(new(pool, int(draw.integers(MB, 2 * MB))))
+            mine[-1][::4096] = number
             if len(mine) > 3:
                 del mine[int(draw.integers(len(mine)))]
-            if turn % 20 == 0 and not all((a[::4096] == number).all() for a in mine):
-                wrong.append(number)
+            if turn % 20 == 0:
+                right &= all((a[::4096] == number).all() for a in mine)
+        return right
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-
-
-@posix
-def test_allocations_of_others_stay_numpys(pool):
-    new(pool)
-    name = np._core.multiarray.get_handler_name
-    assert name(new(pool)) == "ninepoint"
-    assert name() == "default_allocator"
-    assert name(np.empty(2 * MB, "u1")) == "default_allocator"
+    assert at_once(work, 6) == [True] * 6
 
 
 FORKED = """
@@ -267,7 +241,6 @@ REFUSING = {"NINEPOINT_MEMORY": "4000", "MALLOC_TRIM_THRESHOLD_": "65536"}
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 
-@posix
 @pytest.mark.parametrize(
     ("script", "variables", "printed"),
     [
@@ -290,7 +263,6 @@ def test_a_limit_that_is_no_number_is_refused(monkeypatch):
         memory.limit()
 
 
-@posix
 def test_results_never_share_memory_with_one_another_or_the_fields():
     @npt.stencil(boundary="wrap")
     def edge(x):
