@@ -80,7 +80,6 @@ def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> l
     if not {"axes", "dims", "out"} & set(program.options):
         # Other places have other mistakes to tell of.
         found += _chunked(rng, program)
-        found += _sliced(rng, program)
         found += _labelled(rng, program)
         if program.kind in ("kernel", "pipeline"):
             found += _placed(rng, program)
@@ -167,16 +166,14 @@ def cut(rng: Random, n: int, how: str) -> tuple[int, ...]:
     return tuple(b - a for a, b in zip([0, *ends], [*ends, n], strict=True))
 
 
-def _on_dask(
-    rng: Random, program: Program, how: str, alone: bool, made_by: str = "da.from_array"
-) -> str:
+def _on_dask(rng: Random, program: Program, how: str, alone: bool) -> str:
     """The fields as Dask arrays; where `alone` is allowed one may stay as it is."""
     made = []
     names = [n for n, one in program.fields.items() if np.ndim(one.values)]
     taken = [n for n in names if not alone or rng.random() < 0.7] or names[:1]
     for name in taken:
         chunks = tuple(cut(rng, n, how) for n in program.fields[name].values.shape)
-        made.append(f"{name!r}: {made_by}(fields[{name!r}], chunks={chunks})")
+        made.append(f"{name!r}: da.from_array(fields[{name!r}], chunks={chunks})")
     return "{" + ", ".join(made) + "}"
 
 
@@ -193,22 +190,6 @@ def _chunked(rng: Random, program: Program) -> Iterator[Way]:
         if how == "chunks" and program.apart and program.defined:
             call = f"made = listed(calls(**(named | {held}), **options))"
             yield Way("one by one, on Dask", "apart", f"{program.apart}\n{call}\n{COMPUTED}")
-
-
-def _sliced(rng: Random, program: Program) -> Iterator[Way]:
-    """Arrays that are read as those of files are, chunk by chunk with what lies around."""
-    held = _on_dask(rng, program, "chunks", alone=True, made_by="sliced")
-    if held == "{}":
-        return
-    text = f"""\
-from sliced import sliced
-import seams
-
-with seams.limits(decoded_ratio=np.inf):
-    made = listed({_call(program, f'**(named | {held})')})
-    {COMPUTED}
-"""
-    yield Way("on Dask, sliced", "Dask", text)
 
 
 def _labelled(rng: Random, program: Program) -> Iterator[Way]:

@@ -55,11 +55,6 @@ def frames(tmp_path_factory):
     return npt.imread(folder / "*.png")
 
 
-def test_the_first_program_of_the_readme(frames, tmp_path):
-    npt.imsave(smooth(frames), tmp_path / "out" / "{:04d}.png")
-    np.testing.assert_array_equal(npt.imread(tmp_path / "out").compute(), smooth_each(FILM))
-
-
 CHANNELS_LAST = [
     lambda x: x[0],
     lambda x: x[:, 2:, ::2],

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -259,7 +260,10 @@ def test_a_folder_that_others_may_write_is_not_used(filled, place):
 
 
 @posix
-def test_our_folder_is_private_whatever_the_mask(place):
+def test_our_folder_is_private_whatever_the_mask_and_the_only_one(place, tmp_path, monkeypatch):
+    """A process that is killed would leave another behind."""
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "empty"))
     before = os.umask(0)
     try:
         edge(X)
@@ -267,6 +271,7 @@ def test_our_folder_is_private_whatever_the_mask(place):
         os.umask(before)
     assert place.stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in place.iterdir()} == {0o600}
+    assert not list((tmp_path / "empty").iterdir())
 
 
 def test_a_folder_that_cannot_be_made(place):
@@ -324,10 +329,9 @@ def test_clear_leaves_what_is_not_ours(place):
         assert not place.exists()
 
 
-def test_a_folder_is_made_only_where_there_is_no_other(tmp_path):
-    """Without a home it goes at the end; else a process that is killed would leave another."""
+def test_without_a_home_a_folder_goes_at_the_end(tmp_path):
     script = """
-        import os, tempfile
+        import os
         del os.environ["NINEPOINT_CACHE_DIR"]
         os.environ.pop("HOME", None)
         os.getuid = lambda: 123456789
@@ -336,12 +340,7 @@ def test_a_folder_is_made_only_where_there_is_no_other(tmp_path):
     """
     found = output(start(tmp_path, script)).partition(":")[0]
     assert "ninepoint" in found
-    assert not Path(found).exists(), "removed at the end"
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    elsewhere = f"import tempfile\ntempfile.tempdir = {str(empty)!r}\n"
-    output(start(tmp_path, elsewhere, SCRIPT))
-    assert not list(empty.iterdir())
+    assert not Path(found).exists()
 
 
 def test_numba_switched_off(tmp_path):

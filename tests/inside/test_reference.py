@@ -112,6 +112,8 @@ LONG, ONE = np.array([2**64 - 1], np.uint64), np.array([1], np.uint64)
         (lambda x: -x[0] >> 99, SHORT, -1),
         (lambda x: x[0] ** -1, SHORT, np.float64(1 / 7)),
         (lambda x: x[0] / 0, SHORT, np.float64(np.inf)),
+        (lambda x: math.log(0 * x[0]), SHORT, np.float64(-np.inf)),
+        (lambda x: math.sqrt(-x[0]) == 0, SHORT, False),
         (lambda x: int(x[0] / 0), SHORT, 2**63 - 1),
         (lambda x: int(np.nan * x[0]), SHORT, 0),
         (lambda x: round(x[0] / 2), SHORT, 4),
@@ -146,12 +148,6 @@ def test_one_number(kernel, x, expected):
     (value,) = evaluate(kernel, [x], boundary="nearest")[0]
     assert value == expected
     assert type(value) is type(expected)
-
-
-def test_nothing_raises():
-    x = np.array([-1.0, 0.0, 1.0])
-    assert_array_equal(values(lambda x: math.sqrt(x[0]), x), [np.nan, 0, 1])
-    assert_array_equal(values(lambda x: math.log(x[0]), x), [np.nan, -np.inf, 0])
 
 
 def test_store():
@@ -347,9 +343,9 @@ def test_expressions_in_loops_are_computed_once_a_point(capsys):
                 total += counted(1 / (1 + apart[-1:2, -1:2].sum()))
         return total
 
-    x = np.arange(12.0).reshape(3, 4) % 5
+    x = np.arange(6.0).reshape(2, 3) % 5
     evaluate(means, [x], boundary="wrap", reaches=[((-2, -2), (2, 2))])
-    assert capsys.readouterr().out.count(".") < 200_000
+    assert capsys.readouterr().out.count(".") < 100_000
 
 
 @pytest.mark.parametrize("value", ["0.0", "ZERO", "2", "-ZERO * 2 + 1", "1j"])
