@@ -255,39 +255,27 @@ def made(step=1, extra=0.5, weights=(1, 2, 1), **options):
     return kernel
 
 
-CALLS = [
-    lambda x: made()(x),
-    lambda x: made(step=2)(x),
-    lambda x: made(extra=1)(x),
-    lambda x: made(extra=1.0)(x),
-    lambda x: made(extra=0.0)(x),
-    lambda x: made(extra=-0.0)(x),
-    lambda x: made(weights=(1, 2, 3))(x),
-    lambda x: made(fastmath=True)(x),
-    lambda x: made()(x, 2),
-    lambda x: made()(x, True),
-    lambda x: made()(x, 2.0),
-    lambda x: made()(x, np.float32(2)),
-    lambda x: made()(x, boundary="wrap"),
-    lambda x: made()(x, boundary=(("fill", "nearest"),)),
-    lambda x: made()(x, cval=1),
-    lambda x: made()(x, cval=-0.0),
-    lambda x: made()(x, cval=np.nan),
-    lambda x: made()(x, dtype="float32"),
-    lambda x: made()(x, dtype="int8", overflow="wrap"),
-    lambda x: made()(x, dtype="int8", overflow="saturate"),
-    lambda x: made()(x, axes=(0,)),
-    lambda x: made()(x.rechunk((4, 4))),
-    lambda x: made()(x.astype("float32")),
-]
+KERNELS = [{"step": 2}, {"extra": 1}, {"extra": 1.0}, {"extra": 0.0}, {"extra": -0.0}]
+KERNELS += [{"weights": (1, 2, 3)}, {"fastmath": True}]
+GAINS = [1, 2, True, 2.0, np.float32(2)]
+OPTIONS = [{"boundary": "wrap"}, {"boundary": (("fill", "nearest"),)}, {"axes": (0,)}]
+OPTIONS += [{"cval": 1}, {"cval": -0.0}, {"cval": np.nan}, {"dtype": "float32"}]
+OPTIONS += [{"dtype": "int8", "overflow": how} for how in ("wrap", "saturate")]
+
+
+def names_of(x):
+    calls = [made(**kernel)(x) for kernel in KERNELS] + [made()(x, gain) for gain in GAINS]
+    calls += [made()(x, **options) for options in OPTIONS]
+    calls += [made()(other) for other in (x.rechunk((4, 4)), x.astype("float32"))]
+    return [one.name for one in calls]
 
 
 def test_equal_calls_have_equal_keys_and_others_do_not():
     x = da.zeros((12, 12), chunks=5)
     with interpreted():
-        names = [call(x).name for call in CALLS]
+        names = names_of(x)
         assert len(set(names)) == len(names)
-        assert names == [call(x).name for call in CALLS]
+        assert names == names_of(x)
     w = np.arange(1000.0)
     name = weighed(x, w)[0].name
     for same in (w.copy(), np.repeat(w, 2)[::2]):

@@ -110,18 +110,13 @@ def plane(*dims):
 
 
 ORDERS = {
-    "the second first": lambda a, b, c, d: mixed(b, a),
-    "of what calls give": lambda a, b, c, d: mixed(down(a), down(b)),
     "stages of a stack": lambda a, b, c, d: staged(b, staged(c, a)),
     "a stack second": lambda a, b, c, d: mixed(down(b), down(c)),
     "dims": lambda a, b, c, d: mixed(a, down(b, dims=("y", "x")), dims=("x", "y")),
-    "dims of the second": lambda a, b, c, d: mixed(a, down(c), dims=("t", "x")),
     "axes": lambda a, b, c, d: mixed(down(c, axes=(2, 0)), down(b, axes=(1, 0))),
     "fewer dimensions": lambda a, b, c, d: mixed(along(d), b),
-    "fewer dimensions second": lambda a, b, c, d: staged(b, along(d)),
     "one index": lambda a, b, c, d: mixed(along(b), along(a)),
     "valid": lambda a, b, c, d: down(mixed(down(b, boundary="valid"), down(b, boundary="valid"))),
-    "valid along others": lambda a, b, c, d: along(down(c, dims=("t", "y"), boundary="valid")),
     "coordinates that differ": lambda a, b, c, d: mixed(down(b, boundary="valid"), a),
     "dims that are nowhere": lambda a, b, c, d: down(a, dims=("q", "x")),
     "too few": lambda a, b, c, d: staged(b, c, axes=(0, 5)),

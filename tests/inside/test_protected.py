@@ -90,7 +90,6 @@ def test_checked_arrays_refuse():
 # Machine code, one kernel for each way of computing.
 
 SMOOTH = np.outer([1, 2, 1], [1, 3, 1]) / 20
-CROSS = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]], bool)
 
 
 def wide(x):
@@ -109,26 +108,19 @@ def two_stages(x):
 
 COMPILED: dict[str, tuple[Any, str, Schedule]] = {
     "running squares": (wide, "uint8", Schedule()),
-    "running squares of int16": (lambda x: x[-15:16, -15:16].std(), "int16", Schedule()),
-    "running count": (lambda x: (x[-9:10, -9:10] > 5).sum(), "float32", Schedule()),
     "running sum of locals": (derived, "int16", Schedule()),
     "one-sided": (lambda x: x[3:30, -20:-2].mean(), "uint8", Schedule()),
     "axis by axis": (lambda x: (x[-1:2, -1:2] * SMOOTH).sum(), "float32", Schedule(rows=1)),
     "several rows": (lambda x: (x[-1:2, -1:2] * SMOOTH).sum(), "float32", Schedule(rows=3)),
     "doubling": (lambda x: x[-12:13, -7:20].max(), "uint8", Schedule()),
-    "doubled sums": (lambda x: x[-12:13, -7:20].sum(), "float64", Schedule()),
     "long minimum in one axis": (lambda x: x[0, -31:1].min(), "int16", Schedule()),
     "sorted columns": (lambda x: np.median(x[-2:3, -2:3]), "uint8", Schedule()),
     "network": (lambda x: np.percentile(x[-1:2, -1:2], 30), "float32", Schedule()),
     "histogram": (lambda x: np.median(x[-7:8, -7:8]), "uint8", Schedule()),
-    "histogram of int16": (lambda x: np.percentile(x[-4:5, -6:7], 33), "int16", Schedule()),
     "selection": (lambda x: np.median(x[-4:5, -4:5]), "float32", Schedule()),
-    "variance of floats": (lambda x: x[-8:9, -9:10].var(), "float64", Schedule()),
-    "no product": (lambda x: (x[-1:2, -1:2] * CROSS).sum(), "uint16", Schedule()),
     "stages": (two_stages, "float32", Schedule()),
     "abreast": (lambda x: x[-1:2, -1:2].max() - x[-1:2, -1:2].min(), "uint8", Schedule(rows=4)),
     "volumes": (lambda x: x[-1:2, -2:3, -1:2].mean(), "float32", Schedule()),
-    "planes of a volume": (lambda x: x[-1, -9:10, -9:10].sum(), "uint8", Schedule()),
     "a line": (lambda x: x[-16:17].std(), "uint8", Schedule()),
 }
 
@@ -140,7 +132,7 @@ def test_compiled_code_stays_within_its_arrays(name):
     stencil = npt.stencil(schedule=schedule)(function)
     before = protected.Guard.calls
     draw = np.random.default_rng(0)
-    ndim = {"a line": 1, "volumes": 3, "planes of a volume": 3}.get(name, 2)
+    ndim = {"a line": 1, "volumes": 3}.get(name, 2)
 
     def image(*shape):
         return draw.integers(0, 2, shape).astype(dtype)
