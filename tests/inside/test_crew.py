@@ -117,7 +117,18 @@ def test_forked_children_have_a_crew_of_their_own(tmp_path):
 
 
 def test_the_process_ends_while_others_wait_or_work(tmp_path):
-    assert output(start(tmp_path, WORKS, "time.sleep(0.2)\nprint('well')")) == "well"
+    """Also where an interrupt found a thread starting, which Python then forgets."""
+    script = """
+        from concurrent.futures import thread
+        from ninepoint.backends import threads
+
+        threads._submit(lambda: None, 1)[0].result()
+        for one in list(thread._threads_queues):
+            del thread._threads_queues[one]
+        time.sleep(0.2)
+        print("well")
+    """
+    assert output(start(tmp_path, WORKS, script)) == "well"
 
 
 # Tasks of Dask.

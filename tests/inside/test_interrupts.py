@@ -68,12 +68,11 @@ def test_interrupted_first_calls(tmp_path, seed):
             np.testing.assert_array_equal(kernel(x), expected)
             hits += more
         frames = np.arange(2 * 5 * 6, dtype="uint8").reshape(2, 5, 6)
-        # The pool has its thread before: Python may lose one that an interrupt finds starting.
-        npt.imsave(frames, sys.argv[0] + "a/{{}}.tif", overwrite=True)
-        written = sys.argv[0] + "b/{{}}.png"
-        until_done(lambda: npt.imsave(frames, written, overwrite=True), 1)
-        read, _ = until_done(lambda: npt.imread(written.replace("{{}}", "*")), 2)
-        np.testing.assert_array_equal(read.compute(scheduler="sync"), frames)
+        for pattern in ("a/{{}}.png", "b/{{}}.tif"):
+            written = sys.argv[0] + pattern
+            until_done(lambda: npt.imsave(frames, written, overwrite=True), 1)
+            read, _ = until_done(lambda: npt.imread(written.replace("{{}}", "*")), 2)
+            np.testing.assert_array_equal(read.compute(scheduler="sync"), frames)
         print(hits)
     """
     assert int(interrupted(tmp_path, script)) > 5
