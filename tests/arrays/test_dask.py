@@ -181,7 +181,7 @@ def weighed(x, w):
     return x[-1, 0] * w[0] + x[0, 1] * w[999], x[0, 0] * w[1]
 
 
-def test_many_coefficients():
+def test_many_coefficients_are_sent_once():
     x = np.random.default_rng(0).random((5, 20, 30), dtype="float32")
     w = np.random.default_rng(1).random(1000)
     wanted = weighed(x, w)
@@ -189,7 +189,10 @@ def test_many_coefficients():
         lazy = weighed(da.from_array(x, chunks=chunks), w)
         equal(lazy, wanted)
         equal(lazy[1][1:3, :5], wanted[1][1:3, :5])
-        equal((lazy[0] + lazy[1])[:, 3:12], (wanted[0] + wanted[1])[:, 3:12])
+        total = (lazy[0] + lazy[1])[:, 3:12]
+        sizes = [len(pickle.dumps(task)) for task in dict(total.__dask_graph__()).values()]
+        assert sum(size > w.nbytes for size in sizes) == 1
+        equal(total, (wanted[0] + wanted[1])[:, 3:12])
 
 
 @npt.stencil(boundary="reflect")
@@ -208,10 +211,13 @@ def behind(x):
 
 def test_explain_tells_the_plan_and_where_a_halo_that_would_cost_much_is_split():
     square = da.zeros((400, 400), chunks=100)
-    assert "on Dask     mean: edges\n" in mean.explain(square)
-    assert "mean: whole cores\n" in mean.explain(square.rechunk((400, 400)))
-    assert "mean: groups\n" in mean.explain(square.rechunk((2, 400)))
-    assert "far: edges\n" in far.explain(square, square)
+    told = "on Dask     mean: edges, 2 tasks a chunk, 38.4 kB of faces, 16"
+    assert told in mean.explain(square)
+    assert "mean: whole cores, 1 task a chunk, 0 B" in mean.explain(square.rechunk((400, 400)))
+    thin = mean.explain(square.rechunk((2, 400)))
+    assert "mean: groups, 2.5 tasks a chunk" in thin
+    assert "100 groups" in thin
+    assert "far: edges, 5 tasks a chunk" in far.explain(square, square)
     text = behind.explain(da.zeros((5000, 5000), chunks=1000))
     assert [line.split()[2] for line in text.splitlines() if "on Dask" in line] == [
         "slopes:",
