@@ -1,12 +1,15 @@
-"""Datasets of xarray are mapped variable by variable, where the dimensions are there."""
+"""Datasets of xarray, mapped variable by variable, the accessor `npt`, and what files keep."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
 import xarray as xr
 
 import ninepoint as npt
+import ninepoint.xarray
 
 
 @npt.stencil(boundary="nearest")
@@ -25,9 +28,14 @@ def slopes(u, k):
     return u[1, 0] - u[0, 0] * k[0, 0], u[0, 1] - u[0, 0]
 
 
-def weather(chunked=False):
+@npt.ufunc
+def product(a, b):
+    return a * b
+
+
+def weather():
     rng = np.random.default_rng(0)
-    data = xr.Dataset(
+    return xr.Dataset(
         {
             "temperature": (("t", "lat", "lon"), rng.random((3, 5, 6)), {"units": "K"}),
             "height": (("lat", "lon"), rng.integers(0, 900, (5, 6)).astype("int16")),
@@ -37,36 +45,30 @@ def weather(chunked=False):
         coords={"lat": np.arange(5.0), "lon": 10 * np.arange(6.0), "t": [1, 2, 3]},
         attrs={"source": "here"},
     )
-    return data.chunk(lat=2) if chunked else data
 
 
-@pytest.mark.parametrize("chunked", [False, True])
-@pytest.mark.parametrize("options", [{}, {"dims": ("lon", "lat")}, {"boundary": "wrap"}])
-@pytest.mark.parametrize("kernel", [smooth, staged])
-def test_each_variable_that_has_the_dimensions(kernel, options, chunked):
-    data = weather(chunked)
-    found = kernel(data, 0.5, **options)
-    assert isinstance(found, xr.Dataset)
-    assert list(found.data_vars) == list(data.data_vars)
-    assert found.attrs == data.attrs
-    for name in ("temperature", "height"):
-        xr.testing.assert_identical(
-            found[name].compute(), kernel(data[name], 0.5, **options).compute()
+@pytest.mark.parametrize("options", [{}, {"dims": ("lon", "lat"), "boundary": "wrap"}])
+def test_each_variable_that_has_the_dimensions(options):
+    data = weather()
+    gaussian = partial(npt.filters.gaussian, dims=("lat", "lon"))
+    for kernel in (smooth, staged, gaussian):
+        wanted = data.assign(
+            {name: kernel(data[name], 0.5, **options) for name in ("temperature", "height")}
         )
-        assert (found[name].chunks is None) != chunked
-    for name in ("station", "level", "lat", "lon", "t"):
-        xr.testing.assert_identical(found[name], data[name])
+        xr.testing.assert_identical(kernel(data, 0.5, **options), wanted)
+        lazy = kernel(data.chunk(lat=2), 0.5, **options)
+        assert lazy.temperature.chunks is not None
+        xr.testing.assert_identical(lazy.compute(), wanted)
 
 
 def test_several_datasets_and_results():
     data, k = weather(), xr.DataArray(np.arange(5.0), dims="lat", coords={"lat": np.arange(5.0)})
-    down, across = slopes(data, k)
-    for name in ("temperature", "height"):
-        one, two = slopes(data[name], k)
-        xr.testing.assert_identical(down[name], one)
-        xr.testing.assert_identical(across[name], two)
-    both, _ = slopes(data, data)
-    xr.testing.assert_identical(both["height"], slopes(data["height"], data["height"])[0])
+    for given in (k, data):
+        made = slopes(data, given)
+        for name in ("temperature", "height"):
+            other = given if given is k else given[name]
+            for got, want in zip(made, slopes(data[name], other), strict=True):
+                xr.testing.assert_identical(got[name], want)
     with pytest.raises(ValueError, match="the dataset given for 'k' has no variable 'height'"):
         slopes(data, data.drop_vars("height"))
 
@@ -81,12 +83,43 @@ def test_a_border_that_makes_variables_smaller():
         smooth(data.assign(width=("lat", np.arange(5.0))), boundary="valid")
 
 
-def test_filters_of_datasets():
+def test_map_is_a_call():
     data = weather()
-    found = npt.filters.gaussian(data, 0.7, dims=("lat", "lon"))
-    for name in ("temperature", "height"):
-        wanted = npt.filters.gaussian(data[name], 0.7, dims=("lat", "lon"))
-        xr.testing.assert_identical(found[name], wanted)
-    xr.testing.assert_identical(npt.filters.median(data, 3, dims="t")["height"], data["height"])
-    with pytest.raises(TypeError, match="needs to know which dimensions; give dims="):
-        npt.filters.median(data, 3)
+    q, k, options = data.temperature, 3.0, {"dims": ("lon", "t"), "boundary": "wrap"}
+    for one in (q, data.chunk(lat=1)):
+        made, wanted = one.npt.map(smooth, k, **options), smooth(one, k, **options)
+        xr.testing.assert_identical(made.compute(), wanted.compute())
+    xr.testing.assert_identical(q.npt.map(product, q), product(q, q))
+    mean = npt.filters.mean
+    xr.testing.assert_identical(q.npt.map(mean, 3, dims="t"), mean(q, 3, dims="t"))
+    with pytest.raises(TypeError, match=r"mean is none of it; decorate it with @ninepoint.sten"):
+        q.npt.map(np.mean)
+    with pytest.raises(ValueError, match="dimension 'depth' does not exist"):
+        q.npt.map(smooth, dims=("depth", "lon"))
+    with pytest.raises(ValueError, match="no variable of the dataset has the dimensions 'depth'"):
+        data.npt.map(smooth, dims=("depth", "lon"))
+
+
+def test_how_it_is_stored_is_kept_and_how_numbers_are_packed_is_not():
+    y = xr.DataArray(np.arange(3), dims="y", attrs={"units": "m"})
+    y.encoding = {"dtype": "int8"}
+    field = xr.DataArray(np.arange(24.0).reshape(2, 3, 4), {"y": y}, ("t", "y", "x"), name="q")
+    layout = {"zlib": True, "grid_mapping": "crs"}
+    field.encoding = {"dtype": "int16", "scale_factor": 0.1, "_FillValue": -1, "source": "a.nc"}
+    field.encoding |= {"chunks": (1, 3, 4), **layout}
+    for found in (smooth(field), smooth(field.to_dataset()).q):
+        assert found.encoding == {"chunks": (1, 3, 4), **layout}
+        assert found.y.encoding == {"dtype": "int8"}
+        assert found.y.attrs == {"units": "m"}
+    assert smooth(field, boundary="valid").encoding == layout
+
+
+def test_a_tree_is_mapped_by_xarray():
+    data = weather()
+    tree = xr.DataTree.from_dict({"/fine": data, "/coarse/2": data.isel(lon=slice(None, None, 2))})
+    words = r"'u' is a xarray.DataTree; .* u.map_over_datasets\(lambda"
+    with pytest.raises(TypeError, match=words):
+        smooth(tree)
+    found = tree.map_over_datasets(lambda data: smooth(data) if data.data_vars else data)
+    coarse = smooth(data.temperature[..., ::2])
+    xr.testing.assert_identical(found["coarse/2"].to_dataset().temperature, coarse)

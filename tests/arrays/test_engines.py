@@ -68,15 +68,12 @@ def assert_same(engine, found, wanted):
     np.testing.assert_array_equal(engine.computed(found), wanted)
 
 
-@pytest.mark.parametrize("boundary", ["wrap", ("valid", "nearest")])
-def test_equal_to_numpy_to_the_bit(engine, boundary):
-    x = engine.cut(X, (7, 11))
-    assert_same(engine, mean9(x, boundary=boundary), mean9(X, boundary=boundary))
-
-
-@pytest.mark.parametrize("chunks", [(7, 11), (2, 30)])
-def test_a_program_of_several_results_beside_arrays_of_numpy(engine, chunks):
-    found = staged(engine.cut(X, chunks), K, boundary="mirror")
+def test_equal_to_numpy_to_the_bit(engine):
+    for boundary in ("wrap", ("valid", "nearest")):
+        found = mean9(engine.cut(X, (7, 11)), boundary=boundary)
+        assert_same(engine, found, mean9(X, boundary=boundary))
+    # A program of several results, in thin chunks beside arrays of NumPy.
+    found = staged(engine.cut(X, (2, 30)), K, boundary="mirror")
     for one, wanted in zip(found, staged(X, K, boundary="mirror"), strict=True):
         assert_same(engine, one, wanted)
 
@@ -93,23 +90,19 @@ def test_axes_stacks_slices_and_steps(engine):
     assert_same(engine, npt.filters.mean(engine.cut(X, 9), 3), npt.filters.mean(X, 3))
 
 
-def test_steps_until_little_changes(engine):
-    seen = []
-    for x in (engine.cut(X, 10), X):
-        steps = []
-        found = mean9.iterate(
-            x, steps=9, until=0.05, every=3, boundary="nearest",
-            callback=lambda step, state, steps=steps: steps.append(step),
-        )  # fmt: skip
-        seen.append((steps, found))
-    (steps, found), (wanted_steps, wanted) = seen
-    assert steps == wanted_steps
-    assert_same(engine, found, wanted)
+def test_steps_until_little_changes_and_names_of_dimensions(engine):
+    told = {}
 
+    def steps_of(x):
+        seen = told[id(x)] = []
+        options = {"steps": 9, "until": 0.05, "every": 3, "boundary": "nearest"}
+        return mean9.iterate(x, **options, callback=lambda step, state: seen.append(step))
 
-def test_names_of_dimensions(engine):
-    x = xr.DataArray(engine.cut(X, (7, 11)), dims=("y", "x"), attrs={"units": "K"})
-    found = mean9(x, dims=("x", "y"), boundary="nearest")
+    x = engine.cut(X, 10)
+    assert_same(engine, steps_of(x), steps_of(X))
+    assert told[id(x)] == told[id(X)]
+    named = xr.DataArray(engine.cut(X, (7, 11)), dims=("y", "x"), attrs={"units": "K"})
+    found = mean9(named, dims=("x", "y"), boundary="nearest")
     assert found.dims == ("y", "x")
     assert found.attrs == {"units": "K"}
     assert_same(engine, found.data, mean9(X, axes=(1, 0), boundary="nearest"))
@@ -133,23 +126,19 @@ def test_arrays_of_dask_array_are_saved_as_those_of_dask(tmp_path):
         np.testing.assert_array_equal(found, mean9(X, boundary="wrap"))
 
 
-def test_arrays_of_cubed_are_saved_by_cubed(tmp_path):
+def test_what_cubed_does_itself_and_may_not_do(tmp_path):
+    engine = Cubed(tmp_path)
     with pytest.raises(TypeError, match=r"cubed.to_zarr\(x, path\)"):
-        npt.save(Cubed(tmp_path).cut(X, 10), tmp_path / "out.zarr")
+        npt.save(engine.cut(X, 10), tmp_path / "out.zarr")
+    x = engine.library.ones((1200, 400), chunks=(1200, 400), dtype="float32", spec=engine.spec)
+    with pytest.raises(ValueError, match="exceeds allowed_mem"):
+        mean9(x).compute()
 
 
 def test_an_expression_is_a_few_kilobytes():
     """Its tasks are written out where it is computed, not where it is made."""
-    library = DaskArray(None).library
-    x = library.zeros((100, 100), chunks=1, dtype="float32")
+    x = DaskArray(None).library.zeros((100, 100), chunks=1, dtype="float32")
     assert len(pickle.dumps(mean9(x, boundary="wrap").expr)) < 10_000
-
-
-def test_memory_that_cubed_may_not_take(tmp_path):
-    engine = Cubed(tmp_path)
-    x = engine.library.ones((1200, 400), chunks=(1200, 400), dtype="float32", spec=engine.spec)
-    with pytest.raises(ValueError, match="exceeds allowed_mem"):
-        mean9(x).compute()
 
 
 PLANNED = """

@@ -5,11 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 
 import pytest
+from own_process import FORKS, output, start
 
 from ninepoint.base.undisturbed import undisturbed
 
@@ -38,31 +36,17 @@ UNTIL_DONE = r"""
 """
 
 
-def start(folder, script, **variables):
-    """Begin a process with a new cache."""
-    file = folder / "script.py"
-    file.write_text(textwrap.dedent(UNTIL_DONE) + textwrap.dedent(script))
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", file],
-        env={**os.environ, "NINEPOINT_CACHE_DIR": str(folder / "cache"), **variables},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def output(process):
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
-    return out.strip()
+def interrupted(folder, script):
+    return output(start(folder, UNTIL_DONE, script))
 
 
 @pytest.mark.nightly
 @posix
 @pytest.mark.parametrize("seed", [0, 1])
 def test_interrupted_first_calls(tmp_path, seed):
-    """While packages are imported, while Numba compiles, and while files are written."""
+    """While packages are imported, while Numba compiles, and while files are written and read."""
     script = f"""
+        import sys
         import ninepoint as npt
         stencil, hits = until_done(lambda: npt.stencil, {seed})
         import numpy as np
@@ -83,29 +67,16 @@ def test_interrupted_first_calls(tmp_path, seed):
             np.testing.assert_array_equal(result, expected)
             np.testing.assert_array_equal(kernel(x), expected)
             hits += more
+        frames = np.arange(2 * 5 * 6, dtype="uint8").reshape(2, 5, 6)
+        for pattern in ("a/{{}}.png", "b/{{}}.tif"):
+            written = sys.argv[0] + pattern
+            until_done(lambda: npt.imsave(frames, written, overwrite=True), 1)
+            read, _ = until_done(lambda: npt.imread(written.replace("{{}}", "*")), 2)
+            np.testing.assert_array_equal(read.compute(scheduler="sync"), frames)
         print(hits)
     """
-    assert int(output(start(tmp_path, script))) > 5
-    assert output(start(tmp_path, script)).isdecimal()
-
-
-@pytest.mark.nightly
-@posix
-def test_interrupted_imports_of_image_libraries(tmp_path):
-    script = """
-        import sys
-        import numpy as np
-        import ninepoint as npt
-
-        frames = np.arange(2 * 5 * 6, dtype="uint8").reshape(2, 5, 6)
-        for pattern in ("a/{}.png", "b/{}.tif"):
-            _, more = until_done(lambda: npt.imsave(frames, sys.argv[0] + pattern), 1)
-            written = sys.argv[0] + pattern.replace("{}", "*")
-            read, hits = until_done(lambda: npt.imread(written), 2)
-            np.testing.assert_array_equal(read.compute(scheduler="sync"), frames)
-        print(more + hits)
-    """
-    assert output(start(tmp_path, script)).isdecimal()
+    assert int(interrupted(tmp_path, script)) > 5
+    assert interrupted(tmp_path, script).isdecimal()
 
 
 @pytest.mark.nightly
@@ -143,7 +114,7 @@ def test_nothing_is_written_after_an_interrupt(tmp_path):
                 time.sleep(0.005)
                 assert written == before
     """
-    output(start(tmp_path, script))
+    interrupted(tmp_path, script)
 
 
 @pytest.mark.nightly
@@ -151,7 +122,7 @@ def test_nothing_is_written_after_an_interrupt(tmp_path):
 def test_forks_while_a_thread_compiles(tmp_path):
     """The child finds no lock that is held by a thread which it does not have."""
     script = """
-        import os, sys, threading, time, warnings
+        import threading, warnings
         warnings.simplefilter("ignore")
         import numpy as np
         import ninepoint as npt
@@ -172,31 +143,16 @@ def test_forks_while_a_thread_compiles(tmp_path):
                 if enough.is_set():
                     return
 
-        thread = threading.Thread(target=compile_others)
-        thread.start()
+        threading.Thread(target=compile_others).start()
         began.wait()
-        for k in range(5):
-            time.sleep(0.1 * k)
-            child = os.fork()
-            if not child:
-                # One that nobody has compiled before.
-                step = 10 + k
-                right = (make(step)(x, threads=2) == x * step - x).all()
-                os._exit(0 if right else 1)
-            end = time.monotonic() + 60
-            while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
-                if time.monotonic() > end:
-                    os.kill(child, 9)
-                    os.waitpid(child, 0)
-                    enough.set()
-                    sys.exit("a child hangs")
-                time.sleep(0.01)
-            assert ended == (child, 0)
+        for step in range(10, 15):
+            time.sleep(0.1 * (step - 10))
+            # One that nobody has compiled before.
+            assert child_is(lambda: (make(step)(x, threads=2) == x * step - x).all())
         enough.set()
-        thread.join()
         print("right")
     """
-    assert output(start(tmp_path, script)) == "right"
+    assert output(start(tmp_path, FORKS, script)) == "right"
 
 
 ENDLESS = """
@@ -223,7 +179,7 @@ ENDLESS = """
     def long(x, n=2**62):
         return count(x, n)
 
-    def interrupted(call):
+    def stopped(call):
         signal.setitimer(signal.ITIMER_REAL, 0.3)
         began = time.monotonic()
         try:
@@ -243,15 +199,15 @@ ENDLESS = """
 @posix
 def test_kernels_that_never_end_are_interrupted(tmp_path):
     script = f"""{ENDLESS}
-    interrupted(lambda: endless(small))
-    interrupted(lambda: long(small))
+    stopped(lambda: endless(small))
+    stopped(lambda: long(small))
     for threads in (1, 2, 3):
-        interrupted(lambda: endless(x, threads=threads))
+        stopped(lambda: endless(x, threads=threads))
     out = np.zeros(x.shape, int)
     np.testing.assert_array_equal(endless(x, end=2, out=out, threads=2)[:-1, :-1], 2)
     assert [t for t in threading.enumerate() if t.name.startswith("ninepoint-setup")] == []
     """
-    seconds = output(start(tmp_path, script)).split()
+    seconds = interrupted(tmp_path, script).split()
     assert len(seconds) == 5
     assert max(map(float, seconds)) < 20
 
@@ -269,12 +225,12 @@ def test_a_program_that_computes_without_end_on_dask_is_ended(tmp_path):
     pool = ThreadPoolExecutor(2)
     list(pool.map(time.sleep, (0.2, 0.2)))
     lazy = endless(da.from_array(x, chunks=150))
-    interrupted(lambda: lazy.compute(scheduler="threads", pool=pool))
+    stopped(lambda: lazy.compute(scheduler="threads", pool=pool))
     frames = lazy[None].astype("uint8")
-    interrupted(lambda: npt.imsave(frames, os.path.dirname(sys.argv[0]) + "/{{}}.png"))
+    stopped(lambda: npt.imsave(frames, os.path.dirname(sys.argv[0]) + "/{{}}.png"))
     print("over")
     """
-    seconds = output(start(tmp_path, script)).split()
+    seconds = interrupted(tmp_path, script).split()
     assert len(seconds) == 3
     assert max(map(float, seconds[:2])) < 20
 

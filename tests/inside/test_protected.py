@@ -7,9 +7,8 @@ of a generated text is checked by the tests of windows and by random programs.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import signal
-from collections.abc import Callable
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -17,33 +16,25 @@ import pytest
 
 import ninepoint as npt
 import protected
-import seams as bounds
+import seams
+from nightly import only
 from ninepoint import Schedule
 
 RULES = ["fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"]
 
 
-def often(number: int, values: Any) -> list[Any]:
-    """The first few in every run, all others at night."""
-    every = list(values)
-    return [*every[:number], *(pytest.param(v, marks=pytest.mark.nightly) for v in every[number:])]
-
-
 # The tests' own tools.
 
 
-def peek(array: np.ndarray, offset: int) -> Callable[[], Any]:
+def peek(array, offset):
     address = array.__array_interface__["data"][0]
     return lambda: ctypes.string_at(address + offset, 1)
 
 
-@pytest.mark.parametrize("shape", [(3, 5), (0,), (7,), (64, 64), (2, 3, 5)])
+@pytest.mark.parametrize("shape", [(0,), (7,), (64, 64)])
 def test_pages_beside_an_array_are_protected(shape):
     array = np.arange(np.prod(shape), dtype="int16").reshape(shape)
-    first = protected.between(array, at_end=False)
-    last = protected.between(array, at_end=True)
-    np.testing.assert_array_equal(first, array)
-    np.testing.assert_array_equal(last, array)
+    first, last = (protected.between(array, at_end=at_end) for at_end in (False, True))
     assert protected.survives(peek(first, -1)) == signal.SIGSEGV
     assert protected.survives(peek(last, array.nbytes)) == signal.SIGSEGV
     if array.size:
@@ -51,25 +42,15 @@ def test_pages_beside_an_array_are_protected(shape):
         assert protected.survives(peek(last, array.nbytes - 1)) == 0
 
 
-@pytest.mark.parametrize(
-    "view",
-    [
-        lambda x: x,
-        lambda x: x.T,
-        lambda x: x[::-1, ::-1],
-        lambda x: x[:, ::2],
-        lambda x: np.broadcast_to(x[0], (4, 6)),
-    ],
-    ids="plain transposed backwards strided broadcast".split(),
-)
-def test_copies_lie_as_the_arrays_do(view):
-    array = view(np.arange(24.0).reshape(4, 6))
-    for at_end in (False, True):
-        copy = protected.between(array, at_end=at_end, read_only=True)
-        np.testing.assert_array_equal(copy, array)
-        assert not copy.flags.writeable
-        if all(array.strides):
-            assert [a > 0 for a in copy.strides] == [a > 0 for a in array.strides]
+def test_copies_lie_as_the_arrays_do():
+    x = np.arange(24.0).reshape(4, 6)
+    for array in (x, x.T, x[::-1, ::-1], x[:, ::2], np.broadcast_to(x[0], (4, 6))):
+        for at_end in (False, True):
+            copy = protected.between(array, at_end=at_end, read_only=True)
+            np.testing.assert_array_equal(copy, array)
+            assert not copy.flags.writeable
+            if all(array.strides):
+                assert [a > 0 for a in copy.strides] == [a > 0 for a in array.strides]
 
 
 def test_a_look_outside_and_a_written_input_are_told():
@@ -89,43 +70,26 @@ def test_a_look_outside_and_a_written_input_are_told():
                 guard(*arrays)
 
 
-@pytest.mark.parametrize(
-    ("index", "words"),
-    [
-        (-1, "outside"),
-        ((0, 5), "outside"),
-        ((slice(0, 4), 0), "outside"),
-        ((0, 0, 0), "axes only"),
-        ((2, 4), "before it was written"),
-    ],
-)
-def test_checked_arrays_refuse(index, words):
+def test_checked_arrays_refuse():
     made = np.zeros((3, 5), "uint8")
-    checked = bounds.Checked(made, "a buffer", writeable=True, written=made == 1)
-    with pytest.raises(bounds.Outside, match=words):
-        checked[index]
-    with pytest.raises(bounds.Outside, match="is an input"):
-        bounds.Checked(np.zeros(3), "x", writeable=False)[0] = 1
-
-
-def image(rng: Random, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    return np.random.default_rng(rng.randrange(1000)).integers(0, 2, shape).astype(dtype)
-
-
-def windows(rng: Random, ndim: int, most: int) -> tuple[slice, ...]:
-    """A window of at most so many elements, one-sided ones among them."""
-    while True:
-        lengths = [rng.choice([1, 2, 3, rng.randint(2, 35)]) for _ in range(ndim)]
-        if 1 < np.prod(lengths) <= most:
-            break
-    starts = [rng.choice([-(n // 2), 0, 1 - n, 2, -n - 3]) for n in lengths]
-    return tuple(slice(a, a + n) for a, n in zip(starts, lengths, strict=True))
+    checked = seams.Checked(made, "a buffer", writeable=True, written=made == 1)
+    for index, words in {
+        -1: "outside",
+        (0, 5): "outside",
+        (0, 0, 0): "axes only",
+        (2, 4): "before it was written",
+    }.items():
+        with pytest.raises(seams.Outside, match=words):
+            checked[index]
+    with pytest.raises(seams.Outside, match="outside"):
+        checked[0:4, 0]
+    with pytest.raises(seams.Outside, match="is an input"):
+        seams.Checked(np.zeros(3), "x", writeable=False)[0] = 1
 
 
 # Machine code, one kernel for each way of computing.
 
 SMOOTH = np.outer([1, 2, 1], [1, 3, 1]) / 20
-CROSS = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]], bool)
 
 
 def wide(x):
@@ -144,103 +108,78 @@ def two_stages(x):
 
 COMPILED: dict[str, tuple[Any, str, Schedule]] = {
     "running squares": (wide, "uint8", Schedule()),
-    "running squares of int16": (lambda x: x[-15:16, -15:16].std(), "int16", Schedule()),
-    "running count": (lambda x: (x[-9:10, -9:10] > 5).sum(), "float32", Schedule()),
     "running sum of locals": (derived, "int16", Schedule()),
     "one-sided": (lambda x: x[3:30, -20:-2].mean(), "uint8", Schedule()),
     "axis by axis": (lambda x: (x[-1:2, -1:2] * SMOOTH).sum(), "float32", Schedule(rows=1)),
     "several rows": (lambda x: (x[-1:2, -1:2] * SMOOTH).sum(), "float32", Schedule(rows=3)),
     "doubling": (lambda x: x[-12:13, -7:20].max(), "uint8", Schedule()),
-    "doubled sums": (lambda x: x[-12:13, -7:20].sum(), "float64", Schedule()),
     "long minimum in one axis": (lambda x: x[0, -31:1].min(), "int16", Schedule()),
     "sorted columns": (lambda x: np.median(x[-2:3, -2:3]), "uint8", Schedule()),
     "network": (lambda x: np.percentile(x[-1:2, -1:2], 30), "float32", Schedule()),
     "histogram": (lambda x: np.median(x[-7:8, -7:8]), "uint8", Schedule()),
-    "histogram of int16": (lambda x: np.percentile(x[-4:5, -6:7], 33), "int16", Schedule()),
     "selection": (lambda x: np.median(x[-4:5, -4:5]), "float32", Schedule()),
-    "variance of floats": (lambda x: x[-8:9, -9:10].var(), "float64", Schedule()),
-    "no product": (lambda x: (x[-1:2, -1:2] * CROSS).sum(), "uint16", Schedule()),
     "stages": (two_stages, "float32", Schedule()),
     "abreast": (lambda x: x[-1:2, -1:2].max() - x[-1:2, -1:2].min(), "uint8", Schedule(rows=4)),
     "volumes": (lambda x: x[-1:2, -2:3, -1:2].mean(), "float32", Schedule()),
-    "planes of a volume": (lambda x: x[-1, -9:10, -9:10].sum(), "uint8", Schedule()),
     "a line": (lambda x: x[-16:17].std(), "uint8", Schedule()),
 }
 
 
-@pytest.mark.parametrize("name", often(1, COMPILED))
+@pytest.mark.parametrize("name", only(1, COMPILED))
 @pytest.mark.usefixtures("protected_pages")
 def test_compiled_code_stays_within_its_arrays(name):
     function, dtype, schedule = COMPILED[name]
     stencil = npt.stencil(schedule=schedule)(function)
     before = protected.Guard.calls
-    rng = Random(name)
-    ndim = {"a line": 1, "volumes": 3, "planes of a volume": 3}.get(name, 2)
+    draw = np.random.default_rng(0)
+    ndim = {"a line": 1, "volumes": 3}.get(name, 2)
+
+    def image(*shape):
+        return draw.integers(0, 2, shape).astype(dtype)
+
     for boundary in ("mirror", "constant", "valid"):
         for core in ((3, 4, 2)[-ndim:], (9, 70, 41)[-ndim:], (3, 41, 150)[-ndim:]):
             for stack in ((), (2,)):
-                stencil(image(rng, dtype, (*stack, *core)), boundary=boundary, threads=1)
-    stencil(image(rng, dtype, (20, 90, 60)[-ndim:]), threads=2)
+                stencil(image(*stack, *core), boundary=boundary, threads=1)
+    stencil(image(*(20, 90, 60)[-ndim:]), threads=2)
     assert protected.Guard.calls > before
 
 
 # The arrays of users, on which compiled code works where they lie.
 
 
+@npt.stencil(standard_indexing=("w",))
 def correlated(x, w):
     return (x[-1:2, -1:2] * w).sum() + w[0, 1]
 
 
-def in_layouts(x: np.ndarray) -> list[np.ndarray]:
+def in_layouts(x):
     """The same values, in memory in other ways."""
     stretched = np.zeros((*x.shape[:-1], x.shape[-1] * 2), x.dtype)
     stretched[..., ::2] = x
-    return [
-        x,
-        np.asfortranarray(x),
-        x[::-1, ::-1].copy()[::-1, ::-1],
-        x[::-1].copy()[::-1],
-        stretched[..., ::2],
-    ]
+    backwards = x[::-1, ::-1].copy()[::-1, ::-1]
+    return [x, np.asfortranarray(x), backwards, x[::-1].copy()[::-1], stretched[..., ::2]]
 
 
-@pytest.mark.parametrize("boundary", RULES)
-@pytest.mark.parametrize("dtype", often(0, ["uint8", "int16", "float16", "float64"]))
-def test_arrays_of_users_between_protected_pages(boundary, dtype):
-    stencil = npt.stencil(boundary=boundary, standard_indexing=("w",))(correlated)
+def stays_within(call, wanted, *fields):
+    """`call(*fields, out)` gives what is right between protected pages."""
+    for at_end in (False, True):
+        held = [protected.between(one, at_end=at_end, read_only=True) for one in fields]
+        out = protected.between(np.zeros_like(wanted), at_end=at_end, shared=True)
+        assert protected.survives(lambda held=held, out=out: call(*held, out)) == 0
+        np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "boundary"), only(2, itertools.product(["uint8", "float16", "float64"], RULES))
+)
+def test_arrays_of_users_between_protected_pages(dtype, boundary):
     x = np.random.default_rng(0).integers(0, 9, (20, 31)).astype(dtype)
     w = np.arange(9).reshape(3, 3).astype("int8" if dtype != "float64" else "float64")
-    wanted = stencil(x, w)
-    for at_end in (False, True):
-        coefficients = protected.between(w, at_end=at_end, read_only=True)
-        layouts = in_layouts(x)
-        fields = [protected.between(one, at_end=at_end, read_only=True) for one in layouts]
-        outs = [
-            protected.between(np.zeros_like(wanted), at_end=at_end, shared=True) for _ in layouts
-        ]
 
-        def calls(fields: Any = fields, w: Any = coefficients, outs: Any = outs) -> None:
-            for field, out in zip(fields, outs, strict=True):
-                for _ in range(3):
-                    stencil(field, w, out=out, threads=1)
+    def call(x, w, out):
+        for _ in range(3):
+            correlated(x, w, boundary=boundary, out=out, threads=1)
 
-        assert protected.survives(calls) == 0
-        for out in outs:
-            np.testing.assert_array_equal(out, wanted)
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("boundary", ["mirror", "wrap"])
-@pytest.mark.parametrize("size", [3, 9, 17])
-def test_filters_between_protected_pages(boundary, size):
-    x = np.random.default_rng(1).integers(0, 255, (40, 37)).astype("uint8")
-    wanted = npt.filters.local_std(x, size=size, boundary=boundary)
-    for at_end in (False, True):
-        field = protected.between(x, at_end=at_end, read_only=True)
-        out = protected.between(np.zeros_like(wanted), at_end=at_end, shared=True)
-
-        def call(field: Any = field, out: Any = out) -> None:
-            npt.filters.local_std(field, size=size, boundary=boundary, out=out, threads=1)
-
-        assert protected.survives(call) == 0
-        np.testing.assert_array_equal(out, wanted)
+    for layout in in_layouts(x):
+        stays_within(call, correlated(x, w, boundary=boundary), layout, w)

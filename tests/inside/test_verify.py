@@ -1,4 +1,4 @@
-"""What no kernel may be is found, whichever pass made it."""
+"""What no kernel may be, and no module of loops, is found by those who look at each of them."""
 
 from __future__ import annotations
 
@@ -7,108 +7,147 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import verify_kernels
+import verify_loops
+from ninepoint.language import ir
 from ninepoint.language.box import Box
-from ninepoint.language.ir import (
-    Assign,
-    Binary,
-    Call,
-    Const,
-    DType,
-    Element,
-    Histogram,
-    Kernel,
-    Length,
-    Position,
-    Read,
-    Ref,
-    Select,
-    State,
-    Values,
-)
-from verify_kernels import verify
+from ninepoint.language.ir import Assign, Binary, Call, DType, Read, Ref
+from ninepoint.loops import nodes
+from ninepoint.loops.nodes import Array, For, Function, Let, Load, Name, Number, Op, Store
+from ninepoint.loops.reading import NotRead, read
+
+T1, T2, HALF = Ref(DType.INT, "t1"), Ref(DType.INT, "t2"), ir.Const(DType.F64, "0.5")
 
 
-def read(name: str, field: str, *offset: int) -> Assign:
+def given(name, field, *offset):
     return Assign(name, Read(DType.INT, field, offset))
 
 
-def ref(name: str) -> Ref:
-    return Ref(DType.INT, name)
+def added(name, left, right):
+    return Assign(name, Binary(DType.INT, "+", Ref(DType.INT, left), Ref(DType.INT, right)))
 
 
-def added(name: str, left: str, right: str) -> Assign:
-    return Assign(name, Binary(DType.INT, "+", ref(left), ref(right)))
+def stage(number, field):
+    inner = f"u{number}"
+    made = (given(inner, field, -1, 0),), (Ref(DType.INT, inner),)
+    return ir.Values((f"v{number}",), *made)
 
 
-KERNEL = Kernel(
+KERNEL = ir.Kernel(
     ndim=2,
     fields=(("x", np.dtype("int16")),),
     scalars=(("k", DType.INT),),
     coefficients=(("w", np.dtype("int64"), (3,)),),
-    body=(read("t0", "v0", 0, 1), read("t1", "x", 0, 0), added("t2", "t0", "t1")),
-    outputs=(ref("t2"),),
-    stages=(Values(("v0",), (read("u0", "x", -1, 0),), (ref("u0"),)),),
+    body=(given("t0", "v0", 0, 1), given("t1", "x", 0, 0), added("t2", "t0", "t1")),
+    outputs=(T2,),
+    stages=(stage(0, "x"),),
 )
-HALF = Const(DType.F64, "0.5")
-BOX = tuple((row, 0, 3) for row in range(3))
 
 
-def body(*assigns: Assign) -> Kernel:
-    return replace(KERNEL, body=(*KERNEL.body, *assigns))
+def body(assign):
+    return replace(KERNEL, body=(*KERNEL.body, assign))
 
 
-def stages(*more: object) -> Kernel:
-    return replace(KERNEL, stages=(*KERNEL.stages, *more))
+def value(expr):
+    return body(Assign("t3", expr))
 
 
-def test_what_is_right_is_left_alone():
-    verify(KERNEL, Box((-1, 0), (0, 1)))
+def stages(more):
+    return replace(KERNEL, stages=(*KERNEL.stages, more))
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        (body(added("t3", "t2", "t4")), "t4, which is not known yet"),
-        (body(added("t1", "t2", "t2")), "'t1' means two things"),
-        (body(added("x", "t2", "t2")), "'x' means two things"),
-        (body(added("v.0", "t2", "t2")), "is no name"),
-        (body(read("t3", "y", 0, 0)), "reads y, which is not made yet"),
-        (body(read("t3", "x", 0)), "x"),
-        (body(Assign("t3", Read(DType.F64, "x", (0, 0)))), "reads x as"),
-        (body(Assign("t3", Binary(DType.F64, "+", ref("t2"), HALF))), "t3"),
-        (body(Assign("t3", Select(DType.INT, ref("t2"), ref("t1"), ref("t1")))), "chosen by"),
-        (body(Assign("t3", Binary(DType.INT, "<", ref("t2"), ref("t1")))), "t3"),
-        (body(Assign("t3", Element(DType.INT, "w", (3,)))), "of (3,)"),
-        (body(Assign("t3", Binary(DType.INT, "+", Ref(DType.F64, "t2"), HALF))), "takes t2 for"),
-        (replace(KERNEL, outputs=()), "gives something"),
-        (replace(KERNEL, outputs=(ref("t9"),)), "t9"),
-        (replace(KERNEL, outputs=(ref("u0"),)), "u0"),
-        (replace(KERNEL, stages=()), "v0, which is not made yet"),
-        (stages(Values(("v1",), (read("u1", "v2", 0, 0),), (ref("u1"),))), "v2"),
-        (stages(Values(("v1",), (read("u1", "v1", 0, 0),), (ref("u1"),))), "v1"),
-        (stages(Values(("x",), (read("u1", "x", 0, 0),), (ref("u1"),))), "'x' means"),
-        (stages(Histogram(("v1",), read("u1", "x", 0, 0), 9, BOX)), "rank 9 of 9"),
-        (body(Assign("t3", Call(DType.F64, "hypot", (HALF,)))), "t3"),
-        (body(Assign("t3", Call(DType.F64, "exp", (ref("t2"),)))), "t3"),
-        (body(Assign("t3", Call(DType.F32, "exp", (HALF,)))), "t3"),
-        (replace(KERNEL, every=(2,)), "(2,)"),
-        (replace(KERNEL, every=(2, 0)), "(2, 0)"),
-        (replace(KERNEL, lengths=(Length(2),)), "k: axis 2"),
-        (replace(KERNEL, positions=(Position(-1, "elements", 0, 9),)), "x: axis -1"),
-        (replace(KERNEL, positions=(Position(1, "elements", 9, 0),)), "9 .. 0"),
-        (stages(State(("v1",), (read("v1", "x", 0, 0),), (ref("v1"),), ())), "'v1' means"),
-    ],
-)
-def test_what_is_wrong_is_found(wrong, why):
-    with pytest.raises(AssertionError) as caught:
-        verify(wrong)
-    assert why in str(caught.value)
+RANKED = ir.Histogram(("v1",), given("u1", "x", 0, 0), 9, tuple((row, 0, 3) for row in range(3)))
+WRONG_KERNELS = [
+    (body(added("t3", "t2", "t4")), "t4, which is not known yet"),
+    (body(added("x", "t2", "t2")), "'x' means two things"),
+    (body(added("v.0", "t2", "t2")), "is no name"),
+    (body(given("t3", "y", 0, 0)), "reads y, which is not made yet"),
+    (value(Read(DType.F64, "x", (0, 0))), "reads x as"),
+    (value(ir.Select(DType.INT, T2, T1, T1)), "chosen by"),
+    (value(Binary(DType.INT, "<", T2, T1)), "t3"),
+    (value(ir.Element(DType.INT, "w", (3,))), "of (3,)"),
+    (value(Binary(DType.INT, "+", Ref(DType.F64, "t2"), HALF)), "takes t2 for"),
+    (value(Call(DType.F32, "exp", (HALF,))), "t3"),
+    (replace(KERNEL, outputs=()), "gives something"),
+    (replace(KERNEL, stages=()), "v0, which is not made yet"),
+    (stages(RANKED), "rank 9 of 9"),
+    (replace(KERNEL, every=(2, 0)), "(2, 0)"),
+    (replace(KERNEL, lengths=(ir.Length(2),)), "k: axis 2"),
+    (replace(KERNEL, positions=(ir.Position(1, "elements", 9, 0),)), "9 .. 0"),
+]
 
 
-@pytest.mark.parametrize(
-    "reach",
-    [Box((0, 0), (0, 1)), Box((-1, 0), (0, 0)), Box((-1, 1), (0, 1)), Box((-1, 0), (-1, 1))],
-)
-def test_reads_beyond_the_reach_are_found(reach):
-    with pytest.raises(AssertionError, match="beyond"):
-        verify(KERNEL, reach)
+def test_what_no_kernel_may_be_is_found():
+    verify_kernels.verify(KERNEL, Box((-1, 0), (0, 1)))
+    for wrong, why in WRONG_KERNELS:
+        with pytest.raises(AssertionError) as caught:
+            verify_kernels.verify(wrong)
+        assert why in str(caught.value)
+    for low, high in [((0, 0), (0, 1)), ((-1, 0), (0, 0)), ((-1, 1), (0, 1))]:
+        with pytest.raises(AssertionError, match="beyond"):
+            verify_kernels.verify(KERNEL, Box(low, high))
+
+
+X, OUT = Array("float32", 1, "x"), Array("float32", 1, "out")
+J, T, V = Name("int64", "j"), Name("float32", "t"), Name("float32", "v")
+ZERO, ONE, ELEMENT = Number("int64", 0), Number("int64", 1), Load(X, (J,))
+HALVED = Function("half", (V,), (nodes.Return(V),), "float32")
+
+
+def of(*statements, after=()):
+    """A module that does these in a loop over elements, and others behind it."""
+    loop = For("j", ZERO, nodes.Size(X, 0), statements)
+    return nodes.Module((HALVED, Function("band", (X, OUT), (loop, *after))))
+
+
+STORED = Store(OUT, (J,), ELEMENT)
+RIGHT_MODULES = [
+    of(Let("t", ELEMENT), Store(OUT, (J,), Op("float32", "+", (T, T)))),
+    of(nodes.Variable("v", ZERO), nodes.If(Number("bool", True), (nodes.Assign("v", ONE),))),
+    of(Store(OUT, (J,), nodes.Call("float32", "half", (ELEMENT,))), nodes.Break()),
+    of(nodes.View(Array("int32", 1, "bits"), X)),
+]
+WRONG_MODULES = [
+    (of(Store(OUT, (J,), Op("float64", "to", (ELEMENT,)))), "out: float64, not float32"),
+    (of(Store(OUT, (J, J), ELEMENT)), "2 indices, 1 axes"),
+    (of(after=(STORED,)), "j is not known"),
+    (of(Let("j", ZERO)), "bound twice"),
+    (of(Let("t", ZERO), nodes.Assign("t", ONE)), "no variable"),
+    (of(nodes.Variable("v", ZERO), nodes.Assign("v", ELEMENT)), "v: float32, not int64"),
+    (of(Let("t", Op("float32", "+", (ELEMENT, ONE)))), r"\+ of float32, int64"),
+    (of(Let("t", Number("int8", 300))), "300 is no int8"),
+    (of(nodes.If(ONE, ())), "a test: int64"),
+    (of(after=(nodes.Break(),)), "no loop"),
+    (of(nodes.Return(ELEMENT)), "band: float32, not nothing"),
+    (of(nodes.View(Array("int64", 1, "bits"), X)), "another size"),
+    (of(nodes.View(Array("float32", 1, "row"), X, (J,))), "0 axes are left"),
+    (of(Store(Array("float32", 1, "y"), (J,), ELEMENT)), "y is not known"),
+    (nodes.Module((HALVED, HALVED)), "one name"),
+]
+
+
+def test_what_no_module_of_loops_may_be_is_found():
+    for module in RIGHT_MODULES:
+        verify_loops.verify(module)
+    for module, words in WRONG_MODULES:
+        with pytest.raises(AssertionError, match=words):
+            verify_loops.verify(module)
+
+
+def test_text_that_would_mean_something_else_is_not_read():
+    """What reads generated text takes a name for one type, and nothing for what it may mean."""
+    types = [("float32", 1), ("float32", 1)]
+    two_types = "t = 0\n    for j in range(2):\n        t = x[j]"
+    for line in ("import os", "x.sort()", "out[0] = [1]", "del x", "out[0] = unknown", two_types):
+        with pytest.raises(NotRead):
+            read(f"def band(x, out):\n    {line}\n", {}, {}, types)
+
+
+def test_a_name_keeps_what_a_parameter_was_before_it_changes():
+    text = (
+        "def turned(a, b):\n    before = a\n    a, b = b, a\n    return before + b\n"
+        "def band(out):\n    out[0] = turned(1, 2)\n"
+    )
+    _, _, before, *kept = read(text, {}, {}, [("int64", 1)]).function("turned").body
+    assert before == Let("before", Name("int64", "a.2"))
+    assert [one.value for one in kept[:2]] == [Name("int64", "b.2"), Name("int64", "a.2")]

@@ -84,7 +84,9 @@ def _environment() -> str:
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")]
     if SETTINGS.exists():
         settings.append(SETTINGS.read_text())
-    return "\n".join([platform.python_version(), *_versions(), *settings, code(), machine()])
+    # An interrupt while Python looks for a module may leave its lock of imports held.
+    versions = undisturbed.undisturbed(_versions)
+    return "\n".join([platform.python_version(), *versions, *settings, code(), machine()])
 
 
 def _versions() -> tuple[str, str]:
@@ -105,8 +107,7 @@ def _versions() -> tuple[str, str]:
 @cache
 def machine() -> str:
     """The CPU and its features, by which Numba too tells machines apart."""
-    import llvmlite.binding as llvm
-
+    llvm = undisturbed.imported("llvmlite.binding")
     try:
         features = llvm.get_host_cpu_features().flatten()
     except RuntimeError:

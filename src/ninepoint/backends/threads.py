@@ -420,7 +420,15 @@ def _forget() -> None:
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
 
+
+def _end() -> None:
+    _elsewhere.stop()
+    if _pool is not None:
+        # `concurrent.futures` does not know of a thread that an interrupt found starting.
+        _pool.shutdown(wait=False)
+
+
 # Before Python waits, at its end, for threads that may never end: of what it has registered it
 # calls the last first, and `concurrent.futures` above has registered that it waits.
 if hasattr(threading, "_register_atexit"):
-    threading._register_atexit(lambda: _elsewhere.stop())
+    threading._register_atexit(_end)

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from ...base.undisturbed import imported, undisturbed
 from .. import cache as disk
 from .entries import DATA, SHAPE, STRIDES
 from .layout import BLOCK, Kind, arrays_of
@@ -159,7 +160,8 @@ def shared() -> Any:
 
     It is compiled once for a machine, and kept on disk.
     """
-    return disk.remembered(disk.code_place("shared", "", "o"), engine, shared_code)[0]
+    file = disk.code_place("shared", "", "o")
+    return undisturbed(lambda: disk.remembered(file, engine, shared_code)[0])
 
 
 def address(name: str) -> int:
@@ -178,8 +180,7 @@ def function(name: str, count: int, kind: Any = ctypes.CFUNCTYPE) -> Callable[..
 def _llvm() -> Any:
     """LLVM, ready for code of this machine."""
     # Imported here, not above: who only asks whether it is possible needs none.
-    import llvmlite.binding as llvm
-
+    llvm = imported("llvmlite.binding")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
