@@ -374,7 +374,7 @@ def test_the_number_of_threads_is_asked_for_each_time(monkeypatch):
     for text in ("many", "0", "-1", "1.5"):
         monkeypatch.setenv("NINEPOINT_THREADS", text)
         for call in (unnumbered, difference):
-            with pytest.raises(ValueError, match="NINEPOINT_THREADS=.* is no number of threads"):
+            with pytest.raises(ValueError, match=r"NINEPOINT_THREADS=.* is no number of threads"):
                 call(x)
             # What the call says goes before it.
             assert call(x, threads=1).shape == x.shape
