@@ -32,10 +32,12 @@ def image(rows, columns=9):
 @pytest.mark.parametrize(
     ("size", "rows", "rule"),
     [
-        (2, 40, "wrap"), (3, 5, "wrap"), (3, 40, "reflect"), (2, 40, "keep"), (4, 3, "nearest"),
+        (3, 5, "wrap"),
+        (2, 40, "keep"),
+        (4, 3, "nearest"),
         (3, 40, [("constant", "nearest"), "mirror"]),
     ],
-)  # fmt: skip
+)
 def test_parts_together_are_the_state(size, rows, rule):
     u, speed = image(rows), image(rows) / 8
 
@@ -155,8 +157,7 @@ def with_far_before(u, x):
     return u[0, 0] + y[-3, 0] + y[-4, -1]
 
 
-@pytest.mark.parametrize("step", [with_far, with_far_before])
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize(("step", "ranks"), [(with_far, 2), (with_far_before, 3)])
 def test_stages_that_look_to_one_side_are_mirrored(step, ranks):
     u, x = np.zeros((15, 3)), np.arange(45.0).reshape(15, 3) ** 2
 
