@@ -51,24 +51,9 @@ def ahead(u, c):
     return u[1] * 0.5 + u[2] * 0.25 + c[1]
 
 
-@npt.stencil(schedule=THREE, boundary="reflect")
-def cube(u):
-    return u[0, 0, 0] / 2 + (u[-1, 0, 0] + u[1, 1, 0] + u[0, -1, 1] + u[0, 0, -1]) / 8
-
-
 @npt.stencil(schedule=THREE, boundary=("fill", "keep", "wrap"), cval=3)
 def star(u):
     return u[0, 0, 0] / 2 + (u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 1] + u[0, 1, -1]) / 8
-
-
-@npt.stencil(schedule=FOUR, boundary="mirror")
-def in_rows(u):
-    return (u[0, -1, 0] + u[0, 0, 0] + u[0, 0, 1]) / 3
-
-
-@npt.stencil(schedule=Schedule(steps=2), boundary="reflect")
-def of_four_axes(u, c):
-    return (u[-1, 0, 0, 0] + u[0, 1, 0, 0] + u[0, 0, 1, 0] + u[0, 0, 0, 2] + c[0, 0, 0, 0]) / 5
 
 
 # Steps of several calls.
@@ -99,18 +84,6 @@ def stirred(u, c, far=1):
     return u[0, 1] / 4 + s[0, 1] / 4 + t[1, 0] / 8 + around[0, 0] * c[0, 1] / 800
 
 
-@npt.stencil(boundary="mirror")
-def around_in_planes(u):
-    return u[-1, 0, 0] + u[0, 1, 0] + u[0, 0, -1] + u[0, 0, 1]
-
-
-@npt.stencil(schedule=THREE, dtype="float32", boundary=("fill", "nearest", "reflect"))
-def mixed_in_planes(u, r=0.125):
-    s = around_in_planes(u)
-    t = around_in_planes(u, boundary="keep")
-    return u[0, 0, 0] / 2 + r * s[0, 0, 0] + r * t[1, -1, 0] / 2
-
-
 def image(dtype="float32", shape=(41, 53), seed=0):
     return whole(*shape, dtype=dtype, seed=seed)
 
@@ -134,12 +107,9 @@ def test_steps_in_one_pass_are_calls_one_by_one(boundary):
 PASSES = {
     "to one side": (ahead, 1, [image(shape=(200,)), image(shape=(200,), seed=1)]),
     "booleans": (life, 1, [image("bool") & (image(seed=5) > 60)]),
-    "cubes": (cube, 1, [image(shape=(9, 11, 13))]),
-    "stars": (star, 1, [image(shape=(9, 11, 13))]),
-    "planes apart": (in_rows, 1, [image(shape=(3, 16, 19))]),
+    "planes": (star, 1, [image(shape=(9, 11, 13))]),
     "two calls": (react, 2, [image() / 100, image(seed=3) / 100]),
     "three calls": (stirred, 1, [image(shape=(17, 19)), image(shape=(17, 19), seed=3)]),
-    "calls in planes": (mixed_in_planes, 1, [image(shape=(7, 8, 9))]),
 }
 
 
@@ -168,15 +138,6 @@ def test_so_they_are_by_machine_code_in_tiles(step, count, shape):
     same(step.iterate(*state, steps=4, threads=2), one_by_one(step, *state, steps=4))
 
 
-def test_any_number_of_steps_on_stacks_and_small_arrays():
-    for shape in [(41, 53), (3, 41, 53), (2, 3, 41, 53), (0, 41, 53), (3, 2), (1, 90)]:
-        x = image(shape=shape)
-        for steps in (0, 1, 3, 4, 6, 9) if len(shape) == 2 else (6,):
-            made = heat.iterate(x, steps=steps)
-            same(made, one_by_one(heat, x, steps=steps))
-            assert not np.may_share_memory(made, x)
-
-
 @pytest.mark.parametrize("shape", [(41, 1), (2, 41, 53)])
 def test_several_states_and_a_coefficient_that_stays(shape):
     u, speed = image("float64"), image("float64", shape, seed=1) / 400
@@ -197,24 +158,17 @@ def searched(u):
 
 
 def test_what_cannot_be_chained_is_done_step_by_step():
-    def of(inner):
-        @npt.stencil(schedule=FOUR, dtype="float32")
-        def step(u):
-            s = inner(u)
-            return u[0, 0] / 2 + s[1, 0]
+    @npt.stencil(schedule=FOUR, dtype="float32")
+    def halved(u):
+        s = searched(u)
+        return u[0, 0] / 2 + s[1, 0]
 
-        return step
-
-    third = lambda u: u[0, 1] / 3  # noqa: E731
-    half = npt.stencil(schedule=FOUR, dtype="float16", boundary="mirror")(heat.__wrapped__)
-    inner = searched, npt.stencil(third, dtype="float16"), npt.stencil(third, fastmath=True)
-    cases = {step: [image(shape=(11, 13))] for step in map(of, inner)}
-    cases[half] = [image("float16", (11, 13))]
-    cases[of_four_axes] = [image(shape=(5, 4, 6, 7)), image(shape=(4, 6, 7), seed=2)]
+    short = npt.stencil(schedule=FOUR, dtype="float16", boundary="mirror")(heat.__wrapped__)
     with interpreted():
-        for step, (x, *rest) in cases.items():
-            assert plan_of(step, x, *rest).no_chain
-            same(step.iterate(x, *rest, steps=5), one_by_one(step, x, rest=rest, steps=5))
+        for step, dtype in ((halved, "float32"), (short, "float16")):
+            x = image(dtype, (11, 13))
+            assert plan_of(step, x).no_chain
+            same(step.iterate(x, steps=5), one_by_one(step, x, steps=5))
 
 
 def test_steps_of_float_windows_in_one_pass_give_the_bits_of_calls(tmp_path, monkeypatch):
@@ -275,25 +229,19 @@ def test_steps_of_small_arrays_are_single_calls(shape, threads):
 
 def test_steps_of_several_calls_are_bound_too():
     e, h, _ = states(12, 11)
-    wanted = one_by_one(field, e, h, steps=33)
-    same(field.iterate(e, h, steps=33), wanted)
-    # In the place of the states.
-    field.iterate(e, h, steps=33, out=(e, h))
-    same((e, h), wanted)
-
-
-def test_who_looks_sees_every_state():
-    e, h, _ = states(8, 9)
-    seen = {}
+    wanted, seen = one_by_one(field, e, h, steps=97), {}
 
     def look(step, *state):
         # Kept by who looks at it at every other time.
         seen[step] = state if step % 2 else tuple(one.copy() for one in state)
 
-    field.iterate(e, h, steps=97, every=12, callback=look)
+    same(field.iterate(e, h, steps=97, every=12, callback=look), wanted)
     for step, state in seen.items():
         same(state, one_by_one(field, e, h, steps=step))
     assert list(seen) == [*range(12, 97, 12), 97]
+    # In the place of the states.
+    field.iterate(e, h, steps=97, out=(e, h))
+    same((e, h), wanted)
 
 
 @pytest.fixture
@@ -386,36 +334,31 @@ def test_callback(every, wanted):
     same(made, kept[9])
 
 
-def test_callback_ends_the_iteration():
-    made = heat.iterate(image(), steps=100, every=3, callback=lambda step, u: step >= 6)
-    same(made, one_by_one(heat, image(), steps=6))
-
-
-def test_callback_may_change_the_state():
+def test_callback_may_change_the_state_and_end_the_iteration():
     def source(step, u):
         u[20, 20] += step
+        return step >= 5
 
     wanted = image()
     for step in range(1, 6):
         wanted = heat(wanted)
         wanted[20, 20] += step
-    same(heat.iterate(image(), steps=5, every=1, callback=source), wanted)
+    same(heat.iterate(image(), steps=100, every=1, callback=source), wanted)
 
 
-@pytest.mark.parametrize("every", [None, 4])
-def test_until(every):
-    x = image("float64", (40,))
-    seen = []
+@pytest.mark.parametrize("every", [1, 4])
+def test_until_little_changes(every):
+    x, seen = image("float64", (40,)), []
     look = lambda *at: seen.append(at)  # noqa: E731
     made = driven.iterate(x, steps=10_000, until=0.01, every=every, callback=look)
     step, last = seen[-1]
-    assert step % (every or 1) == 0
+    assert step % every == 0
     assert step < 10_000
     same(made, last)
-    (before,) = one_by_one(driven, x, steps=step - 1)
+    (earlier,) = one_by_one(driven, x, steps=step - 2)
+    before = driven(earlier)
     assert np.abs(last - before).max() <= 0.01
-    if every is None:
-        assert np.abs(before - one_by_one(driven, x, steps=step - 2)[0]).max() > 0.01
+    assert every > 1 or np.abs(before - earlier).max() > 0.01
 
 
 @npt.stencil(boundary="wrap")
@@ -499,13 +442,13 @@ def test_xarray_in_other_orders(chunks):
     found = driven_by.iterate(*fields, steps=9, every=4, callback=lambda *at: seen.append(at))
     wanted = driven_by.iterate(a, b, np.stack([c, c + 1]), steps=9)
     for got, want in zip(found, wanted, strict=True):
-        assert got.dims == ("y", "x", "t")
         assert got.chunks is None or chunks is not None
         same(got.transpose("t", "y", "x").values, want)
         same(got.x, u.x)
     assert [step for step, *_ in seen] == [4, 8, 9]
     xr.testing.assert_identical(seen[-1][1].compute(), found[0].compute())
-    assert all(state.dims == ("y", "x", "t") for _, *states in seen for state in states)
+    shown = [*found, *(state for _, *states in seen for state in states)]
+    assert all(one.dims == ("y", "x", "t") for one in shown)
     assert driven_by.iterate(u, v, k, steps=0)[1].dims == ("x", "y")
 
 
@@ -598,24 +541,16 @@ def test_two_states_are_held_however_many_steps(schedule):
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 11])
 def test_out_takes_the_last_state(steps):
-    x = image()
+    x, seen = image(), []
     wanted = heat.iterate(x, steps=steps)
-    out = np.empty_like(x)
-    assert heat.iterate(x, steps=steps, out=out) is out
-    same(out, wanted)
+    assert not np.may_share_memory(wanted, x)
+    out, own, long, wide = x * 0, x.copy(), np.concatenate([x, x]), np.zeros((41, 106), "float32")
+    # A new array, the input itself, a view that overlaps it, and one that is not contiguous.
+    for given, into in ((x, out), (own, own), (long[:41], long[5:46]), (x, wide[:, ::2])):
+        assert heat.iterate(given, steps=steps, out=into) is into
+        same(into, wanted)
     same(image(), x)
-    # The input itself, a view that overlaps it, and one that is not contiguous.
-    own = x.copy()
-    assert heat.iterate(own, steps=steps, out=own) is own
-    same(own, wanted)
-    long = np.concatenate([x, x])
-    heat.iterate(long[:41], steps=steps, out=long[5:46])
-    same(long[5:46], wanted)
-    wide = np.zeros((41, 106), "float32")
-    heat.iterate(x, steps=steps, out=wide[:, ::2])
-    same(wide[:, ::2], wanted)
     # Beside a callback, which keeps what it gets.
-    seen = []
     heat.iterate(x, steps=steps, out=out, callback=lambda step, u: seen.append(u), every=2)
     same(out, wanted)
     assert not any(one is out for one in seen)
