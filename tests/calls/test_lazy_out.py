@@ -8,9 +8,9 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from compared import same
 
 import ninepoint as npt
+from compared import same
 
 
 @npt.stencil(boundary="nearest")

@@ -6,15 +6,12 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from compared import same as equal
 
 import ninepoint as npt
+from compared import same as equal
 from options import FILM, OPTIONS, fits, kernel
 
-
-@npt.stencil
-def alike(x):
-    return x[0, 0]
+alike = npt.stencil(lambda x: x[0, 0])
 
 
 @npt.stencil(boundary="nearest")
@@ -98,9 +95,7 @@ def edges(k):
     return k[-1, 0] + k[0, 1] - 2 * k[0, 0]
 
 
-@npt.stencil(boundary="nearest")
-def line(k):
-    return k[-1] + 3 * k[1]
+line = npt.stencil(lambda k: k[-1] + 3 * k[1], boundary="nearest")
 
 
 @npt.stencil(boundary="reflect")
@@ -109,9 +104,7 @@ def of_fewer(u, k):
     return u[0, 1] * s[-1, 0] + k[0, 0]
 
 
-@npt.stencil(boundary="reflect")
-def after(u, s, k):
-    return u[0, 1] * s[-1, 0] + k[0, 0]
+after = npt.stencil(lambda u, s, k: u[0, 1] * s[-1, 0] + k[0, 0], boundary="reflect")
 
 
 @npt.stencil(boundary="reflect")
@@ -220,9 +213,7 @@ def test_out_and_threads_of_a_lazy_call():
 # Outputs.
 
 
-@npt.stencil(boundary="keep")
-def two_of(x, y):
-    return x[0, 0] + y[0, 1], y[0, 0]
+two_of = npt.stencil(lambda x, y: (x[0, 0] + y[0, 1], y[0, 0]), boundary="keep")
 
 
 @npt.stencil(boundary="keep")
@@ -232,18 +223,11 @@ def two_staged(x, y):
 
 
 WIDE = FILM.astype("int64")
-OVERLAPS = {
-    "one element": ((0, 0, 0), 1),
-    "rows alike": ((576, 0, 8), 1),
-    "columns alike": ((72, 8, 0), 1),
-    "sliding": ((8 * 70, 8 * 8, 8), 1),
-    "backwards": ((8 * 72, 8 * 8, 8), -1),
-}
+OVERLAPS = [((0, 0, 0), 1), ((576, 0, 8), 1), ((8 * 70, 8 * 8, 8), 1), ((8 * 72, 8 * 8, 8), -1)]
 
 
-@pytest.mark.parametrize("kind", OVERLAPS)
-def test_out_that_overlaps_itself_is_refused(kind):
-    strides, turn = OVERLAPS[kind]
+@pytest.mark.parametrize(("strides", "turn"), OVERLAPS)
+def test_out_that_overlaps_itself_is_refused(strides, turn):
     out = np.lib.stride_tricks.as_strided(np.zeros(4000, "int64"), (7, 8, 9), strides)
     out = out[:, ::turn, ::turn]
     for call in (

@@ -135,11 +135,3 @@ def test_a_long_compilation_says_so(
         compiled("median_of_test", "", 0.01)
     said = "ninepoint: compiling 'median_of_test' for float32 ..., which is kept on disk "
     assert caplog.messages == [said + "for other runs"]
-
-
-def test_explain_names_the_line(tmp_path: Any) -> None:
-    text = fresh(PICKED, tmp_path, "slow_explained").explain("float64")
-    assert "general, because of an element of a window at an index that varies" in text
-    assert "in line 8: k = w[w > x[0]].size" in text
-    assert "about 5 to 500 times" in text
-    assert "say which elements count with where=" in text
