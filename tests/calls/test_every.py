@@ -8,9 +8,9 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from compared import same
 
 import ninepoint as npt
+from compared import same
 
 RNG = np.random.default_rng(3)
 FILM = RNG.integers(0, 200, (2, 7, 10)).astype("uint8")
@@ -93,12 +93,6 @@ def test_labels_are_those_of_the_points():
         same(low.values, of_pyramid(FILM)[0])
 
 
-def test_filters_take_it():
-    for filtered in (npt.filters.median, npt.filters.gaussian):
-        for _ in range(2):
-            same(filtered(FILM, 3, every=(2, 3)), filtered(FILM, 3)[..., ::2, ::3])
-
-
 def test_what_is_smaller_does_not_go_with_what_is_not():
     @npt.stencil
     def mixed(x):
@@ -118,11 +112,6 @@ def test_a_wrong_every_is_refused_in_the_decorator_too():
     # As those of calls, which are on the page of messages about options.
     with pytest.raises(ValueError, match="has 3 entries, but the stencil has 2 axes"):
         npt.stencil(every=(2, 2, 2))(lambda x: x[0, 0])(FILM)
-    with pytest.raises(TypeError, match="every=True: True is no whole number"):
-        npt.stencil(every=True)(lambda x: x[0, 0])(FILM)
-
-
-def test_explain_says_which_points_are_made():
     assert "every       (2, 3): one of 6 points is made" in thin.explain("uint8")
     assert "border 'reflect', every (2, 1)" in pyramid.explain("float32")
 

@@ -46,8 +46,6 @@ driven = npt.stencil(
     schedule=FOUR,
     boundary="nearest",
 )
-
-
 ahead = npt.stencil(lambda u, c: u[1] * 0.5 + u[2] * 0.25 + c[1], schedule=FOUR, boundary="wrap")
 
 

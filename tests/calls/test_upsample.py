@@ -9,10 +9,10 @@ import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from compared import same
 
 import kernels
 import ninepoint as npt
+from compared import same
 from seams import interpreted
 from weighted import each
 
@@ -57,26 +57,9 @@ def test_the_result_reads_around_the_element_that_it_is_near():
     assert linear(row, boundary="keep").tolist() == [0, 0, 3, 5, 7, 8, 8, 8]
     assert linear(row, boundary="valid").tolist() == [3, 5, 7, 8]
     assert linear(row, boundary="wrap").tolist() == [2, 1, 3, 5, 7, 8, 8, 6]
-
-
-def test_a_read_may_be_written_with_the_index_of_the_field():
-    relative = npt.stencil(lambda x: x[0, 0] - x[1, -1], upsample=2, boundary="wrap")
-
-    @npt.stencil(upsample=2, boundary="wrap")
-    def absolute(x):
-        i, j = npt.index()
-        return x[i // 2, j // 2] - x[i // 2 + 1, j // 2 - 1]
-
-    @npt.stencil(upsample=2, boundary="nearest")
-    def shifted(x):
-        i = npt.index()
-        return 10 * x[i >> 1] + (i & 1)
-
-    with interpreted():
-        same(absolute(SMALL), relative(SMALL))
-        same(absolute.debug(SMALL), relative(SMALL))
-        for made in (shifted(np.arange(4)), shifted.debug(np.arange(4))):
-            assert made.tolist() == [0, 1, 10, 11, 20, 21, 30, 31]
+    shifted = npt.stencil(lambda x: 10 * x[npt.index() >> 1] + (npt.index() & 1), upsample=2)
+    for made in (shifted(np.arange(4)), shifted.debug(np.arange(4))):
+        assert made.tolist() == [0, 1, 10, 11, 20, 21, 30, 31]
 
 
 def random_text(rng: Random, ndim: int, factors: tuple[int, ...]) -> str:
@@ -126,9 +109,12 @@ def test_random_kernels_agree_with_the_definition():
         stencil = npt.stencil(upsample=factors)(function)
         options = {"boundary": border, "cval": 7}
         wanted = each(stencil.debug(*fields, **options))
+        chunks = [da.from_array(one, chunks=2) if one.size else one for one in fields]
         with interpreted():
             made = each(stencil(*fields, **options))
+            cut = da.compute(*each(stencil(*chunks, **options)), scheduler="sync")
         assert all(map(np.array_equal, made, wanted)), seed
+        assert all(map(np.array_equal, cut, wanted)), seed
 
 
 def test_other_places():
@@ -138,12 +124,10 @@ def test_other_places():
     lazy = da.from_array(stack, chunks=(2, 3, 2))
     turned = several(stack.transpose(1, 2, 0), other[..., None], axes=(0, 1))
     for made in (
-        several(stack, other),
         several(stack, other, gain=2),
         several(stack, other, threads=2),
         npt.compute(*several(npt.lazy(stack), other)),
         pickle.loads(pickle.dumps(several))(stack, other),
-        several(lazy, other),
         several(lazy + 0, other),
         tuple(one.transpose(2, 0, 1) for one in turned),
     ):
@@ -153,7 +137,7 @@ def test_other_places():
         block = made.blocks[place].compute(scheduler="sync")
         assert block.shape == tuple(made.chunks[k][n] for k, n in enumerate(place))
     outs = tuple(np.zeros((*one.shape, 2), one.dtype)[..., 0] for one in wanted)
-    assert several(stack, other, out=outs)[0] is outs[0]
+    same(several(stack, other, out=outs), wanted)
     same(outs, wanted)
     with pytest.raises(ValueError, match=r"out has shape \(5, 4\), but the result has \(10, 8\)"):
         bilinear(stack[0], out=np.empty((5, 4)))
@@ -161,19 +145,16 @@ def test_other_places():
 
 def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
     up = bilinear(SMALL)
-    wanted = FINE - up[:9]
     same(edges.debug(SMALL), edges(SMALL))
     for made in (
         detail.debug(FINE, SMALL),
         detail(FINE, SMALL),
-        detail(FINE, SMALL),
         detail(npt.lazy(FINE), npt.lazy(SMALL)),
-        detail(*map(cut, (FINE, SMALL))).compute(scheduler="sync"),
-        detail(FINE, cut(SMALL)).compute(scheduler="sync"),
-        detail(FINE.T, SMALL.T, axes=(1, 0)).T,
+        detail(cut(FINE), cut(SMALL)),
+        detail(FINE, cut(SMALL)),
     ):
-        same(made, wanted)
-    same(bilinear(bilinear(cut(SMALL))).compute(scheduler="sync"), bilinear(up))
+        same(made, FINE - up[:9])
+    same(bilinear(bilinear(cut(SMALL))), bilinear(up))
     same(bilinear(bilinear(npt.lazy(SMALL))), bilinear(up))
     with pytest.raises(ValueError, match="'up' is longer by upsample="):
         detail(FINE[:7], SMALL)
@@ -239,11 +220,6 @@ def test_a_call_may_ask_for_other_factors(as_python):
     assert bilinear.bench(SMALL, repeat=1).points == 140
 
 
-def moved_index(x):
-    i = npt.index()
-    return x[i[1] // 2]
-
-
 def test_what_cannot_be_finer_says_so():
     with pytest.raises(ValueError, match="iterate takes steps that leave all arrays as large"):
         bilinear.iterate(SMALL, steps=2)
@@ -256,7 +232,7 @@ def test_what_cannot_be_finer_says_so():
     other = npt.stencil(upsample=3)(lambda x: x[npt.index() // 2])
     with pytest.raises(npt.StencilError, match=r"upsample=\(3,\) here, as in x\[i // 3\]"):
         other(SMALL)
-    moved = npt.stencil(upsample=2, boundary="nearest")(moved_index)
+    moved = npt.stencil(lambda x: x[npt.index()[1] // 2], upsample=2)
     with pytest.raises(npt.StencilError, match="goes on by one"):
         moved(np.arange(5.0))
 
