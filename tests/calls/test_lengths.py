@@ -7,9 +7,9 @@ import numba
 import numpy as np
 import pytest
 import xarray as xr
-from compared import same
 
 import ninepoint as npt
+from compared import same
 from compiling import nothing_compiled
 
 FILM = np.random.default_rng(0).integers(0, 99, (3, 14, 11)).astype("int32")
