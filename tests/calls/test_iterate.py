@@ -189,9 +189,7 @@ def pair(u, v, c, rate):
     return u[0, 0] + rate * c[0, 0] * (v[0, 1] - v[-1, 0]), v[0, 0] - rate * (u[1, 0] - u[0, -1])
 
 
-@npt.stencil(boundary="keep")
-def slope(e, h):
-    return e[0, 0] - 0.5 * (h[0, 0] - h[-1, 0])
+slope = npt.stencil(lambda e, h: e[0, 0] - 0.5 * (h[0, 0] - h[-1, 0]), boundary="keep")
 
 
 @npt.stencil(boundary="keep")

@@ -161,13 +161,3 @@ def test_the_machine_code_of_one_shape_serves_all():
         with nothing_compiled():
             for _ in range(2):
                 same(plain(y), wanted)
-
-
-@npt.stencil
-def unlucky(length0, length1, shape=3):
-    return length0[0, 0] * len(length1) + length1[0, 0] * length0.shape[1] + shape
-
-
-def test_parameters_may_be_called_so():
-    for options in ({}, {"shape": 3}):
-        same(unlucky(FILM, FILM, **options), np.int64(FILM) * 25 + 3)
