@@ -14,7 +14,6 @@ import xarray as xr
 
 import ninepoint as npt
 from compared import same as equal
-from seams import interpreted
 
 
 @npt.stencil
@@ -109,33 +108,22 @@ def placed(u):
     i, j = npt.index(u)
     p, q = npt.index()
     d = u[0, 0] * i + j
-    return d[-1, 0] + d[0, 2] + 100 * p + q
+    return d[-1, 0] + d[0, 2] + 100 * p + q + len(u)
 
 
-def test_positions_are_those_of_the_whole_array_beside_ghosts_too(limited: Any) -> None:
-    border = (npt.dirichlet(columns, at="cell"), ("valid", npt.neumann(2.0)))
-    wanted = placed.debug(field, boundary=border)
-    equal(placed(field, boundary=border), wanted)
-    on_chunks(placed, wanted, boundary=border)
-    for again in (border, (npt.robin(1, 2, 3), "wrap")):
-        same(placed, field, boundary=again, every=(2, 3))
-    in_pieces(limited)
-    equal(npt.stencil(placed.__wrapped__)(field, boundary=border), wanted)
+def test_positions_and_lengths_are_those_of_the_whole_array(limited: Any) -> None:
+    numbers = (("constant", npt.dirichlet(3, at="cell")), ("fill", npt.neumann(1)))
+    laid = (npt.dirichlet(columns, at="cell"), ("valid", npt.neumann(2.0)))
+    for border in (numbers, laid, (npt.robin(1, 2, 3), "wrap")):
+        wanted = placed.debug(field, boundary=border)
+        equal(placed(field, boundary=border), wanted)
+        on_chunks(placed, wanted, boundary=border)
+        same(placed, field, boundary=border, every=(2, 3))
     for value in (np.arange(19.0), 2 * np.arange(19.0)):
         # Each call has its own values.
         same(placed, field, boundary=(npt.dirichlet(value, at="cell"), "nearest"))
-
-
-def test_positions_beside_lengths_on_dask_arrays() -> None:
-    """Blocks that are told the lengths were given the positions as further fields."""
-
-    @npt.stencil
-    def last(u):
-        return u[0, 1] * len(u) + npt.index(u)[0]
-
-    border = (("constant", npt.dirichlet(3, at="cell")), ("fill", npt.neumann(1)))
-    with interpreted():
-        on_chunks(last, last.debug(field, boundary=border), boundary=border)
+    in_pieces(limited)
+    same(npt.stencil(placed.__wrapped__), field, boundary=laid)
 
 
 def test_names_for_the_same() -> None:
@@ -183,23 +171,18 @@ def test_each_image_of_a_stack_that_is_copied_has_its_own_values(limited: Any) -
 @pytest.mark.parametrize("shape", [(6, 7), (2, 3, 5, 6)])
 def test_equal_calls_with_other_values(shape: tuple[int, ...]) -> None:
     """What is kept of a call does not depend on values, save that some of them mean a name."""
-
-    def borders(value: float, values: Any, slope: float) -> Any:
-        cell = npt.dirichlet(value, at="cell")
-        yield (cell, npt.robin(value, 1.0, values[:-1]))
-        yield ((npt.dirichlet(values, at="cell"), npt.dirichlet(value)), npt.neumann(slope))
-        yield ((cell, npt.dirichlet(2.0, at="cell")), "nearest")
-        yield (npt.neumann(slope), "mirror")
-        yield (
-            (npt.neumann(lambda step, j: j * slope), "fill"),
-            (npt.robin(1.0, 1.0, slope), "keep"),
-        )
-
-    changing = np.zeros(shape[-1])
-    for value, slope in ((1.0, 0.5), (2.0, 0.0), (-3.0, 0.5), (2, 0)):
-        fresh, changing[:] = rng.random(shape), rng.random(shape[-1])
-        for border in borders(abs(value), changing, slope):
-            same(heat, fresh, 0.1 * value, boundary=border)
+    values = np.zeros(shape[-1])
+    for number, slope in ((1.0, 0.5), (2.0, 0.0), (3.0, 0.5), (2, 0)):
+        fresh, values[:] = rng.random(shape), rng.random(shape[-1])
+        cell, along = npt.dirichlet(number, at="cell"), lambda step, j, slope=slope: j * slope
+        for border in (
+            (cell, npt.robin(number, 1.0, values[:-1])),
+            ((npt.dirichlet(values, at="cell"), npt.dirichlet(number)), npt.neumann(slope)),
+            ((cell, npt.dirichlet(2.0, at="cell")), "nearest"),
+            (npt.neumann(slope), "mirror"),
+            ((npt.neumann(along), "fill"), (npt.robin(1.0, 1.0, slope), "keep")),
+        ):
+            same(heat, fresh, 0.1 * number, boundary=border)
     for one in (300, -1):
         border = ((npt.dirichlet(one, at="cell"), npt.dirichlet(7, at="cell")),)
         with pytest.raises(ValueError, match="whole numbers from 0 to 255"):

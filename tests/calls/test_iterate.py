@@ -140,28 +140,6 @@ def test_several_states_and_a_coefficient_of_more_axes():
     same(made, one_by_one(wave, np.stack([u, u]), np.stack([u, u]), steps=6, rest=(speed,)))
 
 
-@npt.stencil(neighborhood=((0, 0), (0, 3)))
-def searched(u):
-    k = 0
-    while k < 3 and u[0, k] < 50:
-        k += 1
-    return k
-
-
-def test_what_cannot_be_chained_is_done_step_by_step():
-    @npt.stencil(schedule=FOUR, dtype="float32")
-    def halved(u):
-        s = searched(u)
-        return u[0, 0] / 2 + s[1, 0]
-
-    short = npt.stencil(schedule=FOUR, dtype="float16", boundary="mirror")(heat.__wrapped__)
-    with interpreted():
-        for step, dtype in ((halved, "float32"), (short, "float16")):
-            x = image(dtype, (11, 13))
-            assert plan_of(step, x).no_chain
-            same(step.iterate(x, steps=5), one_by_one(step, x, steps=5))
-
-
 def test_steps_of_float_windows_in_one_pass_give_the_bits_of_calls(tmp_path, monkeypatch):
     monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
 

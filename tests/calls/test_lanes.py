@@ -7,7 +7,6 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-import xarray as xr
 
 import ninepoint as npt
 from compared import same as equal
@@ -90,18 +89,13 @@ def test_a_histogram_and_sums_that_run() -> None:
     same(box, np.tile(FRAME, (3, 2, 14)))
 
 
-def test_pipelines_chunks_and_names() -> None:
+def test_pipelines() -> None:
     image = np.tile(FRAME, (3, 2, 1))
     for threads in (1, 2):
         same(edges, image, threads=threads)
     x = box(npt.lazy(image), axes=(0, 1))
     single = box(image, axes=(0, 1))
     equal(uneven(x, axes=(0, 1)) - x, uneven(single, axes=(0, 1)) - single)
-    wanted = planar(uneven, image, boundary="valid")
-    cut = da.from_array(image, chunks=(10, 14, 3))
-    equal(uneven(cut, axes=(0, 1), boundary="valid").compute(scheduler="sync"), wanted)
-    named = xr.DataArray(image, dims=("y", "x", "band"))
-    equal(uneven(named, dims=("y", "x"), boundary="valid"), wanted)
 
 
 MIXED: Any = (("fill", "mirror"), ("reflect", "nearest"))

@@ -161,3 +161,11 @@ def test_the_machine_code_of_one_shape_serves_all():
         with nothing_compiled():
             for _ in range(2):
                 same(plain(y), wanted)
+
+
+def test_parameters_may_be_called_as_lengths_are():
+    @npt.stencil
+    def unlucky(length0, length1, shape=3):
+        return length0[0, 0] * len(length1) + length1[0, 0] * length0.shape[1] + shape
+
+    same(unlucky(FILM, FILM), np.int64(FILM) * 25 + 3)
