@@ -35,12 +35,6 @@ def helped(x):
     return mean_share(x) + compiled_share(x) + d[1, 0] + len((1, 2))
 
 
-@npt.stencil(boundary="wrap")
-def windows(x):
-    w = x[-1:2, -1:2]
-    return (w * x.shape[1]).max() + w.size * x.size
-
-
 shrunk = npt.stencil(lambda x: x[0, 0] + 100 * len(x) + x.shape[1], boundary="nearest")
 
 
@@ -56,7 +50,7 @@ def given_to_a_stage_only(x):
     return s[0, 1] * x.shape[0] - len(x)
 
 
-KERNELS = [plain, helped, windows, staged, given_to_a_stage_only]
+KERNELS = [plain, helped, staged, given_to_a_stage_only]
 
 
 @pytest.mark.parametrize("one", KERNELS, ids=lambda one: one.__name__)
