@@ -64,33 +64,26 @@ def test_the_result_reads_around_the_element_that_it_is_near():
 def random_text(rng: Random, ndim: int, factors: tuple[int, ...]) -> str:
     names = ["i", "j"][:ndim]
 
-    def offset(axis: int) -> str:
-        name, k = names[axis], factors[axis]
+    def offset(name: str, k: int) -> str:
         moved = f"({name} + {rng.randint(-4, 4)}) // {rng.choice([f'{k}', f'({k} * 1)'])}"
-        doubled = f"({2} * {name} - 1) // (2 * {k})"
-        number = str(rng.randint(-2, 2))
+        doubled, number = f"(2 * {name} - 1) // (2 * {k})", str(rng.randint(-2, 2))
         return rng.choice([number, number, moved, f"{moved} - 1", doubled])
 
-    def read(axis: int) -> str:
-        starts = list(map(offset, range(ndim)))
+    def read(field: str) -> str:
+        starts = [offset(name, k) for name, k in zip(names, factors, strict=True)]
         if rng.random() < 0.5:
-            return f"{rng.choice('xy')}[{', '.join(starts)}]"
-        window = [one if rng.random() < 0.6 else f"{one}:{one} + 2" for one in starts]
-        window[axis] = "-1:2"
-        return f"{rng.choice('xy')}[{', '.join(window)}].{rng.choice(['sum', 'max'])}()"
+            return f"{field}[{', '.join(starts)}]"
+        window = [rng.choice([one, f"{one}:{one} + 2"]) for one in starts]
+        window[rng.randrange(ndim)] = "-1:2"
+        return f"{field}[{', '.join(window)}].{rng.choice(['sum', 'max'])}()"
 
-    def value(depth: int) -> str:
-        axis = rng.randrange(ndim)
-        if not depth or rng.random() < 0.3:
-            return read(axis)
-        one, other, phase = value(depth - 1), value(depth - 1), f"{names[axis]} % {factors[axis]}"
-        choice = f"({one} if {phase} == {rng.randrange(factors[axis])} else {other})"
-        sums = f"({one} {rng.choice('+-')} {other})", f"({phase} - 1) * {one}"
-        return rng.choice([*sums, choice, f"max({one}, {other})"])
+    def result() -> str:
+        a, b, c, d = (read(field) for field in rng.sample("xxyy", 4))
+        phase = "{} % {}".format(*rng.choice(list(zip(names, factors, strict=True))))
+        choice = f"({a} if {phase} == {rng.randrange(max(factors))} else {b})"
+        return rng.choice([f"{choice} - max({c}, {d})", f"({phase} - 1) * {c} + {choice} - {d}"])
 
-    results = ""
-    while "x[" not in results or "y[" not in results:
-        results = ", ".join(value(2) for _ in range(rng.choice([1, 1, 2])))
+    results = ", ".join(result() for _ in range(rng.choice([1, 1, 2])))
     return f"def kernel(x, y):\n    {', '.join(names)} = npt.index()\n    return {results}\n"
 
 
@@ -223,7 +216,12 @@ def test_what_cannot_be_finer_says_so():
     other = npt.stencil(upsample=3)(lambda x: x[npt.index() // 2])
     with pytest.raises(npt.StencilError, match=r"upsample=\(3,\) here, as in x\[i // 3\]"):
         other(SMALL)
-    moved = npt.stencil(lambda x: x[npt.index()[1] // 2], upsample=2)
+
+    @npt.stencil(upsample=2)
+    def moved(x):
+        i = npt.index()
+        return x[i[1] // 2]
+
     with pytest.raises(npt.StencilError, match="goes on by one"):
         moved(np.arange(5.0))
 
