@@ -116,23 +116,6 @@ def drift_staged(u, by=0.25):
     return s[0, 0] / u.shape[0] + s[1, 0] / len(s) + u[0, 1]
 
 
-counted = npt.stencil(lambda x: x[1, 0] + x.size, boundary="reflect")
-
-
-@npt.stencil(boundary="reflect", dtype="int32", overflow="wrap")
-def beside(state, row):
-    return state[0, 0] // 2 + counted(row)[0, 1]
-
-
-def test_a_smaller_field_of_steps_has_its_own_shape():
-    row, wanted = FILM[0, :1], FILM[0]
-    for steps in range(1, 8):
-        wanted = beside.debug(wanted, row)
-        if steps in (1, 7):
-            same(beside.iterate(FILM[0], row, steps=steps), wanted)
-            same(beside.iterate(da.from_array(FILM[0], chunks=(5, 4)), row, steps=steps), wanted)
-
-
 @pytest.mark.parametrize("one", [drift, drift_staged])
 def test_large_arrays_in_one_pass_and_in_bands(one):
     u = np.random.default_rng(0).random((700, 410)).astype("float32")

@@ -62,17 +62,6 @@ def image(shape=(41, 53), dtype="float32", seed=0):
 # What a stage is.
 
 
-@pytest.mark.parametrize("boundary", ["fill", "wrap", "constant"])
-def test_it_is_the_array_of_a_separate_call(boundary):
-    x, options = image(), {"boundary": boundary, "cval": 2}
-    wanted = separately(x, **options)
-    for threads in (1, 2):
-        same(corners(x, threads=threads, **options), wanted)
-    made = corners(da.from_array(x, chunks=(17, 23)), **options)
-    assert isinstance(made, da.Array)
-    same(made, wanted)
-
-
 @npt.stencil(boundary="mirror")
 def thrice(x, n=2):
     for k in range(3):
@@ -201,13 +190,6 @@ def test_an_expression_is_read_as_a_field_is():
             return d[1]
 
 
-@npt.stencil
-def of_two_constants(x):
-    a = weighted(x, 2, boundary="constant", cval=1)
-    b = weighted(x, 2, boundary="constant", cval=2)
-    return a[0, 0] + b[0, 0]
-
-
 @npt.stencil(boundary=("wrap", "mirror"))
 def a_ring_and_none(x):
     s = blur(x)
@@ -215,23 +197,22 @@ def a_ring_and_none(x):
     return around[2, -1] - s[0, 1]
 
 
-@pytest.mark.usefixtures("as_python")
-@pytest.mark.parametrize("kernel", [of_two_constants, a_ring_and_none])
-def test_each_call_has_a_border_of_its_own(kernel):
+def test_some_calls_take_an_axis_for_a_ring_and_others_do_not(as_python):
     x = image((5, 6), "float64")
-    same(kernel(x), kernel.debug(x))
+    same(a_ring_and_none(x), a_ring_and_none.debug(x))
     assert "some take it for a ring" in str(a_ring_and_none.explain("float64"))
 
 
 # How it is done.
 
 
-def test_large_arrays_are_done_in_one_pass_and_nothing_whole_is_allocated():
+def test_it_is_the_array_of_a_separate_call_and_nothing_whole_is_allocated():
     unscheduled = npt.stencil(boundary="nearest")(corners.__wrapped__)
     x = image((1500, 1000))
     wanted = separately(x)
     for threads in (1, 2):
         same(unscheduled(x, threads=threads), wanted)
+        same(corners(x, threads=threads), wanted)
     out = np.empty_like(x)
     tracemalloc.start()
     unscheduled(x, out=out, threads=1)
