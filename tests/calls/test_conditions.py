@@ -269,11 +269,15 @@ def test_polynomials_go_on(q: int) -> None:
             np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-6)
 
 
-def test_values_that_do_not_fit_are_refused_before_the_first_step() -> None:
+def test_what_knows_no_values_says_so() -> None:
     # Others are on the pages of messages about borders and calls.
-    unfit = npt.dirichlet(1e5, at="cell")
+    unfit, slope = npt.dirichlet(1e5, at="cell"), npt.neumann(1.0)
     with pytest.raises(ValueError, match=r"'u', which is float16; use numbers up to 6.55e\+04"):
         far.iterate(np.zeros((3, 3), "f2"), field, boundary=unfit, steps=1)
+    with pytest.raises(TypeError, match="a GPU knows no border values but"):
+        heat(field, boundary=slope, device="cuda")
+    with pytest.raises(TypeError, match="comm= knows no border values but"):
+        heat.iterate(field, steps=2, boundary=slope, comm=object())
 
 
 def test_some_points_of_results_that_look_to_different_sides() -> None:

@@ -140,6 +140,16 @@ def test_several_states_and_a_coefficient_of_more_axes():
     same(made, one_by_one(wave, np.stack([u, u]), np.stack([u, u]), steps=6, rest=(speed,)))
 
 
+def test_steps_of_four_axes_are_done_one_after_the_other(as_python):
+    @npt.stencil(boundary="reflect", schedule=FOUR)
+    def blur(u, c):
+        return (u[-1, 0, 0, 0] + u[0, 1, 0, 0] + u[0, 0, 1, 0] + u[0, 0, 0, 2] + c[0, 0, 0, 0]) / 5
+
+    x, c = image(shape=(5, 4, 6, 7)), image(shape=(4, 6, 7), seed=2)
+    assert plan_of(blur, x, c).no_chain == "of more than 3 axes no rows are kept beyond the ends"
+    same(blur.iterate(x, c, steps=5), one_by_one(blur, x, steps=5, rest=(c,)))
+
+
 def test_steps_of_float_windows_in_one_pass_give_the_bits_of_calls(tmp_path, monkeypatch):
     monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
 

@@ -68,7 +68,7 @@ def same(function: Any, *images: Any, **options: Any) -> None:
 
 @pytest.mark.parametrize("boundary", ["keep", "valid"])
 def test_small_frames_and_volumes(boundary: Any) -> None:
-    others = FRAME[:, ::2], FRAME[::-1], FRAME[..., ::-1], FRAME.astype(">i2")
+    others = FRAME[:, ::2], FRAME[::-1], FRAME[..., ::-1], FRAME.astype(">i2"), FRAME[..., :1]
     for image in (FRAME, FRAME[:2, :2], FRAME[:, :1].copy(), FRAME[:1].copy(), *others):
         same(uneven, image, boundary=boundary)
     same(curved, VOLUME, VOLUME[::-1].copy(), boundary=boundary)

@@ -20,6 +20,18 @@ def driven(u, amplitude=0.0):
     return (u[-1] + u[0] + u[2]) / 3 + amplitude
 
 
+@pytest.mark.parametrize(
+    ("size", "n", "rule"), [(3, 5, "wrap"), (4, 3, "nearest"), (3, 40, "keep")]
+)
+def test_parts_together_are_the_state(size, n, rule):
+    u = np.random.default_rng(n).random(n)
+    options = {"steps": 11, "boundary": rule, "threads": 1}
+    made = on_threads(
+        size, lambda comm: driven.iterate(npt.distribute(u, comm), **options, comm=comm)
+    )
+    same(np.concatenate(made), driven.iterate(u, **options))
+
+
 def test_until_callback_scalars_and_out():
     u = np.random.default_rng(0).random(50)
     seen: list = [[], [], []]
