@@ -219,9 +219,8 @@ def test_programs_are_prepared(shape):
     for _ in range(3):
         a, b = x.copy(), y.copy()
         same(waves(a, b, 0.5, out=(b, a)), wanted)
-    for wrong in ((outs[0], outs[0]), (outs[0], np.broadcast_to(0.0, shape))):
-        with pytest.raises(ValueError, match="out"):
-            waves(x, y, 0.5, out=wrong)
+    with pytest.raises(ValueError, match="out"):
+        waves(x, y, 0.5, out=(outs[0], outs[0]))
 
 
 @pytest.mark.parametrize("shape", [(9, 8), (600, 700)])
