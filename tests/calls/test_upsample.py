@@ -185,7 +185,7 @@ def test_a_kernel_that_is_not_analysed_gives_the_same_around_each_element():
     np.testing.assert_array_equal(count.debug(row, 3), count(row, 3))
 
 
-def test_a_call_may_ask_for_other_factors(as_python):
+def test_a_call_may_ask_for_other_factors():
     nearest = npt.stencil(lambda x: x[0, 0])
     for factors in (2, (1, 3), [1, 3], np.int64(2), 1):
         k, n = np.broadcast_to(np.asarray(factors), 2)
