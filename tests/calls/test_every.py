@@ -121,9 +121,9 @@ def test_a_wrong_every_is_refused_in_the_decorator_too():
 )
 def test_large_images_have_their_ends_apart(border, every):
     x = RNG.integers(0, 99, (301, 410)).astype("float32")
-    for cut in (x, x[:-1, :-1], x[:150, 1:], x.T):
+    for cut in (x, x[:150, 1:], x.T):
         wanted = alike(cut, boundary=border)[:: every[0], :: every[1]]
-        for threads in (1, 2, 1):
+        for threads in (1, 2):
             same(alike(cut, boundary=border, every=every, threads=threads), wanted)
 
 
