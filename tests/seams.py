@@ -36,6 +36,7 @@ from ninepoint.backends.llvm.layout import Kind
 from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded, in_numpy
 from ninepoint.backends.numba.cpu import interpreted as as_plain_python
+from ninepoint.backends.pipeline import compile_chain
 from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
 from ninepoint.inspecting.asked import asked
@@ -227,10 +228,13 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
 def _loading(load: Any) -> Iterator[None]:
     before = cpu.loaded
     cpu.loaded = load
+    # Chains are shared by all stencils whose calls look alike, and what loaded them stays.
+    compile_chain.cache_clear()
     try:
         yield
     finally:
         cpu.loaded = before
+        compile_chain.cache_clear()
 
 
 class _Interpreted:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import logging
 import pickle
 import subprocess
 import sys
-import threading
 import warnings
 from typing import Any
 
@@ -26,17 +26,17 @@ print(stencil(np.arange(4.0)))
 """
 
 
+def loaded(tmp_path: Any, name: str, source: str) -> Any:
+    """The function of this name in a module of its own."""
+    (tmp_path / f"{name}.py").write_text("import numpy as np\nimport ninepoint as npt\n" + source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        return getattr(importlib.import_module(name), name)
+
+
 def fresh(text: str, tmp_path: Any, name: str) -> Any:
     """A stencil that no other test has."""
-    path = tmp_path / f"{name}.py"
-    path.write_text(
-        f"import numpy as np\nimport ninepoint as npt\n\n\n@npt.stencil\ndef {name}(x):\n{text}"
-    )
-    sys.path.insert(0, str(tmp_path))
-    try:
-        return getattr(__import__(name), name)
-    finally:
-        sys.path.remove(str(tmp_path))
+    return loaded(tmp_path, name, f"\n\n@npt.stencil\ndef {name}(x):\n{text}")
 
 
 PICKED = "    w = x[-1:2]\n    k = w[w > x[0]].size\n    return k\n"
@@ -54,13 +54,15 @@ def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
         stencil(x)
     (one,) = found
     assert one.filename == __file__
-    words = str(one.message)
-    assert "'slow_once' holds an element of a window at an index that varies" in words
-    assert "line 8" in words
-    assert "k = w[w > x[0]].size" in words
-    assert "about 5 to 500 times as long" in words
-    assert "Help: Say which elements count with where=" in words
-    assert "@npt.stencil(performance_warnings=False)" in words
+    for words in (
+        "'slow_once' holds an element of a window at an index that varies",
+        "line 8",
+        "k = w[w > x[0]].size",
+        "about 5 to 500 times as long",
+        "Help: Say which elements count with where=",
+        "@npt.stencil(performance_warnings=False)",
+    ):
+        assert words in str(one.message)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stencil(x)
@@ -68,56 +70,34 @@ def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
         stencil(x.astype("float32"))
 
 
-def test_an_error_is_raised_as_often_as_it_is_asked_for(tmp_path: Any) -> None:
-    stencil = fresh(PICKED, tmp_path, "slow_error")
+def test_it_is_raised_as_often_as_it_is_asked_for_and_silenced(tmp_path: Any) -> None:
+    stencil, x = fresh(PICKED, tmp_path, "slow_error"), np.arange(4.0)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", npt.PerformanceWarning)
+        warnings.simplefilter("error")
         for _ in range(2):
             with pytest.raises(npt.PerformanceWarning):
-                stencil(np.arange(4.0))
-
-
-def test_silence_is_easy(tmp_path: Any) -> None:
-    stencil = fresh(PICKED, tmp_path, "slow_silent")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        npt.stencil(performance_warnings=False)(stencil.__wrapped__)(np.arange(4.0))
-    with warnings.catch_warnings(record=True) as found:
+                stencil(x)
+        npt.stencil(performance_warnings=False)(stencil.__wrapped__)(x)
+        # What is understood says nothing.
+        fresh("    return np.nanmean(x[-1:2])\n", tmp_path, "quick_one")(x)
         warnings.simplefilter("ignore", npt.PerformanceWarning)
-        stencil(np.arange(4.0))
-    assert not found
-
-
-def test_kernels_that_are_understood_say_nothing(tmp_path: Any) -> None:
-    stencil = fresh("    return np.nanmean(x[-1:2])\n", tmp_path, "quick_one")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        stencil(np.arange(4.0))
+        stencil(x)
 
 
 def test_steps_lazy_values_and_stages_say_it_too(tmp_path: Any) -> None:
-    x = np.arange(4.0)
-    text = PICKED.replace("return k", "return k * 1.0")
-    with pytest.warns(npt.PerformanceWarning) as found:
-        fresh(text, tmp_path, "slow_steps").iterate(x, steps=2)
-    assert len(found) == 1
-    with pytest.warns(npt.PerformanceWarning) as found:
-        npt.compute(fresh(text, tmp_path, "slow_lazy")(npt.lazy(x)))
-    assert len(found) == 1
-    other = tmp_path / "slow_stage.py"
-    other.write_text(
-        "import ninepoint as npt\nfrom slow_inner import slow_inner\n\n\n@npt.stencil\n"
-        "def slow_stage(x):\n    return slow_inner(x)[1]\n"
-    )
-    fresh(text, tmp_path, "slow_inner")
-    sys.path.insert(0, str(tmp_path))
-    try:
-        from slow_stage import slow_stage
-    finally:
-        sys.path.remove(str(tmp_path))
-    with pytest.warns(npt.PerformanceWarning, match="'slow_inner'") as found:
-        slow_stage(x)
-    assert len(found) == 1
+    x, text = np.arange(4.0), PICKED.replace("return k", "return k * 1.0")
+    names = ("slow_steps", "slow_lazy", "slow_inner")
+    steps, lazy, _ = (fresh(text, tmp_path, name) for name in names)
+    source = "from slow_inner import slow_inner\n\n\n@npt.stencil\ndef slow_stage(x):\n"
+    staged = loaded(tmp_path, "slow_stage", source + "    return slow_inner(x)[1]\n")
+    for name, call in (
+        ("slow_steps", lambda: steps.iterate(x, steps=2)),
+        ("slow_lazy", lambda: npt.compute(lazy(npt.lazy(x)))),
+        ("slow_inner", lambda: staged(x)),
+    ):
+        with pytest.warns(npt.PerformanceWarning, match=f"'{name}'") as found:
+            call()
+        assert len(found) == 1
 
 
 def test_workers_say_nothing(tmp_path: Any) -> None:
@@ -138,32 +118,21 @@ def test_workers_say_nothing(tmp_path: Any) -> None:
     assert not done.stderr
 
 
-@pytest.mark.parametrize("quiet", ["", "1"])
 def test_a_long_compilation_says_so(
-    quiet: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Any
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Any
 ) -> None:
-    monkeypatch.setenv("NINEPOINT_QUIET", quiet)
     monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
-    before = threading.active_count()
 
-    def compiled(name: str) -> None:
+    def compiled(name: str, quiet: str, seconds: float) -> None:
+        monkeypatch.setenv("NINEPOINT_QUIET", quiet)
         source = f"def {name}(x):\n    return np.median(x[-2:3, -2:3]) * {len(name)}\n"
         function = kernels.compiled("import numpy as np\n" + source, name)
-        npt.stencil(function)(np.zeros((9, 9), "float32"))
+        with limits(announced_seconds=seconds):
+            npt.stencil(function)(np.zeros((9, 9), "float32"))
 
     with caplog.at_level(logging.WARNING, "ninepoint"):
-        with limits(announced_seconds=600.0):
-            compiled("quick_of_test")
-        with limits(announced_seconds=0.01):
-            compiled("median_of_test")
+        compiled("quick_of_test", "", 600.0)
+        compiled("quiet_median_of_test", "1", 0.01)
+        compiled("median_of_test", "", 0.01)
     said = "ninepoint: compiling 'median_of_test' for float32 ..., which is kept on disk "
-    assert caplog.messages == ([] if quiet else [said + "for other runs"])
-    assert threading.active_count() == before
-
-
-def test_explain_names_the_line(tmp_path: Any) -> None:
-    text = fresh(PICKED, tmp_path, "slow_explained").explain("float64")
-    assert "general, because of an element of a window at an index that varies" in text
-    assert "in line 8: k = w[w > x[0]].size" in text
-    assert "about 5 to 500 times" in text
-    assert "say which elements count with where=" in text
+    assert caplog.messages == [said + "for other runs"]

@@ -176,6 +176,8 @@ class Gufunc:
         result = called(self, given)
         short = time.perf_counter() - begin < limits.current.handoff_seconds
         plain = not (set(named) - {"out"} or given.scalars or definition.signature.new)
+        # Arrays for results may be given by position too.
+        plain = plain and len(args) == len(definition.inputs)
         if short and plain and all(kinds := list(map(_kind, args))):
             compiled = compile_for(definition, types_of([one.dtype for one in args], {}))
             same = [one.dtype for one in listed(result)] == [compiled.outputs[0].dtype]
