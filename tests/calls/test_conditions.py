@@ -310,3 +310,9 @@ def test_values_beside_no_elements() -> None:
             call(empty, boundary=("nearest", npt.dirichlet(np.ones(3))))
     for value in (np.zeros(0), np.zeros((0, 1))[:, 0], lambda step, i: np.zeros(len(i))):
         same(heat, np.empty((0, 4)), boundary=("nearest", npt.dirichlet(value, at="cell")))
+
+
+def test_values_that_do_not_fit_a_lazy_array_are_refused_when_it_is_called() -> None:
+    lazy = da.zeros((4, 4), chunks=2, dtype="uint8")
+    with pytest.raises(TypeError, match="dirichlet at the face makes fractions, and field"):
+        heat(lazy, boundary=npt.dirichlet(1))

@@ -511,3 +511,20 @@ def test_out_takes_the_last_state(steps):
     heat.iterate(x, steps=steps, out=out, callback=lambda step, u: seen.append(u), every=2)
     same(out, wanted)
     assert not any(one is out for one in seen)
+
+
+@pytest.mark.parametrize("border", ["wrap", "nearest"])
+@pytest.mark.parametrize("until", [1e-3, 0.05, np.inf])
+def test_until_ends_at_the_same_step_where_several_are_done_in_one_pass(border, until):
+    @npt.stencil(boundary=border, schedule=npt.Schedule(steps=4))
+    def spread(x):
+        return x[0, 0] + 0.2 * (x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] - 4 * x[0, 0])
+
+    state = np.zeros((2, 60, 70))
+    state[1, 30, 50] = 9.0
+    after = state
+    for _ in range(60):
+        before, after = after, spread(after)
+        if np.max(np.abs(after - before)) <= until:
+            break
+    np.testing.assert_array_equal(spread.iterate(state, steps=60, until=until), after)

@@ -144,6 +144,27 @@ def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
         detail(FINE[:7], SMALL)
 
 
+@npt.stencil(every=2)
+def halved(x):
+    return x[0, 0]
+
+
+@npt.stencil
+def sum_of(x, y):
+    return x[0, 0] + y[0, 0]
+
+
+def test_finer_fields_are_cut_beside_those_that_are_shorter_by_a_row():
+    @npt.stencil
+    def apart(x):
+        half = halved(x)
+        return half[0, 0] + halved(sum_of(x, bilinear(half)))[0, 0]
+
+    for shape in ((7, 6), (9, 5)):
+        x = np.arange(float(np.prod(shape))).reshape(shape)
+        same(apart.debug(x), apart(x))
+
+
 def cut(array):
     return da.from_array(array, chunks=(4, 3))
 
