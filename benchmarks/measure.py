@@ -24,16 +24,14 @@ _SAMPLE = 0.002
 _LONG = 0.3
 
 # How long the machine is left alone before each sample [s].
-_PAUSE = 0.05
+_PAUSE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Seconds a call: the middle of the samples, the quarters of them, and how many there are."""
+    """Seconds a call: the middle of the samples, and how many there are."""
 
     median: float
-    lower: float
-    upper: float
     samples: int
 
 
@@ -117,7 +115,7 @@ def _nothing() -> None:
 def take_times(
     works: Mapping[str, Work],
     repeat: int,
-    share: float = 0.6,
+    share: float = 0.4,
     sample: float = _SAMPLE,
     wait: Callable[[], None] = _nothing,
 ) -> dict[str, Times]:
@@ -152,7 +150,7 @@ def take_times(
             seconds = _seconds(work, counts[name], wait)
             samples[name].append(seconds)
             spent[name] += seconds * counts[name]
-    return {name: _summary(taken) for name, taken in samples.items()}
+    return {name: Times(statistics.median(one), len(one)) for name, one in samples.items()}
 
 
 def _seconds(work: Callable[[], Any], count: int, wait: Callable[[], None]) -> float:
@@ -163,11 +161,13 @@ def _seconds(work: Callable[[], Any], count: int, wait: Callable[[], None]) -> f
     return (time.perf_counter() - begin) / count
 
 
-def _summary(taken: list[float]) -> Times:
-    lower, upper = taken[0], taken[0]
-    if len(taken) > 1:
-        lower, _, upper = statistics.quantiles(taken, n=4, method="inclusive")
-    return Times(statistics.median(taken), lower, upper, len(taken))
+def turns(ways: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The median time of each way, in turn; the first round, which also compiles, is none."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds + 1):
+        for name, work in ways.items():
+            found[name].append(_seconds(work, 1, _nothing))
+    return {name: statistics.median(times[1:]) for name, times in found.items()}
 
 
 def solve(
@@ -179,14 +179,15 @@ def solve(
     sample: float = _SAMPLE,
     wait: Callable[[], None] = _nothing,
 ) -> dict[str, Any]:
-    """One cell of the table, as data: who differs by how much, and the times of who does not.
+    """One cell of the table, as data: the times of who does not differ, and who does.
 
     `beside` gives what is timed as well without being compared, for the array and our result.
     """
+    begin = time.perf_counter()
     x = array(problem, case)
     our_work = problem.ours.prepare(x, threads)
     mine = problem.ours.finish(our_work()).copy()
-    works, differences, notes, refused = {problem.ours.name: our_work}, {}, {}, {}
+    works, notes, refused = {problem.ours.name: our_work}, {}, {}
     if isinstance(our_work, ours.IntoResult):
         works[ours.WITHOUT] = our_work.without
     for peer in peers_for(problem, case, threads):
@@ -196,7 +197,6 @@ def solve(
             # Of any type, from a library that is not ours: it costs its own cell only.
             refused[peer.name] = f"fails: {type(error).__name__}: {str(error).splitlines()[:1]}"
             continue
-        differences[peer.name] = checked.difference
         if not checked.equal:
             refused[peer.name] = f"differs by {checked.difference:g}, {checked.bound:g} allowed"
             continue
@@ -208,21 +208,14 @@ def solve(
         works |= beside(x, mine)
     times = take_times(works, repeat, problem.share, sample, wait)
     return {
-        "problem": problem.name,
         "group": problem.group,
-        "steps": problem.steps,
+        "problem": problem.name,
         "dtype": case.dtype,
         "shape": list(case.shape),
         "threads": threads,
-        "times": {
-            name: {
-                "median": taken.median,
-                "quartiles": [taken.lower, taken.upper],
-                "samples": taken.samples,
-            }
-            for name, taken in times.items()
-        },
-        "differences": differences,
+        "steps": problem.steps,
+        "times": {name: float(f"{taken.median:.4g}") for name, taken in times.items()},
         "refused": refused,
         "notes": notes,
+        "seconds": round(time.perf_counter() - begin, 1),
     }

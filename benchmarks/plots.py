@@ -1,8 +1,4 @@
-"""Pictures of the stored results, as SVG for the pages and as PNG for whatever shows no SVG.
-
-RECIPE_PLOT     the first problem: a bar for each peer and number of threads
-PEERS_PLOT      all problems on one thread: a mark for each peer
-"""
+"""Pictures of the stored results, as SVG for the pages and as PNG for whatever shows no SVG."""
 
 from __future__ import annotations
 
@@ -10,11 +6,11 @@ import math
 from pathlib import Path
 from typing import Any
 
-from . import runs
+from . import results
 from .peers.ours import NAME as OURS
 from .report import (
     BORDERS,
-    COLUMNS,
+    GROUPS,
     OWN,
     PEERS_PLOT,
     RECIPE,
@@ -24,7 +20,7 @@ from .report import (
     size_text,
     threads_text,
 )
-from .runs import Cell, Run
+from .results import Cell, Run
 
 FOLDER = ROOT / "docs" / "images"
 
@@ -38,17 +34,13 @@ _MARKS = "osD^vP*Xh<>pd"
 
 def write(stored: list[Run], folder: Path = FOLDER) -> list[Path]:
     """Draw all pictures; gives their files."""
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise SystemExit("The plots need matplotlib: pip install matplotlib") from error
+    import matplotlib
+
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     # Of equal results equal files are made.
     with matplotlib.rc_context({"svg.hashsalt": "ninepoint"}):
         for name, figure in ((RECIPE_PLOT, recipe(stored)), (PEERS_PLOT, peers(stored))):
-            if figure is None:
-                continue
             for suffix, more in ((".svg", {"Date": None}), (".png", {"Software": None})):
                 path = folder / (name + suffix)
                 figure.savefig(path, dpi=120, transparent=True, metadata=more)
@@ -56,20 +48,13 @@ def write(stored: list[Run], folder: Path = FOLDER) -> list[Path]:
     return written
 
 
-def recipe(stored: list[Run]) -> Any | None:
-    """Draw how many points a second each peer does of the first problem, the fastest on top.
-
-    None if it was not measured.
-    """
-    cells = [cell for cell in runs.cells(stored) if cell["problem"] == RECIPE]
-    if not cells:
-        return None
+def recipe(stored: list[Run]) -> Any:
+    """Draw how many points a second each peer does of the first problem, the fastest on top."""
+    cells = [cell for cell in results.cells(stored, "calls") if cell["problem"] == RECIPE]
     cells.sort(key=lambda cell: cell["threads"])
     speeds = {
         name: [
-            math.prod(cell["shape"]) / cell["times"][name]["median"] / 1e9
-            if name in cell["times"]
-            else 0.0
+            math.prod(cell["shape"]) / cell["times"][name] / 1e9 if name in cell["times"] else 0.0
             for cell in cells
         ]
         for name in dict.fromkeys(name for cell in cells for name in cell["times"])
@@ -77,7 +62,7 @@ def recipe(stored: list[Run]) -> Any | None:
     }
     names = sorted(speeds, key=lambda name: max(speeds[name]))
     figure, axes = _figure(7.2, 0.42 * len(names) + 1.2)
-    height = 0.8 / len(cells)
+    height = 0.8 / max(1, len(cells))
     for number, cell in enumerate(cells):
         places = [row - 0.4 + height * (len(cells) - number - 0.5) for row in range(len(names))]
         values = [speeds[name][number] for name in names]
@@ -102,24 +87,18 @@ def recipe(stored: list[Run]) -> Any | None:
 def peers(stored: list[Run]) -> Any:
     """Draw the ratios of one thread, on the first type and the largest array of each problem."""
     chosen: dict[str, Cell] = {}
-    for cell in runs.cells(stored):
-        if cell["threads"] != 1 or cell["problem"] == BORDERS:
-            continue
-        before = chosen.get(cell["problem"])
-        if before is None or math.prod(cell["shape"]) > math.prod(before["shape"]):
-            chosen[cell["problem"]] = cell
-    names = [
-        name
-        for name in COLUMNS
-        if name not in OWN and any(name in cell["times"] for cell in chosen.values())
-    ]
+    for cell in results.cells(stored, *GROUPS):
+        if cell["threads"] == 1 and cell["problem"] != BORDERS:
+            before = chosen.get(cell["problem"])
+            if before is None or math.prod(cell["shape"]) > math.prod(before["shape"]):
+                chosen[cell["problem"]] = cell
+    known = {name: None for cell in chosen.values() for name in list(cell["times"])[1:]}
+    names = [name for name in known if name not in OWN]
     figure, axes = _figure(9, 0.42 * len(chosen) + 1.6)
-    for name, mark in zip(names, _MARKS, strict=False):
-        points = [
-            (ratios(cell)[name], row)
-            for row, cell in enumerate(chosen.values())
-            if name in cell["times"]
-        ]
+    for number, name in enumerate(names):
+        found = enumerate(chosen.values())
+        points = [(ratios(cell)[name], row) for row, cell in found if name in cell["times"]]
+        mark = _MARKS[number % len(_MARKS)]
         axes.scatter(*zip(*points, strict=True), marker=mark, s=36, label=name, zorder=3)
     axes.axvline(1, color=_GREY, linewidth=1.5)
     labels = [f"{c['problem']}\n{c['dtype']}, {size_text(c['shape'])}" for c in chosen.values()]

@@ -1,4 +1,4 @@
-"""What computations are watched with: graphs, bytes between workers, chunks and memory held."""
+"""What computations on Dask are watched with: graphs, bytes between workers, memory held."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ def made(shape: Any, chunks: Any, dtype: Any, value: float = 3) -> Any:
     def fill(block: Any) -> Any:
         return np.full(block.shape, value, block.dtype)
 
-    whole = da.zeros(shape, chunks=chunks, dtype=dtype)
-    return whole.map_blocks(fill, dtype=dtype, meta=np.empty((0,) * len(shape), dtype))
+    return _filled(fill, shape, chunks, dtype)
 
 
 def varied(shape: Any, chunks: Any, dtype: Any) -> Any:
@@ -53,8 +52,12 @@ def varied(shape: Any, chunks: Any, dtype: Any) -> Any:
         grid = np.ogrid[tuple(slice(a, b) for a, b in places)]
         return sum((k * 7 + 3) * axis % 61 for k, axis in enumerate(grid)).astype(dtype)
 
-    whole = da.zeros(shape, chunks=chunks, dtype=dtype)
-    return whole.map_blocks(fill, dtype=dtype, meta=np.empty((0,) * len(shape), dtype))
+    return _filled(fill, shape, chunks, dtype)
+
+
+def _filled(fill: Callable[..., Any], shape: Any, chunks: Any, dtype: Any) -> Any:
+    meta = np.empty((0,) * len(shape), dtype)
+    return da.zeros(shape, chunks=chunks, dtype=dtype).map_blocks(fill, dtype=dtype, meta=meta)
 
 
 def equal(lazy: Callable[[Any], Any], array: Any) -> None:
@@ -66,17 +69,12 @@ def equal(lazy: Callable[[Any], Any], array: Any) -> None:
 
 @contextmanager
 def cluster(workers: int, *, processes: bool, **options: Any) -> Iterator[Any]:
-    """A client of workers of one thread each."""
+    """A client of workers, of one thread each if nothing else is said."""
     from distributed import Client, LocalCluster
 
+    options = {"threads_per_worker": 1, "dashboard_address": None, **options}
     with (
-        LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=processes,
-            dashboard_address=None,
-            **options,
-        ) as local,
+        LocalCluster(n_workers=workers, processes=processes, **options) as local,
         Client(local) as client,
     ):
         yield client
@@ -91,6 +89,12 @@ def moved(client: Any) -> int:
         return total
 
     return sum(client.run(count).values())
+
+
+def helpers() -> int:
+    """How many threads compute for ninepoint, the callers' not counted."""
+    names = [thread.name for thread in threading.enumerate()]
+    return sum(n.startswith("ninepoint") and n != "ninepoint-memory" for n in names)
 
 
 class _Counted(np.ndarray):
@@ -109,21 +113,6 @@ class Held:
         meta = np.empty((0,) * array.ndim, array.dtype)
         return array.map_blocks(self._counted, dtype=array.dtype, meta=meta)
 
-    def source(self, shape: Any, chunks: Any, dtype: Any) -> Any:
-        """An array of something that can be sliced, of which all that is read is counted."""
-        counted = self._counted
-
-        class Sliced:
-            def __init__(self) -> None:
-                self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
-                self.chunks = (1,) * len(shape)
-
-            def __getitem__(self, index: Any) -> Any:
-                return counted(np.ones([s.stop - s.start for s in index], dtype))
-
-        meta = np.empty((0,) * len(shape), dtype)
-        return da.from_array(Sliced(), chunks=chunks, name="sliced", meta=meta)
-
     def _counted(self, block: Any) -> Any:
         one = block.copy().view(_Counted)
         self._add(1)
@@ -137,23 +126,19 @@ class Held:
 
 
 class Peak:
-    """The most memory that processes hold beyond what they held at the start."""
+    """The most memory that this process holds beyond what it held at the start."""
 
-    def __init__(self, pids: list[int] | None = None) -> None:
-        self._processes = [psutil.Process(pid) for pid in pids or [os.getpid()]]
+    def __init__(self) -> None:
+        self._process = psutil.Process(os.getpid())
         self._done = threading.Event()
         self.bytes = 0
 
-    def _total(self) -> int:
-        total: int = sum(process.memory_info().rss for process in self._processes)
-        return total
-
     def __enter__(self) -> Peak:
-        start = self._total()
+        start = self._process.memory_info().rss
 
         def look() -> None:
             while not self._done.is_set():
-                self.bytes = max(self.bytes, self._total() - start)
+                self.bytes = max(self.bytes, self._process.memory_info().rss - start)
                 time.sleep(0.01)
 
         self._thread = threading.Thread(target=look, daemon=True)

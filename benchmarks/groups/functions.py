@@ -1,0 +1,248 @@
+"""Ufuncs and gufuncs: functions of numbers, and of whole core arrays.
+
+The text is ours and Numba's.  From the one array of a problem others are made: the same numbers in
+another order.  Our gufuncs return their results and declare no types, Numba's write into arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..peers import Peer, Tolerance, built, ours
+from ..problem import FLOATS, Problem
+
+GROUP = "functions"
+
+_MOST = 50
+
+Arrays = Callable[[np.ndarray], tuple[np.ndarray, ...]]
+
+_problem = partial(
+    Problem, group=GROUP, everybody=True, tolerance=Tolerance(float32=1e-6, float64=1e-14)
+)
+
+
+def escape(x, y):
+    c = complex(3 * x - 2, 2 * y - 1)
+    z = 0j
+    for n in range(_MOST):
+        z = z * z + c
+        if z.real * z.real + z.imag * z.imag >= 4:
+            return n
+    return _MOST
+
+
+def roots(x, y):
+    return np.sqrt(x) + np.sqrt(y)
+
+
+def arithmetic(x, y):
+    return 2.5 * x * y + x - 1.5
+
+
+def _escape_numpy(x: Any, y: Any) -> Any:
+    c = (3 * x - 2) + 1j * (2 * y - 1)
+    z, found = np.zeros_like(c), np.full(c.shape, _MOST)
+    inside = np.ones(c.shape, bool)
+    with np.errstate(all="ignore"):
+        for n in range(_MOST):
+            z = z * z + c
+            out = inside & ~(z.real**2 + z.imag**2 < 4)
+            found[out], inside = n, inside & ~out
+    return found
+
+
+def _second(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """An array and another one, of the same numbers backwards."""
+    return x, np.flip(x).copy()
+
+
+def _vectorized(function: Callable[..., Any], result: str | None) -> Peer:
+    """numba.vectorize with types declared, as its fastest calls have them."""
+
+    def build(numba: Any, x: np.ndarray, threads: int) -> Any:
+        kind = x.dtype.name
+        # Numba computes in doubles what a number of the text takes part in.
+        compiled = numba.vectorize([f"{result or kind}({kind}, {kind})"], nopython=True)(function)
+        return partial(compiled, *_second(x), out=np.empty(x.shape, result or x.dtype))
+
+    return built("numba.vectorize", "numba", build)
+
+
+def _numexpr(expression: str) -> Peer:
+    """numexpr, whose numbers of the text are of the type of the arrays."""
+
+    def build(numexpr: Any, x: np.ndarray, threads: int) -> Any:
+        numexpr.set_num_threads(threads)
+        x, y = _second(x)
+        names, out = {"x": x, "y": y}, np.empty_like(x)
+        return lambda: numexpr.evaluate(expression, names, out=out, casting="same_kind")
+
+    return built("numexpr", "numexpr", build, threads=True)
+
+
+def _ufunc(
+    name: str,
+    function: Callable[..., Any],
+    by_numpy: Callable[..., Any],
+    expression: str = "",
+    result: str | None = None,
+    **options: Any,
+) -> Problem:
+    def own(npt: Any, x: np.ndarray, threads: int) -> Any:
+        return ours.IntoResult(partial(npt.ufunc(function), *_second(x), threads=threads))
+
+    def in_numpy(numpy: Any, x: np.ndarray, threads: int) -> Any:
+        return partial(by_numpy, *_second(x))
+
+    others = (_vectorized(function, result), built("NumPy", "numpy", in_numpy))
+    return _problem(
+        f"ufunc: {name}",
+        ours=ours.calling(own),
+        peers=(*others, _numexpr(expression)) if expression else others,
+        **options,
+    )
+
+
+def product(a, b):
+    out = np.empty((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            total = 0.0
+            for k in range(a.shape[1]):
+                total += a[i, k] * b[k, j]
+            out[i, j] = total
+    return out
+
+
+def product_into(a, b, out):
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            total = 0.0
+            for k in range(a.shape[1]):
+                total += a[i, k] * b[k, j]
+            out[i, j] = total
+
+
+def total(x):
+    found = 0.0
+    for value in x:
+        found += value
+    return found
+
+
+def total_into(x, out):
+    found = 0.0
+    for value in x:
+        found += value
+    out[0] = found
+
+
+EAGER, DYNAMIC = "numba.guvectorize", "numba.guvectorize, types as they come"
+
+
+def _guvectorized(
+    function: Callable[..., Any], signature: str, inputs: Arrays, out: Any, eager: bool
+) -> Peer:
+    """Numba's gufunc of a function that writes, for types that are declared or that come."""
+
+    def build(numba: Any, x: np.ndarray, threads: int) -> Any:
+        arrays = (*inputs(x), out(x))
+        cores = signature.replace("->", ",")[1:-1].split("),(")
+        kinds = [
+            numba.types.Array(numba.from_dtype(x.dtype), core.count(",") + 1, "A")
+            for core in cores
+        ]
+        declared = ([numba.void(*kinds)],) if eager else ()
+        made = partial(numba.guvectorize(*declared, signature, nopython=True)(function), *arrays)
+
+        def work() -> Any:
+            made()
+            return arrays[-1]
+
+        return work
+
+    return built(EAGER if eager else DYNAMIC, "numba", build)
+
+
+def _gufunc(
+    name: str,
+    signature: str,
+    functions: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
+    inputs: Arrays,
+    out: Callable[[np.ndarray], np.ndarray],
+    **options: Any,
+) -> Problem:
+    returns, writes, by_numpy = functions
+
+    def own(npt: Any, x: np.ndarray, threads: int) -> Any:
+        # Small calls are not shared, and are written without options.
+        more = {"threads": threads} if x.size > 4096 else {}
+        return ours.IntoResult(partial(npt.gufunc(signature)(returns), *inputs(x), **more))
+
+    def in_numpy(numpy: Any, x: np.ndarray, threads: int) -> Any:
+        return partial(by_numpy, *inputs(x))
+
+    return _problem(
+        f"gufunc: {name}",
+        ours=ours.calling(own),
+        peers=(
+            _guvectorized(writes, signature, inputs, out, eager=True),
+            _guvectorized(writes, signature, inputs, out, eager=False),
+            built("NumPy", "numpy", in_numpy),
+        ),
+        dtypes=("float64",),
+        **options,
+    )
+
+
+FUNCTIONS: tuple[Problem, ...] = (
+    _ufunc(
+        "Mandelbrot, at most 50 turns",
+        escape,
+        _escape_numpy,
+        dtypes=("float64",),
+        shapes=((1000, 1000),),
+        result="int64",
+    ),
+    _ufunc(
+        "sum of roots",
+        roots,
+        roots,
+        "sqrt(x) + sqrt(y)",
+        dtypes=FLOATS,
+        shapes=((1 << 15,), (1 << 24,)),
+        tiny=(100,),
+    ),
+    _ufunc(
+        "arithmetic",
+        arithmetic,
+        lambda x, y: x.dtype.type(2.5) * x * y + x - x.dtype.type(1.5),
+        "2.5 * x * y + x - 1.5",
+        dtypes=FLOATS,
+        shapes=((1 << 24,),),
+        tiny=(100,),
+    ),
+    _gufunc(
+        "product of matrices",
+        "(n,k),(k,m)->(n,m)",
+        (product, product_into, np.matmul),
+        lambda x: (x, np.ascontiguousarray(np.swapaxes(x, -1, -2))),
+        lambda x: np.empty((*x.shape[:-1], x.shape[-2])),
+        shapes=((3, 3), (16, 200, 200)),
+        tiny=(3, 5, 4),
+    ),
+    _gufunc(
+        "sums of rows",
+        "(n)->()",
+        (total, total_into, lambda x: np.sum(x, axis=-1)),
+        lambda x: (x,),
+        lambda x: np.empty(x.shape[:-1]),
+        shapes=((10000, 64), (10000, 1000)),
+        tiny=(7, 5),
+    ),
+)

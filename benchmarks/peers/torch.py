@@ -1,0 +1,81 @@
+"""torch, without the border, and Triton, whose kernel lies in `triton_mean`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import peers
+from .cupy import fetched
+
+
+def giving(call: Callable[[Any, Any], Any]) -> peers.Peer:
+    """torch, from `call(torch, tensor)`."""
+
+    def build(torch: Any, x: np.ndarray, threads: int) -> peers.Work:
+        # Else convolutions are of numbers with 10 bits.
+        torch.backends.cudnn.allow_tf32 = False
+        return partial(call, torch, torch.from_numpy(x).cuda())
+
+    return peers.built("torch", "torch", build, finish=fetched)
+
+
+def weighed(weights: np.ndarray) -> peers.Peer:
+    """Any weights along two axes."""
+
+    def call(torch: Any, x: Any) -> Any:
+        kernel = torch.as_tensor(weights, dtype=x.dtype, device=x.device)[None, None]
+        return torch.nn.functional.conv2d(x[None, None], kernel)[0, 0]
+
+    return giving(call)
+
+
+def heat(steps: int) -> peers.Peer:
+    """Steps that torch compiles, one after the other, borders kept."""
+
+    def step(u: Any) -> Any:
+        new = u.clone()
+        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+        new[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.2 * (around - 4 * u[1:-1, 1:-1])
+        return new
+
+    def call(torch: Any, u: Any) -> Any:
+        compiled = torch.compile(step)
+        for _ in range(steps):
+            u = compiled(u)
+        return u
+
+    return giving(call)
+
+
+def triton_mean() -> peers.Peer:
+    """Mean 3x3, in the fastest of four shapes of blocks; the nearest point past the border."""
+
+    def build(triton: Any, x: np.ndarray, threads: int) -> peers.Work:
+        import torch
+
+        from .triton_mean import mean
+
+        there = torch.from_numpy(x).cuda()
+        out, (n, m) = torch.empty_like(there), x.shape
+
+        def blocks(rows: int, columns: int) -> peers.Work:
+            grid = triton.cdiv(m, columns), triton.cdiv(n, rows)
+
+            def work() -> Any:
+                mean[grid](there, out, n, m, BLOCK=columns, ROWS=rows)
+                return out
+
+            return work
+
+        def seconds(work: peers.Work) -> float:
+            work()
+            return float(triton.testing.do_bench(work, warmup=5, rep=30, return_mode="median"))
+
+        shapes = ((1, 1024), (4, 256), (8, 128), (16, 128))
+        return min((blocks(*one) for one in shapes), key=seconds)
+
+    return peers.built("Triton", "triton", build, interior=True, finish=fetched)
