@@ -35,10 +35,7 @@ def _with_holes(name: str, reach: int) -> Problem:
     return _floats(
         f"nan{name} {size}x{size}",
         ours=ours.stencil(box(known, reach), nan=True),
-        peers=(
-            ours.stencil(box(plain, reach), name=name, unlike=_UNLIKE),
-            _generic(known, size),
-        ),
+        peers=(ours.stencil(box(plain, reach), name=name, unlike=_UNLIKE), _generic(known, size)),
         near=(reach, reach),
     )
 
@@ -47,10 +44,7 @@ def _extreme(name: str, function: Any, radius: int) -> Problem:
     """A minimum or maximum over a disk, which morphology calls erosion and dilation."""
     shape = disk(radius)
     bytes_ = shape.astype(np.uint8)
-    verb, scis = {
-        "minimum": ("erode", "erosion"),
-        "maximum": ("dilate", "dilation"),
-    }[name]
+    verb, scis = {"minimum": ("erode", "erosion"), "maximum": ("dilate", "dilation")}[name]
     return _problem(
         f"{name} over disk({radius})",
         ours=ours.stencil(shaped(function, shape)),
@@ -71,10 +65,7 @@ def _rank(name: str, function: Any, radius: int, call: Any) -> Problem:
     return _problem(
         f"{name} over disk({radius})",
         ours=ours.stencil(shaped(function, shape)),
-        peers=(
-            scipy.writing(lambda n, x, out: call(n, x, shape, out)),
-            skimage.rank(name, shape),
-        ),
+        peers=(scipy.writing(lambda n, x, out: call(n, x, shape, out)), skimage.rank(name, shape)),
         near=(radius, radius),
     )
 
