@@ -54,7 +54,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--store", action="store_true", help="store partial results in place of the same ones")
     add("--repeat", type=int, default=7, help="samples of each (default 7)")
     add("--minutes", type=float, default=45, help="begin nothing after so long (default 45)")
-    add("--limit", type=int, default=300, help="seconds that a process may take (default 300)")
     add("--file", type=Path, default=results.FILE, help="where results are")
     add("--threads", default=None, help="such as 1 or 1,2 (the default)")
     add("--list", action="store_true", help="show what there is to measure and stop")
@@ -138,7 +137,6 @@ def _measured(item: Any, threads: int, options: argparse.Namespace) -> tuple[lis
             "threads": threads,
             "quick": options.quick,
             "repeat": options.repeat,
-            "limit": options.limit,
             "file": str(file),
         }
         ended = subprocess.run(

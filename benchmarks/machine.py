@@ -31,8 +31,6 @@ def describe() -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "cpu": _cpu(),
         "cores": cores(),
-        "caches": _caches(),
-        "memory_gib": _memory(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "python": sys.version.split()[0],
         "versions": versions,
@@ -59,27 +57,14 @@ def cores() -> int:
 
 
 def _cpu() -> str:
-    info = Path("/proc/cpuinfo")
+    """The processor's name, and what the system tells of its caches."""
+    info, shown = Path("/proc/cpuinfo"), platform.processor() or platform.machine()
     if info.exists():
         lines = [line.partition(":") for line in info.read_text().splitlines()]
         facts = {key.strip(): value.strip() for key, _, value in lines}
-        name = facts.get("model name", platform.processor())
-        wide = "AVX-512" if "avx512f" in facts.get("flags", "") else ""
-        return f"{name}, {wide}".rstrip(", ")
-    return platform.processor() or platform.machine()
-
-
-def _caches() -> dict[str, str]:
-    found = {}
+        shown = facts.get("model name", shown)
+        shown += ", AVX-512" if "avx512f" in facts.get("flags", "") else ""
     for folder in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
-        kind = (folder / "type").read_text().strip()
-        if kind != "Instruction":
-            level = (folder / "level").read_text().strip()
-            found[f"L{level}"] = (folder / "size").read_text().strip()
-    return found
-
-
-def _memory() -> float | None:
-    if not hasattr(os, "sysconf"):
-        return None
-    return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+        kind, level, size = ((folder / n).read_text().strip() for n in ("type", "level", "size"))
+        shown += f", L{level} {size}" if kind != "Instruction" else ""
+    return shown

@@ -9,12 +9,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .peers import Peer, Tolerance, Work, ours
+from .peers import Peer, Work, ours
 from .problem import Case, Problem, array
 
 # Seconds that a sample takes at least.
@@ -27,14 +26,6 @@ _LONG = 0.3
 _PAUSE = 0.03
 
 
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Seconds a call: the middle of the samples, and how many there are."""
-
-    median: float
-    samples: int
-
-
 def difference(
     ours: np.ndarray, theirs: np.ndarray, near: tuple[int, ...], interior: bool
 ) -> float:
@@ -43,10 +34,11 @@ def difference(
     For integers in steps, for floats in parts of the largest value.  Where shapes do not fit,
     or one has a NaN that the other has not, it is infinite.
     """
+    inner = (..., *(slice(reach, -reach or None) for reach in near))
     if interior and ours.shape == theirs.shape:
-        ours, theirs = _inner(ours, near), _inner(theirs, near)
+        ours, theirs = ours[inner], theirs[inner]
     elif ours.shape != theirs.shape:
-        ours = _inner(ours, near)
+        ours = ours[inner]
     if ours.shape != theirs.shape:
         return float("inf")
     if np.array_equal(ours, theirs):
@@ -60,41 +52,14 @@ def difference(
     return largest / max(float(np.max(np.abs(wide_ours))), 1e-300)
 
 
-def _inner(result: np.ndarray, near: tuple[int, ...]) -> np.ndarray:
-    return result[(..., *(slice(reach, -reach or None) for reach in near))]
-
-
-def allowed(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance) -> float:
-    """How large the difference may be."""
-    if ours.dtype.kind in "iu":
-        return tolerance.integers
-    if np.float32 in (ours.dtype, theirs.dtype):
-        return tolerance.float32
-    return tolerance.float64
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The work of a peer whose result was compared, and by how much it differs."""
-
-    work: Work
-    difference: float
-    bound: float
-
-    @property
-    def equal(self) -> bool:
-        return self.difference <= self.bound
-
-
 def check(
     problem: Problem, peer: Peer, x: np.ndarray, mine: np.ndarray, threads: int = 1
-) -> Checked:
-    """Let a peer do its work once and compare the result with ours."""
+) -> tuple[Work, float, float]:
+    """Let a peer do its work once: the work, by how much it differs from ours, and may at most."""
     work = peer.prepare(x, threads)
     theirs = peer.finish(work())
-    tolerance = peer.tolerance or problem.tolerance
-    found = difference(mine, theirs, problem.near, peer.interior)
-    return Checked(work, found, allowed(mine, theirs, tolerance))
+    bound = (peer.tolerance or problem.tolerance).of(mine.dtype, theirs.dtype)
+    return work, difference(mine, theirs, problem.near, peer.interior), bound
 
 
 def peers_for(problem: Problem, case: Case, threads: int) -> list[Peer]:
@@ -118,7 +83,7 @@ def take_times(
     share: float = 0.4,
     sample: float = _SAMPLE,
     wait: Callable[[], None] = _nothing,
-) -> dict[str, Times]:
+) -> dict[str, list[float]]:
     """Time works in turn, `repeat` times or until one has used up its share of time [s].
 
     A sample takes some time at least [s], and what works have only begun is waited for at its end.
@@ -150,7 +115,7 @@ def take_times(
             seconds = _seconds(work, counts[name], wait)
             samples[name].append(seconds)
             spent[name] += seconds * counts[name]
-    return {name: Times(statistics.median(one), len(one)) for name, one in samples.items()}
+    return samples
 
 
 def _seconds(work: Callable[[], Any], count: int, wait: Callable[[], None]) -> float:
@@ -192,16 +157,16 @@ def solve(
         works[ours.WITHOUT] = our_work.without
     for peer in peers_for(problem, case, threads):
         try:
-            checked = check(problem, peer, x, mine, threads)
+            work, apart, bound = check(problem, peer, x, mine, threads)
         except Exception as error:
             # Of any type, from a library that is not ours: it costs its own cell only.
             refused[peer.name] = f"fails: {type(error).__name__}: {str(error).splitlines()[:1]}"
             continue
-        if not checked.equal:
-            refused[peer.name] = f"differs by {checked.difference:g}, {checked.bound:g} allowed"
+        if apart > bound:
+            refused[peer.name] = f"differs by {apart:g}, {bound:g} allowed"
             continue
-        works[peer.name] = checked.work
-        note = getattr(checked.work, "note", None) or (checked.difference and peer.why)
+        works[peer.name] = work
+        note = getattr(work, "note", None) or (apart and peer.why)
         if note:
             notes[peer.name] = note
     if beside is not None:
@@ -214,7 +179,7 @@ def solve(
         "shape": list(case.shape),
         "threads": threads,
         "steps": problem.steps,
-        "times": {name: float(f"{taken.median:.4g}") for name, taken in times.items()},
+        "times": {name: float(f"{statistics.median(one):.4g}") for name, one in times.items()},
         "refused": refused,
         "notes": notes,
         "seconds": round(time.perf_counter() - begin, 1),

@@ -16,16 +16,13 @@ README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "benchmarks.md"
 GPU_PAGE = ROOT / "docs" / "gpu.md"
 
-# The pictures, which `plots` draws beside those of the pages.
-RECIPE_PLOT, PEERS_PLOT = "benchmarks", "benchmarks-peers"
 _PICTURED = "Points a second of ninepoint and its peers, one and two threads"
 
 RECIPE = "recipe: mean 3x3, 64 frames"
-BORDERS = "border rules"
 _COPY = "copying, by `np.copyto`"
 OWN = (
     WITHOUT, SINGLE, SEPARATE, "one call", "colours first", "mean", "median", "walls that stay",
-    "kept", "without a look", COPY, CPU,
+    "walls that are kept", "without a look", COPY, CPU,
 )  # fmt: skip
 
 # The tables of problems, each with what has to be said of it.
@@ -123,24 +120,11 @@ def _table(rows: list[list[str]]) -> str:
 def _machine(run: Run) -> str:
     machine = run["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
-    caches = ", ".join(f"{name} {size}" for name, size in machine["caches"].items())
     gpu = f"{machine['gpu']}; " if machine.get("gpu") else ""
     return (
-        f"{gpu}{machine['cpu']}, {machine['cores']} cores ({caches}), {machine['memory_gib']} GiB; "
-        f"{machine['system']}; Python {machine['python']}; {versions}. "
-        f"{machine['date'][:10]}, load before {machine['load_before']:.1f}."
+        f"{machine['date'][:10]}: {gpu}{machine['cpu']}; {machine['cores']} cores, load before "
+        f"{machine['load_before']:.1f}; {machine['system']}; Python {machine['python']}; {versions}."
     )
-
-
-def _machines(stored: list[Run]) -> str:
-    """What was measured on which machine and when; of one run there is no need to say what."""
-    if len(stored) == 1:
-        return _machine(stored[0])
-    lines = ["The figures are of several runs; those of one row are always of one run."]
-    for run in stored:
-        names = "; ".join(dict.fromkeys(cell["problem"] for cell in run["cells"]))
-        lines.append(f"- {run['machine']['date'][:16]}: {names}. {_machine(run)}")
-    return "\n".join(lines)
 
 
 def recipe_table(stored: list[Run]) -> str:
@@ -228,18 +212,16 @@ def page(stored: list[Run]) -> str:
         f"“{WITHOUT}” is ninepoint as most calls are written, each of which gives a new array. "
         "For Halide the fastest of its schedules by hand and Mullapudi2016 is taken, and its "
         "work leaves out the border.",
-        _machines([run for run in stored if not run["machine"].get("gpu")] or stored),
-        f"![How many times as long as ninepoint each peer takes](images/{PEERS_PLOT}.svg)",
+        *(f"- {_machine(run)}" for run in stored if not run["machine"].get("gpu")),
     ]
     for count in sorted({cell["threads"] for cell in every}):
         parts += [f"## {threads_text(count).capitalize()}"]
         cells = [cell for cell in every if cell["threads"] == count]
         for group, (title, words) in GROUPS.items():
-            found = [c for c in cells if c["group"] == group and c["problem"] != BORDERS]
+            found = [cell for cell in cells if cell["group"] == group]
             if found:
                 parts += [f"### {title}, {threads_text(count)}", words]
                 parts += [big_table(found), _summary(found)]
-        parts += [_border_table([cell for cell in cells if cell["problem"] == BORDERS])]
     dask = results.cells(stored, "dask")
     if dask:
         rows = [["on Dask, two threads", "figure", "at most"]]
@@ -263,9 +245,7 @@ def page(stored: list[Run]) -> str:
     refused = _refused(every)
     if refused:
         parts += ["## Not timed, because results differ", refused]
-    gpu = gpu_part(stored)
-    if gpu and not every:
-        parts = [gpu]
+    parts += [] if every else [gpu_part(stored)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -275,20 +255,6 @@ def _refused(cells: list[Cell]) -> str:
         for cell in cells
         for name, reason in cell.get("refused", {}).items()
     )
-
-
-def _border_table(cells: list[Cell]) -> str:
-    if not cells:
-        return ""
-    known = [
-        {name: ratio for name, ratio in ratios(cell).items() if name not in OWN or name == "kept"}
-        for cell in cells
-    ]
-    rows = [["mean 3x3 by border rule, in times of `fill`", "size", "`fill`", *known[0]]]
-    for cell, found in zip(cells, known, strict=True):
-        row = [cell["dtype"], size_text(cell["shape"]), _time(_ours(cell))]
-        rows.append([*row, *(f"{ratio:.2f}" for ratio in found.values())])
-    return _table(rows)
 
 
 def _start_table(cells: list[Cell]) -> str:
@@ -308,33 +274,12 @@ def _start_table(cells: list[Cell]) -> str:
 def gpu_part(stored: list[Run]) -> str:
     """What stands between the marks of docs/gpu.md."""
     every = results.cells(stored, "gpu")
-    single = [c for c in every if "shape" in c and c["problem"] != BORDERS]
-    head = "on the GPU;size;time;Gpoint/s;of a copy;the CPU takes;nearest other;takes"
-    rows = [head.split(";")]
-    for cell in single:
-        near, times = nearest(cell), cell["times"]
-        rows.append([
-            cell["problem"],
-            f"{cell['dtype']} {size_text(cell['shape'])}",
-            _time(_ours(cell)),
-            _points(cell),
-            f"{cell['steps'] * times[COPY] / _ours(cell):.2f}",
-            f"{times[CPU] / _ours(cell):.0f}x" if CPU in times else "",
-            *((near[0], f"{near[1]:.2f}x") if near else ("", "")),
-        ])  # fmt: skip
     machines = [_machine(run) for run in stored if run["machine"].get("gpu")]
-    parts = [*machines, _table(rows)] if single else []
-    parts += [_border_table([cell for cell in every if cell["problem"] == BORDERS])]
-    host = [["what the processor does", "time"]]
-    for cell in every:
-        if "shape" not in cell:
-            host += [[f"{cell['problem']}: {k}", _time(v)] for k, v in cell["times"].items()]
-    parts += [_refused(every), _table(host) if len(host) > 1 else ""]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join([*machines, big_table(every), *filter(None, [_refused(every)])])
 
 
 def write(stored: list[Run]) -> None:
-    """Put the tables between the marks of the README and docs/gpu.md, and write the page of all."""
+    """Write the page of all, and put tables between the marks of the README and docs/gpu.md."""
     if results.cells(stored, *GROUPS):
         _between(README, "bench", readme_part(stored))
         PAGE.write_text(page(stored))
@@ -354,13 +299,13 @@ def _between(path: Path, name: str, part: str) -> None:
 def readme_part(stored: list[Run]) -> str:
     """What stands between the marks: the first problem, and the steps and pipelines."""
     machines = dict.fromkeys(
-        f"{run['machine']['cpu']}, {run['machine']['cores']} cores, {run['machine']['date'][:10]}"
+        f"{run['machine']['cpu']}; {run['machine']['cores']} cores, {run['machine']['date'][:10]}"
         for run in stored
         if not run["machine"].get("gpu")
     )
     parts = [recipe_table(stored)]
     if _COPY in parts[0]:
-        parts.insert(0, f"![{_PICTURED}](docs/images/{RECIPE_PLOT}.svg)")
+        parts.insert(0, f"![{_PICTURED}](docs/images/benchmarks.svg)")
         parts.append(
             "Copying computes nothing: its row says how many bytes a second the machine reads, "
             "and writes elsewhere, at the same time."

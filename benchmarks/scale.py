@@ -4,11 +4,7 @@ rows: what it is, a figure, the most that it should be, and the unit."""
 from __future__ import annotations
 
 import gc
-import pickle
-import statistics
 import tempfile
-import time
-import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,7 @@ import ninepoint as npt
 
 from . import kernels
 from .measure import turns
-from .watching import Held, Peak, cluster, equal, helpers, made, moved, sent, varied, written
+from .watching import Peak, equal, made, sent, varied, written
 
 Row = tuple[str, float, float, str]
 
@@ -31,11 +27,6 @@ _TIMES = "x"
 
 @npt.stencil(boundary="nearest")
 def mean9(x):
-    return x[-1:2, -1:2].mean()
-
-
-@npt.stencil(boundary="constant")
-def mean9_of_zeros(x):
     return x[-1:2, -1:2].mean()
 
 
@@ -254,68 +245,6 @@ def stepping(quick: bool) -> Iterator[Row]:
     )
 
 
-def frames(quick: bool) -> Iterator[Row]:
-    """Thousands of frames on a client with little memory, beside the source alone."""
-    equal(smooth, varied((9, 40, 50), (2, 40, 50), "i1"))
-    count = 500 if quick else 3000
-    source = da.random.randint(
-        0, 127, size=(count, 1000, 1000), chunks=("64 MB", None, None), dtype="int8"
-    )
-    with cluster(1, processes=False, threads_per_worker=4, memory_limit="4GB"):
-        ratio = _ratio(_greatest(lambda: smooth(source)), _greatest(lambda: source), 2)
-    yield f"{count} frames, 4 GB: time over the source alone", ratio, 1.25, _TIMES
-
-
-def moving(quick: bool) -> Iterator[Row]:
-    """Bytes between workers, and a pipeline of four on two processes."""
-    equal(mean27, varied((20, 22, 21), 7, "f4"))
-    equal(_chain, varied((60, 50), 17, "f4"))
-    planes = made(((4 if quick else 10) * 2000,) * 2, 2000, "u1")
-    volume = made(((2 if quick else 4) * 128,) * 3, 128, "f4")
-    with cluster(8, processes=False, memory_limit=0) as client:
-        for name, stencil, array, aim in (
-            ("2-D", mean9, planes, 0.6),
-            ("3-D", mean27, volume, 0.8),
-        ):
-            found = []
-            for _ in range(3):
-                moved(client)
-                stencil(array).max().compute()
-                found.append(moved(client) / array.nbytes)
-            yield f"moved, 8 workers: {name}", statistics.median(found), aim, "arrays"
-    plate = made(((3 if quick else 6) * 2000,) * 2, 2000, "f4")
-    with cluster(2, processes=True) as client:
-        ours, theirs = lambda: _chain(plate), lambda: _overlapped(blur4, plate, 4)
-        ratio = _ratio(_greatest(ours), _greatest(theirs), 2 if quick else 4)
-        yield "four blurs, 2 processes: time over one map_overlap", ratio, 1.0, _TIMES
-        moved(client)
-        _greatest(ours)()
-        yield "four blurs, 2 processes: moved", moved(client) / plate.nbytes, 0.3, "arrays"
-
-
-def holding(quick: bool) -> Iterator[Row]:
-    """Chunks of the source that are alive at once, and threads of ours beside Dask's."""
-    equal(mean9, varied((40, 50), 9, "u1"))
-    for grid, stencil, aim in (((40, 40), mean9, 125), ((12, 12, 12), mean27, 310)):
-        counts = [n // 4 for n in grid] if quick else grid
-        size = 64 if len(grid) == 2 else 16
-        held = Held()
-        array = held.watch(made([n * size for n in counts], size, "f4"))
-        stencil(array).max().compute(scheduler="sync")
-        yield f"chunks held: {'x'.join(map(str, counts))}", held.most, aim, ""
-    side = 500 if quick else 2000
-    stack = da.ones((16, side, side), chunks=(1, -1, -1), dtype="u1")
-    image = np.ones((side, side), "u1")
-    ways: dict[str, Callable[[], Any]] = {
-        "mean9(x)": lambda: mean9(stack),
-        "x.map_blocks(mean9)": lambda: stack.map_blocks(mean9, dtype="u1", meta=stack._meta),
-        "dask.delayed(mean9)": lambda: [dask.delayed(mean9)(image) for _ in range(8)],
-    }
-    for way, lazy in ways.items():
-        dask.compute(lazy(), scheduler="threads", num_workers=4)
-        yield f"threads of ours beside 4 of Dask's: {way}", helpers(), 0, ""
-
-
 SHARD, CHUNK = 2000, 250
 
 
@@ -333,34 +262,6 @@ def _created(path: Path, n: int) -> Any:
     return zarr.create_array(
         path, shape=(n, n), chunks=chunks, shards=shards, dtype="f4", overwrite=True
     )
-
-
-def regions(quick: bool) -> Iterator[Row]:
-    """Sources that tasks read by regions: graphs, tasks, and memory."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        path = str(folder / "flat.npy")
-        flat = np.lib.format.open_memmap(path, "w+", "f4", (10000, 10000))
-        flat[:50, :50] = np.arange(2500).reshape(50, 50)
-        x = npt.open(path, chunks=20)
-        tile = mean9(x)[:40, :40].compute(scheduler="sync")
-        np.testing.assert_array_equal(tile, mean9(np.asarray(flat))[:40, :40])
-        took = turns({"build": lambda: mean9(x)}, 3)["build"]
-        yield "regions: graph built, 250,000 chunks", took, 0.3, "s"
-        zeros = da.zeros((10000, 10000), chunks=20, dtype="f4")
-        yield "regions: sent, of what zeros sends", sent(mean9(x)) / sent(zeros), 1.3, _TIMES
-        x = npt.open(path, chunks=100)
-        most = len(written(blur4(x))) / x.npartitions
-        yield "regions: tasks a chunk with source, pipeline of four", most, 1.01, ""
-        n = (2 if quick else 6) * SHARD
-        _stored_plate(folder / "source.zarr", n)
-        x = npt.open(folder / "source.zarr")
-        blur4(x)[:500, :500].compute()
-        with dask.config.set(**_TWO), Peak() as peak:
-            blur4(x).max().compute()
-        # What is compressed is held, too, while it is decoded.
-        held = peak.bytes / x.blocks[0, 0].nbytes / 2
-        yield "regions: memory of blocks a thread", held, 2.5, ""
 
 
 def storing(quick: bool) -> Iterator[Row]:
@@ -396,47 +297,3 @@ def storing(quick: bool) -> Iterator[Row]:
         np.testing.assert_array_equal(stored, blur4(band)[4:-4])
     yield "sharded Zarr to Zarr, four blurs: peak", max(peaks) / 1e6, 100, "MB"
     yield "sharded Zarr to Zarr, four blurs: time over to_zarr", ratio, 1.05, _TIMES
-
-
-def dask_arrays(quick: bool) -> Iterator[Row]:
-    """Lazy arrays of dask-array, beside its own `map_overlap`."""
-    import dask_array
-
-    a = np.random.default_rng(0).random((90, 70), dtype="f4")
-    x = dask_array.from_array(a, chunks=20)
-    np.testing.assert_array_equal(mean9(x).compute(scheduler="sync"), mean9(a))
-    side = 20 if quick else 100
-    cut = dask_array.zeros((side * 64, side * 64), chunks=64, dtype="f4")
-    size = len(pickle.dumps(mean9(cut).expr))
-    yield f"dask-array, {side * side} chunks: a call", size, 1e4, "bytes"
-    most = len(mean9(cut).optimize().__dask_graph__()) / side**2
-    yield "dask-array: tasks a chunk with source", most, 3, ""
-    plate = dask_array.ones(((2 if quick else 8) * 1000,) * 2, chunks=1000, dtype="f4") * 3
-    ratio = _ratio(
-        _greatest(lambda: mean9(plate), **_TWO),
-        _greatest(lambda: _overlapped(mean9, plate, 1), **_TWO),
-    )
-    yield "dask-array: time over its map_overlap", ratio, 1.0, _TIMES
-
-
-def cubed_arrays(quick: bool) -> Iterator[Row]:
-    """Lazy arrays of Cubed, beside its own `map_overlap`."""
-    import cubed
-
-    warnings.simplefilter("ignore")
-    size = 2 if quick else 6
-    with tempfile.TemporaryDirectory() as folder:
-        spec = cubed.Spec(work_dir=folder, allowed_mem="200MB")
-        a = np.random.default_rng(0).random((size * 500, size * 500), dtype="f4")
-        cubed.to_zarr(cubed.from_array(a, chunks=(500, 500), spec=spec), f"{folder}/in.zarr")
-        x = cubed.from_zarr(f"{folder}/in.zarr", spec=spec)
-        np.testing.assert_array_equal(mean9_of_zeros(x).compute(), mean9_of_zeros(a))
-
-        def overlap() -> Any:
-            return cubed.map_overlap(
-                lambda block: mean9_of_zeros(block, boundary="valid", threads=1), x, dtype="f4",
-                chunks=x.chunks, depth=1, boundary=0.0, trim=False,
-            ).compute()  # fmt: skip
-
-        ratio = _ratio(lambda: mean9_of_zeros(x).compute(), overlap, 3)
-    yield "Cubed: time over its map_overlap", ratio, 1.0, _TIMES

@@ -1,13 +1,11 @@
-"""What computations on Dask are watched with: graphs, bytes between workers, memory held."""
+"""What computations on Dask are watched with: graphs, memory held."""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
-import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import dask.array as da
@@ -65,64 +63,6 @@ def equal(lazy: Callable[[Any], Any], array: Any) -> None:
     np.testing.assert_array_equal(
         lazy(array).compute(scheduler="sync"), lazy(array.compute(scheduler="sync"))
     )
-
-
-@contextmanager
-def cluster(workers: int, *, processes: bool, **options: Any) -> Iterator[Any]:
-    """A client of workers, of one thread each if nothing else is said."""
-    from distributed import Client, LocalCluster
-
-    options = {"threads_per_worker": 1, "dashboard_address": None, **options}
-    with (
-        LocalCluster(n_workers=workers, processes=processes, **options) as local,
-        Client(local) as client,
-    ):
-        yield client
-
-
-def moved(client: Any) -> int:
-    """Bytes that went from one worker to another since this was asked last."""
-
-    def count(dask_worker: Any) -> int:
-        total = sum(entry["total"] for entry in dask_worker.transfer_incoming_log)
-        dask_worker.transfer_incoming_log.clear()
-        return total
-
-    return sum(client.run(count).values())
-
-
-def helpers() -> int:
-    """How many threads compute for ninepoint, the callers' not counted."""
-    names = [thread.name for thread in threading.enumerate()]
-    return sum(n.startswith("ninepoint") and n != "ninepoint-memory" for n in names)
-
-
-class _Counted(np.ndarray):
-    """An array that can be referred to weakly."""
-
-
-class Held:
-    """How many chunks of an array are alive at once."""
-
-    def __init__(self) -> None:
-        self.now = self.most = 0
-        self._lock = threading.RLock()
-
-    def watch(self, array: Any) -> Any:
-        """The same array, of which every chunk that is alive is counted."""
-        meta = np.empty((0,) * array.ndim, array.dtype)
-        return array.map_blocks(self._counted, dtype=array.dtype, meta=meta)
-
-    def _counted(self, block: Any) -> Any:
-        one = block.copy().view(_Counted)
-        self._add(1)
-        weakref.finalize(one, self._add, -1)
-        return one
-
-    def _add(self, n: int) -> None:
-        with self._lock:
-            self.now += n
-            self.most = max(self.most, self.now)
 
 
 class Peak:

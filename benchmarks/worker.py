@@ -15,6 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+# Seconds that a process may take.
+_LIMIT = 400
+
 
 def environment(threads: int) -> dict[str, str]:
     """What the peers read when they are loaded; and `malloc` lets go as in workers of Dask."""
@@ -28,7 +31,7 @@ def main(order: dict[str, Any]) -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: order["threads"]])
     # Whatever hangs, in whatever library, says where and costs its own cells only.
-    faulthandler.dump_traceback_later(order["limit"], exit=True)
+    faulthandler.dump_traceback_later(_LIMIT, exit=True)
     # Only now: these load NumPy.
     from . import groups, report
 

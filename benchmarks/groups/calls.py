@@ -1,4 +1,4 @@
-"""Filters, one call each: what OpenCV and SciPy have functions for, and what they have none for."""
+"""Filters, one call each."""
 
 from __future__ import annotations
 
@@ -60,7 +60,6 @@ def _mean(size: int) -> Problem:
             tolerance=Tolerance(integers=1, float64=1e-11),
             why="OpenCV multiplies by a rounded 1/count",
         ),
-        halide.mean(size),
         skimage.rank("mean", _square(size)),
         near=(size // 2, size // 2),
     )
@@ -88,7 +87,6 @@ def _extreme(name: str, short: str, verb: str, size: int) -> Problem:
         kernels.box(function, size // 2),
         scipy.writing(lambda n, x, out: getattr(n, f"{name}_filter")(x, size, output=out)),
         opencv.reflecting(lambda cv2, x, **to: getattr(cv2, verb)(x, _square(size), **to)),
-        halide.extreme(size, short),
         skimage.rank(name, _square(size)),
         near=(size // 2, size // 2),
     )
@@ -111,14 +109,16 @@ def _frames(ndimage: Any, x: np.ndarray, out: np.ndarray) -> None:
         ndimage.uniform_filter(frame, 3, output=o)
 
 
-def borders(kernel: Any, dtypes: tuple[str, ...], side: int, group: str = GROUP) -> Problem:
-    """What is past the border has rules, of which "fill" costs nothing."""
-    rules = ("keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap")
-    others = tuple(ours.stencil(kernel, rule, rule, interior=True) for rule in rules)
-    own = ours.stencil(kernel, "fill")
-    return Problem(
-        "border rules", group, own, others, (1, 1), dtypes=dtypes, shapes=((side, side),)
-    )
+def _bordered(rule: str) -> Problem:
+    known = rule not in ("fill", "keep", "valid")
+
+    def call(n: Any, x: np.ndarray, out: np.ndarray) -> None:
+        n.uniform_filter(x, 3, output=out, mode=rule if known else "reflect")
+
+    slack = {"tolerance": Tolerance(integers=2), "why": scipy.TRUNCATES}
+    peer = scipy.writing(call, interior=not known, **slack)
+    options = {"dtypes": ("uint8", "float32"), "shapes": ((1000, 1000),)}
+    return _problem(f"mean 3x3, {rule}", kernels.mean(3), peer, boundary=rule, **options)
 
 
 CALLS: tuple[Problem, ...] = (
@@ -205,7 +205,6 @@ CALLS: tuple[Problem, ...] = (
         "bilateral 5x5",
         kernels.bilateral,
         recipe.recipe(kernels.bilateral, neighborhood=((-2, 2), (-2, 2))),
-        halide.bilateral(),
         numpy.views(numpy.bilateral, 2, 2, interior=True),
         near=(2, 2),
         boundary="fill",
@@ -252,7 +251,6 @@ CALLS: tuple[Problem, ...] = (
         "one call, 100x100",
         kernels.recipe,
         recipe.recipe(kernels.recipe),
-        recipe.jitted(kernels.recipe),
         scipy.writing(
             lambda n, x, out: n.uniform_filter(x, 3, output=out),
             interior=True,
@@ -270,5 +268,6 @@ CALLS: tuple[Problem, ...] = (
         shapes=((100, 100),),
         span=255.0,
     ),
-    borders(kernels.mean(3), ("uint8", "float32"), 1000),
+    # What is past the border has rules, of which "fill" costs nothing.
+    *map(_bordered, ("fill", "keep", "valid", "constant", "nearest", "mirror", "wrap")),
 )

@@ -45,11 +45,5 @@ DASK: tuple[Measure, ...] = (
     Measure("graphs", "graphs"),
     Measure("beside map_overlap", "beside"),
     Measure("eight steps of a pipeline", "stepping"),
-    Measure("frames on a small client", "frames"),
-    Measure("moved between workers", "moving"),
-    Measure("chunks and threads at once", "holding"),
-    Measure("read by regions", "regions", ("dask", "distributed", "zarr")),
     Measure("from store to store", "storing", ("dask", "zarr")),
-    Measure("dask-array", "dask_arrays", ("dask_array",)),
-    Measure("Cubed", "cubed_arrays", ("cubed",)),
 )

@@ -1,6 +1,6 @@
 """Ufuncs and gufuncs: functions of numbers, and of whole core arrays.
 
-The text is ours and Numba's.  From the one array of a problem others are made: the same numbers in
+The text is ours and Numba's.  From the one array of a problem another is made: the same numbers in
 another order.  Our gufuncs return their results and declare no types, Numba's write into arrays.
 """
 
@@ -12,14 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from ..peers import Peer, Tolerance, built, ours
+from ..peers import Peer, Tolerance, built, numpy, ours
 from ..problem import FLOATS, Problem
 
 GROUP = "functions"
 
 _MOST = 50
-
-Arrays = Callable[[np.ndarray], tuple[np.ndarray, ...]]
 
 _problem = partial(
     Problem, group=GROUP, everybody=True, tolerance=Tolerance(float32=1e-6, float64=1e-14)
@@ -38,10 +36,6 @@ def escape(x, y):
 
 def roots(x, y):
     return np.sqrt(x) + np.sqrt(y)
-
-
-def arithmetic(x, y):
-    return 2.5 * x * y + x - 1.5
 
 
 def _escape_numpy(x: Any, y: Any) -> Any:
@@ -108,6 +102,9 @@ def _ufunc(
     )
 
 
+_SIGNATURE = "(n,k),(k,m)->(n,m)"
+
+
 def product(a, b):
     out = np.empty((a.shape[0], b.shape[1]))
     for i in range(a.shape[0]):
@@ -128,76 +125,21 @@ def product_into(a, b, out):
             out[i, j] = total
 
 
-def total(x):
-    found = 0.0
-    for value in x:
-        found += value
-    return found
+def _turned(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return x, np.swapaxes(x, -1, -2).copy()
 
 
-def total_into(x, out):
-    found = 0.0
-    for value in x:
-        found += value
-    out[0] = found
+def _product(npt: Any, x: np.ndarray, threads: int) -> Any:
+    # Small calls are not shared, and are written without options.
+    more = {"threads": threads} if x.size > 4096 else {}
+    return ours.IntoResult(partial(npt.gufunc(_SIGNATURE)(product), *_turned(x), **more))
 
 
-EAGER, DYNAMIC = "numba.guvectorize", "numba.guvectorize, types as they come"
-
-
-def _guvectorized(
-    function: Callable[..., Any], signature: str, inputs: Arrays, out: Any, eager: bool
-) -> Peer:
-    """Numba's gufunc of a function that writes, for types that are declared or that come."""
-
-    def build(numba: Any, x: np.ndarray, threads: int) -> Any:
-        arrays = (*inputs(x), out(x))
-        cores = signature.replace("->", ",")[1:-1].split("),(")
-        kinds = [
-            numba.types.Array(numba.from_dtype(x.dtype), core.count(",") + 1, "A")
-            for core in cores
-        ]
-        declared = ([numba.void(*kinds)],) if eager else ()
-        made = partial(numba.guvectorize(*declared, signature, nopython=True)(function), *arrays)
-
-        def work() -> Any:
-            made()
-            return arrays[-1]
-
-        return work
-
-    return built(EAGER if eager else DYNAMIC, "numba", build)
-
-
-def _gufunc(
-    name: str,
-    signature: str,
-    functions: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
-    inputs: Arrays,
-    out: Callable[[np.ndarray], np.ndarray],
-    **options: Any,
-) -> Problem:
-    returns, writes, by_numpy = functions
-
-    def own(npt: Any, x: np.ndarray, threads: int) -> Any:
-        # Small calls are not shared, and are written without options.
-        more = {"threads": threads} if x.size > 4096 else {}
-        return ours.IntoResult(partial(npt.gufunc(signature)(returns), *inputs(x), **more))
-
-    def in_numpy(numpy: Any, x: np.ndarray, threads: int) -> Any:
-        return partial(by_numpy, *inputs(x))
-
-    return _problem(
-        f"gufunc: {name}",
-        ours=ours.calling(own),
-        peers=(
-            _guvectorized(writes, signature, inputs, out, eager=True),
-            _guvectorized(writes, signature, inputs, out, eager=False),
-            built("NumPy", "numpy", in_numpy),
-        ),
-        dtypes=("float64",),
-        **options,
-    )
+def _guvectorized(numba: Any, x: np.ndarray, threads: int) -> Any:
+    """Numba's gufunc of a function that writes, for types that are declared."""
+    kind = numba.float64[:, :]
+    declared = numba.guvectorize([(kind, kind, kind)], _SIGNATURE, nopython=True)
+    return partial(declared(product_into), *_turned(x), np.empty((*x.shape[:-1], x.shape[-2])))
 
 
 FUNCTIONS: tuple[Problem, ...] = (
@@ -218,31 +160,15 @@ FUNCTIONS: tuple[Problem, ...] = (
         shapes=((1 << 15,), (1 << 24,)),
         tiny=(100,),
     ),
-    _ufunc(
-        "arithmetic",
-        arithmetic,
-        lambda x, y: x.dtype.type(2.5) * x * y + x - x.dtype.type(1.5),
-        "2.5 * x * y + x - 1.5",
-        dtypes=FLOATS,
-        shapes=((1 << 24,),),
-        tiny=(100,),
-    ),
-    _gufunc(
-        "product of matrices",
-        "(n,k),(k,m)->(n,m)",
-        (product, product_into, np.matmul),
-        lambda x: (x, np.ascontiguousarray(np.swapaxes(x, -1, -2))),
-        lambda x: np.empty((*x.shape[:-1], x.shape[-2])),
+    _problem(
+        "gufunc: product of matrices",
+        ours=ours.calling(_product),
+        peers=(
+            built("numba.guvectorize", "numba", _guvectorized),
+            numpy.giving(lambda n, x: n.matmul(*_turned(x))),
+        ),
+        dtypes=("float64",),
         shapes=((3, 3), (16, 200, 200)),
         tiny=(3, 5, 4),
-    ),
-    _gufunc(
-        "sums of rows",
-        "(n)->()",
-        (total, total_into, lambda x: np.sum(x, axis=-1)),
-        lambda x: (x,),
-        lambda x: np.empty(x.shape[:-1]),
-        shapes=((10000, 64), (10000, 1000)),
-        tiny=(7, 5),
     ),
 )

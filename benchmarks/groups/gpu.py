@@ -6,10 +6,8 @@ copy on the GPU.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,6 @@ import numpy as np
 from .. import kernels, measure
 from ..peers import Peer, cupy, jax, numba_cuda, ours, torch
 from ..problem import Problem
-from . import calls
-from .start import ON_GPU
 
 GROUP = "gpu"
 FLAT = (8192, 8192)
@@ -85,51 +81,6 @@ def _median(size: int, dtype: str, **options: Any) -> OnGpu:
     )
 
 
-def _borders() -> OnGpu:
-    found = calls.borders(kernels.mean(3), ("float32",), 4096, GROUP)
-    others = tuple(map(cupy.on_gpu, found.peers))
-    return OnGpu(
-        found.name,
-        GROUP,
-        cupy.on_gpu(found.ours),
-        others,
-        (1, 1),
-        dtypes=found.dtypes,
-        shapes=found.shapes,
-    )
-
-
-class Calls:
-    """Seconds that a call of a small array takes the processor: the least of some runs."""
-
-    name, group = "small calls", GROUP
-
-    def measure(self, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """One cell of three ways."""
-        import cupy as library
-        import ninepoint as npt
-
-        small = library.ones((32, 32), np.float32)
-        out = library.empty_like(small)
-        smooth = npt.stencil(boundary="reflect")(kernels.recipe)
-        ways = {
-            "smooth(x, out=out)": partial(smooth, small, out=out),
-            "smooth(x)": partial(smooth, small),
-            "cupy.add(x, x, out=out)": partial(library.add, small, small, out=out),
-        }
-        least, count = dict.fromkeys(ways, float("inf")), 20 if order["quick"] else 2000
-        for _ in range(7):
-            for name, call in ways.items():
-                call()
-                library.cuda.runtime.deviceSynchronize()
-                begin = time.perf_counter()
-                for _ in range(count):
-                    call()
-                least[name] = min(least[name], (time.perf_counter() - begin) / count)
-                library.cuda.runtime.deviceSynchronize()
-        yield {"group": GROUP, "problem": self.name, "times": least}
-
-
 _RECIPE = ours.stencil(kernels.recipe, "fill")
 
 GPU = (
@@ -190,8 +141,6 @@ GPU = (
     _problem(
         "heat 2-D, 16 steps",
         ours.stepping(kernels.heat, kernels.alone, 16),
-        cupy.giving(partial(cupy.heat, steps=16)),
-        torch.heat(16),
         jax.stepping(kernels.heat, kernels.alone, 16, (1, 1)),
         steps=16,
     ),
@@ -204,7 +153,8 @@ GPU = (
         steps=8,
         tiny=(9, 10, 11),
     ),
-    _borders(),
-    Calls(),
-    *ON_GPU,
+    *(
+        _problem(f"mean 3x3, {rule}", ours.stencil(kernels.mean(3), rule), shape=(4096, 4096))
+        for rule in ("fill", "keep", "valid", "constant", "nearest", "mirror", "wrap")
+    ),
 )

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import kernels
 from ..kernels import State, alone
-from ..peers import UNLIKE, Peer, built, devito, jax, loops, numpy, ours, pystencils, recipe, scipy
+from ..peers import UNLIKE, Peer, built, devito, jax, loops, numpy, ours, pystencils, scipy
 from ..problem import Problem, Shape
 
 GROUP = "steps"
@@ -182,7 +182,7 @@ def _by_loops(numba: Any, x: np.ndarray, threads: int) -> Any:
 
 
 STEPS: tuple[Problem, ...] = (
-    _problem("heat 2-D", kernels.heat, loops.heat, recipe.jitted(kernels.heat, 16)),
+    _problem("heat 2-D", kernels.heat, loops.heat),
     _problem(
         "heat 3-D, 7 points",
         kernels.seven,
@@ -222,7 +222,7 @@ STEPS: tuple[Problem, ...] = (
         ours=_walled(ours.NAME, _warmer),
         peers=(
             _walled("walls that stay", 0.5),
-            _walled("kept", None),
+            _walled("walls that are kept", None),
             numpy.giving(_walls_by_numpy),
         ),
         near=(1, 1),

@@ -158,37 +158,9 @@ def _colours(name: str, kernel: Callable[..., Any], cv: Any, scipys: Any) -> Pro
 
 # Every second point.
 
-_LEVELS = 3
-_LINE = np.array([1, 4, 6, 4, 1], np.float32) / 16
-_DOWN = np.outer(_LINE, _LINE)
-
 
 def _pool(x):
     return x[0:2, 0:2].mean()
-
-
-def _smaller(x):
-    return (x[-2:3, -2:3] * _DOWN).sum()
-
-
-def _levels(step: Callable[[Any], Any], x: Any) -> Any:
-    for _ in range(_LEVELS):
-        x = step(x)
-    return x
-
-
-def _pyramid(npt: Any, x: np.ndarray, threads: int) -> Any:
-    down = npt.stencil(boundary="mirror")(_smaller)
-    return partial(_levels, partial(down, every=(2, 2), threads=threads), x)
-
-
-def _scipy_pyramid(ndimage: Any, x: np.ndarray) -> Any:
-    def step(x: np.ndarray) -> np.ndarray:
-        rows = ndimage.correlate1d(x, _LINE, 0, mode="mirror")
-        found: np.ndarray = ndimage.correlate1d(rows, _LINE, 1, mode="mirror")[::2, ::2]
-        return found
-
-    return _levels(step, x)
 
 
 WINDOWS: tuple[Problem, ...] = (
@@ -256,16 +228,5 @@ WINDOWS: tuple[Problem, ...] = (
         near=(1, 1),
         shapes=((512, 512), (2048, 2048)),
         tiny=(40, 44),
-    ),
-    _floats(
-        "pyramid of 3 levels",
-        ours=ours.calling(_pyramid),
-        peers=(
-            opencv.giving(lambda cv2, x: _levels(cv2.pyrDown, x)),
-            scipy.giving(_scipy_pyramid),
-        ),
-        near=(2, 2),
-        shapes=((512, 512), (2048, 2048)),
-        tiny=(40, 48),
     ),
 )

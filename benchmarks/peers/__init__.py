@@ -30,6 +30,12 @@ class Tolerance:
     float32: float = 1e-5
     float64: float = 1e-12
 
+    def of(self, one: np.dtype, other: np.dtype) -> float:
+        """How large the difference of two results of such types may be."""
+        if one.kind in "iu":
+            return self.integers
+        return self.float32 if np.float32 in (one, other) else self.float64
+
 
 # Of a peer that is there for its time: it computes something else, of the same reads.
 UNLIKE = Tolerance(10**9, math.inf, math.inf)

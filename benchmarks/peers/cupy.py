@@ -94,16 +94,6 @@ def giving(call: Callable[[Any], Any]) -> peers.Peer:
     return peers.built("CuPy", "cupy", build, finish=fetched)
 
 
-def heat(u: Any, steps: int) -> Any:
-    """Steps as one writes them with whole arrays, borders kept."""
-    for _ in range(steps):
-        new, inner = u.copy(), u[1:-1, 1:-1]
-        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
-        new[1:-1, 1:-1] = inner + inner.dtype.type(0.2) * (around - 4 * inner)
-        u = new
-    return u
-
-
 def recipe(x: Any) -> Any:
     """The sum of nine shifted arrays."""
     wide = x.astype(np.int16)

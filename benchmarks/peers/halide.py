@@ -230,27 +230,6 @@ def recipe() -> peers.Peer:
     return halide(algorithm, 0, 1, 1)
 
 
-def mean(size: int) -> peers.Peer:
-    near, count = size // 2, size * size
-
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y = axes
-        floats, bits = given.type().is_float(), given.type().bits()
-        # 31 * 31 * 255 does not fit into 16 bits.
-        cast = hl.i32 if size > 11 and not floats else _wide(hl, given)
-        steps = range(-near, near + 1)
-        rows, out = hl.Func("rows"), hl.Func("out")
-        rows[x, y] = _sum([cast(given[x, y + k]) for k in steps])
-        total = _sum([rows[x + k, y] for k in steps])
-        if floats:
-            out[x, y] = total / _number(hl, given, count)
-        else:
-            out[x, y] = (hl.u8 if bits == 8 else hl.u16)((total + count // 2) // count)
-        return rows, out
-
-    return halide(algorithm, near, near)
-
-
 def gaussian() -> peers.Peer:
     def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
         x, y = axes
@@ -279,51 +258,6 @@ def _blurred(hl: Any, given: Any, axes: Any, name: str, kind: Any = None) -> tup
     total = _sum([columns[x + k, y] * weights[k + 2] for k in steps])
     rows[x, y] = hl.u16(hl.round(total)) if integers else total
     return columns, rows
-
-
-def extreme(size: int, name: str) -> peers.Peer:
-    """Windows of twice the length from two of one length; the last two overlap."""
-    near = size // 2
-
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y = axes
-        better = getattr(hl, name)
-        stages: list[Any] = []
-        last = given
-        for down in (1, 0):
-            length = 1
-            while length < size:
-                step = min(length, size - length)
-                # The first stage of an axis moves to the window's begin.
-                move = -near if length == 1 else 0
-                here = (x, y + move) if down else (x + move, y)
-                there = (x, y + move + step) if down else (x + move + step, y)
-                stage = hl.Func(f"{'rows' if down else 'columns'}_{length + step}")
-                stage[x, y] = better(last[here[0], here[1]], last[there[0], there[1]])
-                stages.append(stage)
-                last, length = stage, length + step
-        return stages
-
-    return halide(algorithm, near, near)
-
-
-def bilateral() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y = axes
-        out, values, weights = hl.Func("out"), [], []
-        near = _number(hl, given, -12.5)
-        for i in range(-2, 3):
-            for j in range(-2, 3):
-                value = given[x + j, y + i]
-                step = value - given[x, y]
-                space = _number(hl, given, -(i * i + j * j) / 8)
-                weight = hl.exp(space + near * step * step)
-                weights.append(weight)
-                values.append(weight * value)
-        out[x, y] = _sum(values) / _sum(weights)
-        return (out,)
-
-    return halide(algorithm, 2, 2)
 
 
 def harris() -> peers.Peer:

@@ -104,14 +104,3 @@ def life_step(alive: Any, pad: Any = np.pad) -> Any:
     rows = padded[:-2] + padded[1:-1] + padded[2:]
     count = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:] - alive
     return ((count == 3) | ((count == 2) & (alive == 1))).astype(alive.dtype)
-
-
-def repeated(step: Callable[[Any], Any], steps: int) -> peers.Peer:
-    """A step from one array to the next, so many times."""
-
-    def call(numpy: Any, x: np.ndarray) -> np.ndarray:
-        for _ in range(steps):
-            x = step(x)
-        return x
-
-    return giving(call)

@@ -11,8 +11,6 @@ import numpy as np
 from .. import peers
 from ..kernels import ByType, text
 
-JITTED = "njit of numba.stencil"
-
 
 def recipe(
     kernel: Callable[..., Any] | ByType,
@@ -39,23 +37,3 @@ def recipe(
         return partial(outer, x, np.zeros_like(x))
 
     return peers.built("the recipe", "numba", build, dtypes=dtypes, interior=True)
-
-
-def jitted(kernel: Callable[..., Any], steps: int = 1) -> peers.Peer:
-    """numba.stencil inside `njit`, without the gufunc; in a loop over time the border stays."""
-
-    def build(numba: Any, x: np.ndarray, threads: int) -> peers.Work:
-        inner = numba.stencil(kernel)
-
-        def once(x: Any) -> Any:
-            return inner(x)
-
-        def many(x: Any) -> Any:
-            state = x.copy()
-            for _ in range(steps):
-                state[1:-1, 1:-1] = inner(state)[1:-1, 1:-1]
-            return state
-
-        return partial(numba.njit(many if steps > 1 else once), x)
-
-    return peers.built(JITTED, "numba", build, interior=steps == 1)

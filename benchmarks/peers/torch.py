@@ -33,24 +33,6 @@ def weighed(weights: np.ndarray) -> peers.Peer:
     return giving(call)
 
 
-def heat(steps: int) -> peers.Peer:
-    """Steps that torch compiles, one after the other, borders kept."""
-
-    def step(u: Any) -> Any:
-        new = u.clone()
-        around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
-        new[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.2 * (around - 4 * u[1:-1, 1:-1])
-        return new
-
-    def call(torch: Any, u: Any) -> Any:
-        compiled = torch.compile(step)
-        for _ in range(steps):
-            u = compiled(u)
-        return u
-
-    return giving(call)
-
-
 def triton_mean() -> peers.Peer:
     """Mean 3x3, in the fastest of four shapes of blocks; the nearest point past the border."""
 
@@ -71,11 +53,8 @@ def triton_mean() -> peers.Peer:
 
             return work
 
-        def seconds(work: peers.Work) -> float:
-            work()
-            return float(triton.testing.do_bench(work, warmup=5, rep=30, return_mode="median"))
-
         shapes = ((1, 1024), (4, 256), (8, 128), (16, 128))
-        return min((blocks(*one) for one in shapes), key=seconds)
+        bench = partial(triton.testing.do_bench, warmup=5, rep=30, return_mode="median")
+        return min((blocks(*one) for one in shapes), key=bench)
 
     return peers.built("Triton", "triton", build, interior=True, finish=fetched)
