@@ -33,7 +33,6 @@ def stepping(
     steps: int,
     near: tuple[int, ...],
     history: bool = False,
-    interior: bool = False,
 ) -> peers.Peer:
     """The kernel's own text in equations, and Devito's own loop over time.
 
@@ -76,6 +75,4 @@ def stepping(
 
         return work
 
-    return peers.built(
-        "Devito", "devito", build, begin=_configured, threads=True, interior=interior
-    )
+    return peers.built("Devito", "devito", build, begin=_configured, threads=True)

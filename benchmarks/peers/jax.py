@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, peers
-from .numpy import life_step, shifted, wide
+from .numpy import life_step, shifted
 
 
 def _exactly(jax: Any, threads: int) -> None:
@@ -28,19 +28,6 @@ def giving(compute: Callable[[Any], Any], **options: Any) -> peers.Peer:
         return lambda: jitted(there).block_until_ready()
 
     return _built(build, **options)
-
-
-def views(compute: Callable[[Any], Any], *near: int, pad: bool = False) -> peers.Peer:
-    """A peer that gives a kernel's text shifted views, of an array padded by "reflect" or not."""
-
-    def whole(x: Any) -> Any:
-        import jax
-
-        if pad:
-            x = jax.numpy.pad(x, [(n, n) for n in near], mode="symmetric")
-        return compute(shifted(wide(x), near))
-
-    return giving(whole)
 
 
 def recipe() -> peers.Peer:

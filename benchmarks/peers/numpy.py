@@ -32,45 +32,12 @@ def shifted(padded: Any, near: tuple[int, ...]) -> dict[Any, Any]:
     return views if len(near) > 1 else {offset: view for (offset,), view in views.items()}
 
 
-def wide(array: Any) -> Any:
-    """An array that holds sums of a few."""
-    return array.astype(np.int32) if array.dtype.kind in "iu" else array
-
-
-def views(compute: Callable[[dict[Any, Any]], Any], *near: int, **options: Any) -> peers.Peer:
-    """A peer that gives a kernel's text the views of an array padded by "reflect".
-
-    NumPy calls that rule "symmetric".
-    """
-
-    def call(numpy: Any, x: np.ndarray) -> Any:
-        return compute(shifted(wide(np.pad(x, [(n, n) for n in near], "symmetric")), near))
-
-    return giving(call, **options)
-
-
 def recipe(numpy: Any, stack: np.ndarray) -> np.ndarray:
     out = np.zeros_like(stack)
     for x, o in zip(stack, out, strict=True):
         rows = x[:-2].astype(np.int16) + x[1:-1] + x[2:]
         o[1:-1, 1:-1] = (rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:]) // np.int16(9)
     return out
-
-
-def bilateral(v: dict[Any, Any]) -> Any:
-    centre, total, weights = v[0, 0], 0 * v[0, 0], 0 * v[0, 0]
-    for (i, j), view in v.items():
-        step = view - centre
-        weight = np.exp(-(i * i + j * j) / 8 - step * step * 12.5)
-        total += weight * view
-        weights += weight
-    return total / weights
-
-
-def branches(v: dict[Any, Any]) -> Any:
-    across, down = abs(v[0, 1] - v[0, -1]), abs(v[1, 0] - v[-1, 0])
-    rest = np.where(down > 2 * across, v[0, -1] + v[0, 1], 2 * v[0, 0])
-    return np.where(across > 2 * down, v[-1, 0] + v[1, 0], rest)
 
 
 def stepping(

@@ -28,7 +28,6 @@ def stepping(
     start: Callable[[np.ndarray], State],
     steps: int,
     history: bool = False,
-    interior: bool = False,
 ) -> peers.Peer:
     """The kernel's own text on fields, and a loop over time in Python that swaps the buffers.
 
@@ -64,7 +63,7 @@ def stepping(
 
         return work
 
-    return peers.built("pystencils", "pystencils", build, threads=True, interior=interior)
+    return peers.built("pystencils", "pystencils", build, threads=True)
 
 
 def life(steps: int) -> peers.Peer:
