@@ -202,7 +202,6 @@ CALLS: tuple[Problem, ...] = (
         kernels.signal,
         scipy.writing(lambda n, x, out: n.correlate1d(x, kernels.TAPS, output=out), interior=True),
         opencv.writing(_signal, dtypes=FLOATS, interior=True),
-        halide.weighed(kernels.TAPS),
         numpy.giving(lambda n, x: n.convolve(x, kernels.TAPS.astype(x.dtype), mode="valid")),
         near=(12,),
         boundary="fill",

@@ -1,4 +1,4 @@
-"""What Dask and a cluster pay: graphs, tasks, bytes moved and held, stores and simulations.
+"""What Dask pays: graphs, tasks, pipelines and steps.
 
 A measure checks first that results are equal and then gives rows: a figure beside what is aimed
 at.  Each has a process of its own: what one of them keeps in memory is no figure of another.
@@ -21,12 +21,11 @@ class Measure:
 
     name: str
     function: str
-    needs: tuple[str, ...] = ("dask", "distributed")
     group: str = GROUP
 
     def measure(self, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Its rows."""
-        if not all(map(find_spec, self.needs)):
+        if not find_spec("distributed"):
             return
         scale = import_module("..scale", __package__)
         for row, figure, aim, unit in getattr(scale, self.function)(order["quick"]):
@@ -45,5 +44,4 @@ DASK: tuple[Measure, ...] = (
     Measure("graphs", "graphs"),
     Measure("beside map_overlap", "beside"),
     Measure("eight steps of a pipeline", "stepping"),
-    Measure("from store to store", "storing", ("dask", "zarr")),
 )

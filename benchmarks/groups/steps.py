@@ -27,48 +27,33 @@ def _problem(
     kernel: Any,
     by_hand: Any,
     shape: Shape = (4096, 4096),
-    near: tuple[int, ...] = (1, 1),
     start: Any = alone,
     count: int = 16,
+    reach: int = 1,
     history: bool = False,
+    symbolic: bool = True,
     **options: Any,
 ) -> Problem:
     """A kernel whose own text is given to everybody who can read it."""
+    near = (reach,) * len(shape)
+    others = (
+        ours.stepping(kernel, start, count, name=ours.SINGLE),
+        pystencils.stepping(kernel, start, count, history),
+        devito.stepping(kernel, start, count, near, history),
+    )
     return _steps(
         f"{name}, {count} steps",
         ours=ours.stepping(kernel, start, count),
         peers=(
-            ours.stepping(kernel, start, count, name=ours.SINGLE),
-            loops.stepping(by_hand, start, count, near[0], history=history),
+            loops.stepping(by_hand, start, count, reach, history=history),
             jax.stepping(kernel, start, count, near),
-            pystencils.stepping(kernel, start, count, history),
-            devito.stepping(kernel, start, count, near, history),
             numpy.stepping(kernel, start, count, near),
+            *(others if symbolic else ()),
         ),
         near=near,
         steps=count,
         shapes=(shape,),
         **options,
-    )
-
-
-def _sweeps(
-    name: str, kernel: Any, by_hand: Any, count: int, shape: Shape, tiny: Shape
-) -> Problem:
-    near = (1,) * len(shape)
-    return _steps(
-        f"{name}, {count} sweeps",
-        ours=ours.stepping(kernel, alone, count),
-        peers=(
-            loops.stepping(by_hand, alone, count),
-            jax.stepping(kernel, alone, count, near),
-            numpy.stepping(kernel, alone, count, near),
-        ),
-        near=near,
-        steps=count,
-        dtypes=("float64",),
-        shapes=(shape,),
-        tiny=tiny,
     )
 
 
@@ -181,23 +166,31 @@ def _by_loops(numba: Any, x: np.ndarray, threads: int) -> Any:
 
 STEPS: tuple[Problem, ...] = (
     _problem("heat 2-D", kernels.heat, loops.heat),
+    _problem("heat 3-D, 7 points", kernels.seven, loops.seven, (384, 384, 384), tiny=(9, 10, 11)),
     _problem(
-        "heat 3-D, 7 points",
-        kernels.seven,
-        loops.seven,
-        near=(1, 1, 1),
-        shape=(384, 384, 384),
-        tiny=(9, 10, 11),
+        "wave 2-D, order 4", kernels.wave, loops.wave, start=kernels.at_rest, reach=2, history=True
+    ),
+    _problem("Gray-Scott", kernels.react, loops.react, (2048, 2048), kernels.mixed),
+    _problem(
+        "jacobi 1-D",
+        kernels.line_mean,
+        loops.line_mean,
+        (32000,),
+        count=200,
+        symbolic=False,
+        dtypes=("float64",),
+        tiny=(90,),
     ),
     _problem(
-        "wave 2-D, order 4",
-        kernels.wave,
-        loops.wave,
-        near=(2, 2),
-        start=kernels.at_rest,
-        history=True,
+        "heat 3-D of NPBench",
+        kernels.volume_heat,
+        loops.volume_heat,
+        (120, 120, 120),
+        count=40,
+        symbolic=False,
+        dtypes=("float64",),
+        tiny=(9, 8, 11),
     ),
-    _problem("Gray-Scott", kernels.react, loops.react, shape=(2048, 2048), start=kernels.mixed),
     _steps(
         "life, 16 steps",
         ours=ours.stepping(kernels.life, alone, 16, "constant", dtype="uint8"),
@@ -235,8 +228,6 @@ STEPS: tuple[Problem, ...] = (
         steps=64,
         shapes=((2048, 2048),),
     ),
-    _sweeps("jacobi 1-D", kernels.line_mean, loops.line_mean, 200, (32000,), (90,)),
-    _sweeps("heat 3-D", kernels.volume_heat, loops.volume_heat, 40, (120, 120, 120), (9, 8, 11)),
     _steps(
         "fdtd 2-D, 40 steps",
         ours=ours.calling(_in_one_stencil),

@@ -87,40 +87,24 @@ def _middle(w):
     return int(np.median(w))
 
 
-def _opened(erode: Any, dilate: Any) -> Any:
-    def opening(x):
-        return dilate(erode(x))[0, 0]
-
-    return opening
-
-
-def _bright(erode: Any, dilate: Any) -> Any:
-    def white_tophat(x):
-        return np.uint8(x[0, 0] - dilate(erode(x))[0, 0])
-
-    return white_tophat
-
-
-def _morphology(name: str, radius: int, build: Any, scipys: str, cv: str) -> Problem:
+def _opening(radius: int) -> Problem:
+    """The maximum of the minimum."""
     shape = disk(radius)
     bytes_ = shape.astype(np.uint8)
 
     def whole(stencil: Any) -> Any:
-        return stencil(build(stencil(shaped(np.min, shape)), stencil(shaped(np.max, shape))))
+        erode, dilate = stencil(shaped(np.min, shape)), stencil(shaped(np.max, shape))
+        return stencil(lambda x: dilate(erode(x))[0, 0])
 
     return _problem(
-        f"{name} by disk({radius})",
+        f"opening by disk({radius})",
         ours=ours.staged(whole),
         peers=(
-            scipy.writing(lambda n, x, out: getattr(n, scipys)(x, footprint=shape, output=out)),
+            scipy.writing(lambda n, x, out: n.grey_opening(x, footprint=shape, output=out)),
             opencv.giving(
-                lambda cv2, x: cv2.morphologyEx(x, getattr(cv2, cv), bytes_), interior=True
+                lambda cv2, x: cv2.morphologyEx(x, cv2.MORPH_OPEN, bytes_), interior=True
             ),
-            skimage.giving(
-                lambda m, x: getattr(m, name.replace(" ", "_"))(x, bytes_),
-                "morphology",
-                interior=True,
-            ),
+            skimage.giving(lambda m, x: m.opening(x, bytes_), "morphology", interior=True),
         ),
         near=(2 * radius, 2 * radius),
     )
@@ -133,27 +117,8 @@ def _mean(x):
     return (2 * x[-1:2, -1:2].sum() + 9) // 18
 
 
-def _colours(name: str, kernel: Callable[..., Any], cv: Any, scipys: Any) -> Problem:
-    return Problem(
-        f"{name} 3x3, colours last",
-        GROUP,
-        ours.stencil(kernel, axes=(0, 1)),
-        (
-            ours.stencil(
-                kernel,
-                name="colours first",
-                move=lambda x: np.ascontiguousarray(np.moveaxis(x, -1, 0)),
-                back=lambda made: np.moveaxis(as_array(made), 0, -1),
-            ),
-            opencv.giving(cv, interior=True),
-            scipy.writing(scipys),
-        ),
-        (1, 1, 0),
-        dtypes=("uint8",),
-        shapes=((1080, 1920, 3),),
-        tiny=(24, 33, 3),
-        tolerance=Tolerance(integers=1),
-    )
+def _colours_first(x: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(np.moveaxis(x, -1, 0))
 
 
 # Every second point.
@@ -201,19 +166,26 @@ WINDOWS: tuple[Problem, ...] = (
         peers=(scipy.writing(lambda n, x, out: _scipy_median(n, x, disk(5), out)),),
         near=(5, 5),
     ),
-    _morphology("opening", 3, _opened, "grey_opening", "MORPH_OPEN"),
-    _morphology("white tophat", 3, _bright, "white_tophat", "MORPH_TOPHAT"),
-    _colours(
-        "mean",
-        _mean,
-        lambda cv2, x: cv2.blur(x, (3, 3)),
-        lambda n, x, out: n.uniform_filter(x, (3, 3, 1), out),
-    ),
-    _colours(
-        "median",
-        box(_middle, 1),
-        lambda cv2, x: cv2.medianBlur(x, 3),
-        lambda n, x, out: n.median_filter(x, (3, 3, 1), output=out),
+    _opening(3),
+    Problem(
+        "mean 3x3, colours last",
+        GROUP,
+        ours.stencil(_mean, axes=(0, 1)),
+        (
+            ours.stencil(
+                _mean,
+                name="colours first",
+                move=_colours_first,
+                back=lambda made: np.moveaxis(as_array(made), 0, -1),
+            ),
+            opencv.giving(lambda cv2, x: cv2.blur(x, (3, 3)), interior=True),
+            scipy.writing(lambda n, x, out: n.uniform_filter(x, (3, 3, 1), out)),
+        ),
+        (1, 1, 0),
+        dtypes=("uint8",),
+        shapes=((1080, 1920, 3),),
+        tiny=(24, 33, 3),
+        tolerance=Tolerance(integers=1),
     ),
     _floats(
         "mean pool 2x2",

@@ -26,14 +26,7 @@ Schedule = Callable[[Sequence[Any], list[Any], int, Any], None]
 
 
 def _inline(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> None:
-    last = stages[-1]
-    if len(axes) > 1:
-        last.vectorize(axes[0], lanes).parallel(axes[-1])
-        return
-    # A line has nothing but itself to be parallel over: in pieces of so many vectors.
-    outer, vectors, lane = hl.Var("outer"), hl.Var("vectors"), hl.Var("lane")
-    last.split(axes[0], vectors, lane, lanes).vectorize(lane)
-    last.split(vectors, outer, vectors, 4096, hl.TailStrategy.GuardWithIf).parallel(outer)
+    stages[-1].vectorize(axes[0], lanes).parallel(axes[-1])
 
 
 def _by_rows(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> None:
@@ -130,9 +123,8 @@ def halide(
             stages[-1].compile_jit()
             works[name] = (stages[-1], given)
         given, stages, _ = begun()
-        if x.ndim > 1:
-            made = _scheduled(hl, given, stages[-1], x.shape, shape, near, threads)
-            works["Mullapudi2016"] = (made, given)
+        made = _scheduled(hl, given, stages[-1], x.shape, shape, near, threads)
+        works["Mullapudi2016"] = (made, given)
         best = min(works, key=lambda name: _tried(works[name][0], target))
         chosen = works[best]
 
@@ -190,7 +182,9 @@ def _wide(hl: Any, given: Any) -> Callable[[Any], Any]:
 
 
 def _number(hl: Any, given: Any, value: float) -> Any:
-    return hl.f64(value) if given.type().bits() == 64 else hl.f32(value)
+    """A number of the array's type; what is a stage is of float32."""
+    double = isinstance(given, hl.ImageParam) and given.type().bits() == 64
+    return hl.f64(value) if double else hl.f32(value)
 
 
 def weighed(weights: np.ndarray, **options: Any) -> peers.Peer:
@@ -230,34 +224,21 @@ def recipe() -> peers.Peer:
     return halide(algorithm, 0, 1, 1)
 
 
-def gaussian() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y = axes
-        if given.type().is_float() or given.type().bits() == 16:
-            return _blurred(hl, given, axes, "out", given.type())
-        rows, out = hl.Func("rows"), hl.Func("out")
-        weights, steps = [int(weight) for weight in kernels.BELL_8], range(-2, 3)
-        rows[x, y] = _sum([hl.u16(given[x, y + k]) * hl.u16(weights[k + 2]) for k in steps])
-        total = _sum([hl.u32(rows[x + k, y]) * hl.u32(weights[k + 2]) for k in steps])
-        out[x, y] = hl.u8((total + hl.u32(32768)) >> hl.u32(16))
-        return rows, out
-
-    why = "sums in another order"
-    return halide(algorithm, 2, 2, tolerance=peers.Tolerance(integers=1), why=why)
-
-
-def _blurred(hl: Any, given: Any, axes: Any, name: str, kind: Any = None) -> tuple[Any, Any]:
-    """A Gaussian of 5x5 in two stages, the columns first; of a `kind`, float32 if none is said."""
+def _blurred(hl: Any, given: Any, axes: Any, name: str) -> tuple[Any, Any]:
+    """A Gaussian of 5x5 in two stages, the columns first."""
     x, y = axes
     columns, rows, steps = hl.Func(f"{name}_columns"), hl.Func(f"{name}_rows"), range(-2, 3)
-    integers = kind is not None and not kind.is_float()
-    number = hl.f64 if kind is not None and kind.bits() == 64 else hl.f32
-    weights = [number(float(weight)) for weight in kernels.bell()]
-    cast = hl.f32 if integers else _same
-    columns[x, y] = _sum([cast(given[x, y + k]) * weights[k + 2] for k in steps])
-    total = _sum([columns[x + k, y] * weights[k + 2] for k in steps])
-    rows[x, y] = hl.u16(hl.round(total)) if integers else total
+    weights = [_number(hl, given, float(weight)) for weight in kernels.bell()]
+    columns[x, y] = _sum([given[x, y + k] * weights[k + 2] for k in steps])
+    rows[x, y] = _sum([columns[x + k, y] * weights[k + 2] for k in steps])
     return columns, rows
+
+
+def gaussian() -> peers.Peer:
+    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+        return _blurred(hl, given, axes, "out")
+
+    return halide(algorithm, 2, 2, dtypes=("float32", "float64"))
 
 
 def harris() -> peers.Peer:
