@@ -105,9 +105,6 @@ def sobel(x):
     return (x[-1:2, -1:2] * SOBEL).sum()
 
 
-LAPLACE = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]])
-
-
 def laplace(x):
     return x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] - 4 * x[0, 0]
 
@@ -116,10 +113,6 @@ def seven(x):
     return x[0, 0, 0] * 0.4 + 0.1 * (
         x[-1, 0, 0] + x[1, 0, 0] + x[0, -1, 0] + x[0, 1, 0] + x[0, 0, -1] + x[0, 0, 1]
     )
-
-
-# The weights of `seven`, for peers that take an array.
-SEVEN = np.array([0.4, 0.1, 0, 0])[np.abs(np.indices((3, 3, 3)) - 1).sum(axis=0)]
 
 
 # A low-pass filter of 25 taps: a windowed sinc that passes a fifth of the band.
@@ -222,16 +215,6 @@ def life(x):
 
 def line_mean(u):
     return (u[-1] + u[0] + u[1]) / 3
-
-
-def volume_heat(u):
-    here = u[0, 0, 0]
-    return (
-        here
-        + (u[-1, 0, 0] - 2 * here + u[1, 0, 0]) / 8
-        + (u[0, -1, 0] - 2 * here + u[0, 1, 0]) / 8
-        + (u[0, 0, -1] - 2 * here + u[0, 0, 1]) / 8
-    )
 
 
 def alone(x: np.ndarray) -> State:

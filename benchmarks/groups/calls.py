@@ -183,11 +183,12 @@ CALLS: tuple[Problem, ...] = (
         recipe.recipe(kernels.laplace),
         scipy.writing(lambda n, x, out: n.laplace(x, output=out), signed),
         opencv.reflecting(_laplace, result=opencv.signed),
-        halide.weighed(kernels.LAPLACE, result=signed),
     ),
     _median(3),
     _median(5),
     _extreme("minimum", "min", "erode", 3),
+    _extreme("maximum", "max", "dilate", 3),
+    _extreme("minimum", "min", "erode", 31),
     _extreme("maximum", "max", "dilate", 31),
     _mean(31),
     _problem(

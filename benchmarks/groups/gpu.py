@@ -113,8 +113,6 @@ GPU = (
     _problem(
         "gaussian 5x5, sigma 1",
         ours.stencil(kernels.blur),
-        cupy.weighed(kernels.BELL),
-        torch.weighed(kernels.BELL),
         near=(2, 2),
     ),
     _median(3, "uint8", shape=BYTES),
@@ -132,7 +130,6 @@ GPU = (
     _problem(
         "3-D, 7 points",
         ours.stencil(kernels.seven),
-        cupy.weighed(kernels.SEVEN),
         near=(1, 1, 1),
         shape=VOLUME,
         tiny=(9, 10, 11),

@@ -166,6 +166,7 @@ def _by_loops(numba: Any, x: np.ndarray, threads: int) -> Any:
 
 STEPS: tuple[Problem, ...] = (
     _problem("heat 2-D", kernels.heat, loops.heat),
+    _problem("heat 2-D", kernels.heat, loops.heat, count=100),
     _problem("heat 3-D, 7 points", kernels.seven, loops.seven, (384, 384, 384), tiny=(9, 10, 11)),
     _problem(
         "wave 2-D, order 4", kernels.wave, loops.wave, start=kernels.at_rest, reach=2, history=True
@@ -182,9 +183,9 @@ STEPS: tuple[Problem, ...] = (
         tiny=(90,),
     ),
     _problem(
-        "heat 3-D of NPBench",
-        kernels.volume_heat,
-        loops.volume_heat,
+        "heat 3-D",
+        kernels.seven,
+        loops.seven,
         (120, 120, 120),
         count=40,
         symbolic=False,

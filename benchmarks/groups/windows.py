@@ -156,16 +156,11 @@ WINDOWS: tuple[Problem, ...] = (
         tiny=(9, 60),
     ),
     _extreme("minimum", np.min, 3),
+    _extreme("maximum", np.max, 10),
     _extreme("maximum", np.max, 26),
     _rank("median", _middle, 2, _scipy_median),
     _rank("median", _middle, 5, _scipy_median),
     _rank("mean", _whole_mean, 5, _scipy_mean),
-    _floats(
-        "median over disk(5) of floats",
-        ours=ours.stencil(shaped(np.median, disk(5))),
-        peers=(scipy.writing(lambda n, x, out: _scipy_median(n, x, disk(5), out)),),
-        near=(5, 5),
-    ),
     _opening(3),
     Problem(
         "mean 3x3, colours last",

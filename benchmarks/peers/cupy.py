@@ -74,17 +74,6 @@ def filtered(call: Callable[[Any, Any, Any], Any]) -> peers.Peer:
     return peers.built("cupyx", "cupyx.scipy.ndimage", build, finish=fetched)
 
 
-def weighed(weights: np.ndarray) -> peers.Peer:
-    """Any weights, along all axes at once."""
-
-    def call(nd: Any, x: Any, out: Any) -> None:
-        import cupy
-
-        nd.correlate(x, cupy.asarray(weights, x.dtype), output=out, mode="reflect")
-
-    return filtered(call)
-
-
 def giving(call: Callable[[Any], Any]) -> peers.Peer:
     """CuPy, from a function of an array there."""
 

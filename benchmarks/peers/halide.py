@@ -9,6 +9,7 @@ compiled and tried, and the fastest is what is measured.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -170,47 +171,10 @@ def _sum(terms: Sequence[Any]) -> Any:
     return total
 
 
-def _same(expr: Any) -> Any:
-    return expr
-
-
-def _wide(hl: Any, given: Any) -> Callable[[Any], Any]:
-    """A cast that holds sums of a few of them."""
-    if given.type().is_float():
-        return _same
-    return hl.i16 if given.type().bits() == 8 else hl.i32  # type: ignore[no-any-return]
-
-
 def _number(hl: Any, given: Any, value: float) -> Any:
     """A number of the array's type; what is a stage is of float32."""
     double = isinstance(given, hl.ImageParam) and given.type().bits() == 64
     return hl.f64(value) if double else hl.f32(value)
-
-
-def weighed(weights: np.ndarray, **options: Any) -> peers.Peer:
-    """One function: the sum of the neighbours with weights, of which 0 leaves one out."""
-    near = tuple(n // 2 for n in weights.shape)
-
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        return (_weighed(hl, given, axes, weights),)
-
-    return halide(algorithm, *near, **options)
-
-
-def _weighed(hl: Any, given: Any, axes: Any, weights: np.ndarray) -> Any:
-    """Neighbours of equal weight are added before they are multiplied."""
-    cast, integers, terms = _wide(hl, given), not given.type().is_float(), []
-    for weight in np.unique(weights[weights != 0]):
-        near = []
-        for place in np.argwhere(weights == weight):
-            offset = [int(k) - n // 2 for k, n in zip(place, weights.shape, strict=True)]
-            at = [axis + k for axis, k in zip(axes, reversed(offset), strict=True)]
-            near.append(cast(given[tuple(at)]))
-        factor = cast(int(weight)) if integers else _number(hl, given, float(weight))
-        terms.append(_sum(near) if weight == 1 else factor * _sum(near))
-    out = hl.Func("out")
-    out[tuple(axes)] = _sum(terms)
-    return out
 
 
 def recipe() -> peers.Peer:
@@ -244,8 +208,14 @@ def gaussian() -> peers.Peer:
 def harris() -> peers.Peer:
     def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
         x, y = axes
-        p, q = (_weighed(hl, given, axes, w) for w in (kernels.DOWN, kernels.ACROSS))
-        out, steps = hl.Func("out"), (-1, 0, 1)
+        p, q, out, steps = hl.Func("p"), hl.Func("q"), hl.Func("out"), (-1, 0, 1)
+        for gradient, weights in ((p, kernels.DOWN), (q, kernels.ACROSS)):
+            near = [
+                hl.f32(float(weights[i + 1, j + 1])) * given[x + j, y + i]
+                for i, j in itertools.product(steps, repeat=2)
+                if weights[i + 1, j + 1]
+            ]
+            gradient[x, y] = _sum(near)
 
         def window(one: Any, other: Any) -> Any:
             return _sum([one[x + j, y + i] * other[x + j, y + i] for i in steps for j in steps])

@@ -184,21 +184,3 @@ def line_mean(numba: Any, number: Any) -> Any:
             new[i] = (u[i - 1] + u[i] + u[i + 1]) / 3
 
     return loops
-
-
-def volume_heat(numba: Any, number: Any) -> Any:
-    @numba.njit(nogil=True)
-    def loops(state, out, first, last):
-        (u,), (new,) = state, out
-        for i in range(first, last):
-            for j in range(1, u.shape[1] - 1):
-                for k in range(1, u.shape[2] - 1):
-                    here = u[i, j, k]
-                    new[i, j, k] = (
-                        here
-                        + (u[i - 1, j, k] - 2 * here + u[i + 1, j, k]) / 8
-                        + (u[i, j - 1, k] - 2 * here + u[i, j + 1, k]) / 8
-                        + (u[i, j, k - 1] - 2 * here + u[i, j, k + 1]) / 8
-                    )
-
-    return loops

@@ -23,16 +23,6 @@ def giving(call: Callable[[Any, Any], Any]) -> peers.Peer:
     return peers.built("torch", "torch", build, finish=fetched)
 
 
-def weighed(weights: np.ndarray) -> peers.Peer:
-    """Any weights along two axes."""
-
-    def call(torch: Any, x: Any) -> Any:
-        kernel = torch.as_tensor(weights, dtype=x.dtype, device=x.device)[None, None]
-        return torch.nn.functional.conv2d(x[None, None], kernel)[0, 0]
-
-    return giving(call)
-
-
 def triton_mean() -> peers.Peer:
     """Mean 3x3, in the fastest of four shapes of blocks; the nearest point past the border."""
 
