@@ -55,7 +55,6 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     add("--repeat", type=int, default=7, help="samples of each (default 7)")
     add("--minutes", type=float, default=45, help="begin nothing after so long (default 45)")
     add("--file", type=Path, default=results.FILE, help="where results are")
-    add("--threads", default=None, help="such as 1 or 1,2 (the default)")
     add("--list", action="store_true", help="show what there is to measure and stop")
     return parser.parse_args(arguments)
 
@@ -67,14 +66,14 @@ def _run(options: argparse.Namespace) -> int:
         for item in chosen:
             print(f"{item.group}: {item.name}: {', '.join(getattr(item, 'peer_names', ()))}")
         return 0
-    storing = options.store or not (options.quick or options.only or options.threads)
-    before = results.load(options.file) if options.only or options.threads else []
+    storing = options.store or not (options.quick or options.only)
+    before = results.load(options.file) if options.only else []
     run: dict[str, Any] = {"machine": machine.describe(), "cells": []}
     if any(item.group == "gpu" for item in chosen):
         run["machine"]["gpu"] = machine.gpu()
     missing: list[str] = []
     took: dict[str, float] = {}
-    for threads, item in _ordered(chosen, options):
+    for threads, item in _ordered(chosen, options.quick):
         name, start = f"{item.group}: {item.name}, threads: {threads}", time.perf_counter()
         if start - begin > 60 * options.minutes:
             missing.append(f"{name} (the time was up)")
@@ -114,16 +113,13 @@ def _chosen(only: list[str] | None) -> list[Any]:
     return found
 
 
-def _ordered(items: list[Any], options: argparse.Namespace) -> list[tuple[int, Any]]:
+def _ordered(items: list[Any], quick: bool) -> list[tuple[int, Any]]:
     """What is done by which number of threads: all of one before the next."""
     cores = machine.cores()
-    text = options.threads or ("1" if options.quick or cores < 2 else "1,2")
-    counts = [int(part) for part in text.split(",") if part.strip().isdecimal()]
-    if not counts or any(not 1 <= count <= cores for count in counts):
-        raise SystemExit(f"--threads takes numbers of 1 to {cores}, such as 1,2.")
-    shared = [item for item in items if not getattr(item, "threaded", False)]
-    counted = [(n, i) for n in counts for i in items if getattr(i, "threaded", False)]
-    return [*counted, *((cores, item) for item in shared)]
+    counts = [1] if quick or cores < 2 else [1, 2]
+    threaded = [item for item in items if getattr(item, "threaded", False)]
+    others = [(cores, item) for item in items if item not in threaded]
+    return [*((count, item) for count in counts for item in threaded), *others]
 
 
 def _measured(item: Any, threads: int, options: argparse.Namespace) -> tuple[list[Any], bool]:

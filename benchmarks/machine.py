@@ -13,9 +13,9 @@ from typing import Any
 
 PACKAGES = (
     "ninepoint", "numpy", "numba", "scipy", "opencv-python-headless", "opencv-python", "halide",
-    "scikit-image", "jax", "jaxlib", "pystencils", "devito", "bottleneck", "numbagg", "numexpr",
-    "dask", "distributed", "zarr", "dask-array", "cubed", "cupy-cuda13x", "cupy-cuda12x",
-    "nvidia-cuda-nvrtc", "torch", "triton", "numba-cuda",
+    "scikit-image", "jax", "jaxlib", "pystencils", "devito", "bottleneck", "numbagg",
+    "dask", "distributed", "cupy-cuda13x", "cupy-cuda12x",
+    "nvidia-cuda-nvrtc", "numba-cuda",
 )  # fmt: skip
 
 

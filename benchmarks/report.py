@@ -19,7 +19,7 @@ GPU_PAGE = ROOT / "docs" / "gpu.md"
 RECIPE = "recipe: mean 3x3, 64 frames"
 _COPIED = "copying, by `np.copyto`"
 OWN = (
-    WITHOUT, SINGLE, SEPARATE, "one call", "colours first", "mean", "median", "walls that stay",
+    WITHOUT, SINGLE, SEPARATE, "one call", "mean", "median", "walls that stay",
     "walls that are kept", "without a look", COPY, CPU,
 )  # fmt: skip
 
@@ -34,8 +34,8 @@ GROUPS = {
     "calls": ("Single calls", ""),
     "windows": (
         "Windows that leave something out",
-        "NaN, points outside a shape, every second point. Colours that lie last are beside the "
-        "same with colours first, and what knows NaN beside what does not; SciPy's "
+        "NaN, points outside a shape, every second point. What knows NaN is beside what does "
+        "not; SciPy's "
         "`generic_filter` calls a function of NumPy for each point.",
     ),
     "pipelines": (

@@ -67,23 +67,10 @@ def _vectorized(function: Callable[..., Any], result: str | None) -> Peer:
     return built("numba.vectorize", "numba", build)
 
 
-def _numexpr(expression: str) -> Peer:
-    """numexpr, whose numbers of the text are of the type of the arrays."""
-
-    def build(numexpr: Any, x: np.ndarray, threads: int) -> Any:
-        numexpr.set_num_threads(threads)
-        x, y = _second(x)
-        names, out = {"x": x, "y": y}, np.empty_like(x)
-        return lambda: numexpr.evaluate(expression, names, out=out, casting="same_kind")
-
-    return built("numexpr", "numexpr", build, threads=True)
-
-
 def _ufunc(
     name: str,
     function: Callable[..., Any],
     by_numpy: Callable[..., Any],
-    expression: str = "",
     result: str | None = None,
     **options: Any,
 ) -> Problem:
@@ -93,11 +80,10 @@ def _ufunc(
     def in_numpy(numpy: Any, x: np.ndarray, threads: int) -> Any:
         return partial(by_numpy, *_second(x))
 
-    others = (_vectorized(function, result), built("NumPy", "numpy", in_numpy))
     return _problem(
         f"ufunc: {name}",
         ours=ours.calling(own),
-        peers=(*others, _numexpr(expression)) if expression else others,
+        peers=(_vectorized(function, result), built("NumPy", "numpy", in_numpy)),
         **options,
     )
 
@@ -155,7 +141,6 @@ FUNCTIONS: tuple[Problem, ...] = (
         "sum of roots",
         roots,
         roots,
-        "sqrt(x) + sqrt(y)",
         dtypes=FLOATS,
         shapes=((1 << 15,), (1 << 24,)),
         tiny=(100,),

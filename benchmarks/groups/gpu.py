@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, measure
-from ..peers import Peer, cupy, jax, numba_cuda, ours, torch
+from ..peers import Peer, cupy, jax, numba_cuda, ours
 from ..problem import Problem
 
 GROUP = "gpu"
 FLAT = (8192, 8192)
 BYTES = (16384, 16384)
-VOLUME = (512, 512, 512)
+_VOLUME: dict[str, Any] = {"near": (1, 1, 1), "shape": (512, 512, 512), "tiny": (9, 10, 11)}
 
 
 class OnGpu(Problem):
@@ -71,14 +71,9 @@ def _mean(dtype: str, *others: Peer, name: str = "mean 3x3", **options: Any) -> 
 
 
 def _median(size: int, dtype: str, **options: Any) -> OnGpu:
-    return _problem(
-        f"median {size}x{size}",
-        ours.stencil(kernels.median(size)),
-        cupy.filtered(lambda nd, x, out: nd.median_filter(x, size, output=out)),
-        near=(size // 2, size // 2),
-        dtype=dtype,
-        **options,
-    )
+    peer = cupy.filtered(lambda nd, x, out: nd.median_filter(x, size, output=out))
+    own, near = ours.stencil(kernels.median(size)), (size // 2, size // 2)
+    return _problem(f"median {size}x{size}", own, peer, near=near, dtype=dtype, **options)
 
 
 _RECIPE = ours.stencil(kernels.recipe, "fill")
@@ -104,17 +99,11 @@ GPU = (
     _mean(
         "float32",
         cupy.filtered(lambda nd, x, out: nd.uniform_filter(x, 3, output=out)),
-        torch.giving(lambda t, x: t.nn.functional.avg_pool2d(x[None, None], 3, 1)[0, 0]),
-        torch.triton_mean(),
     ),
     _mean("float64"),
     _mean("float32", shape=(4096, 16381), name="mean 3x3, rows not aligned"),
     _mean("uint8", shape=BYTES),
-    _problem(
-        "gaussian 5x5, sigma 1",
-        ours.stencil(kernels.blur),
-        near=(2, 2),
-    ),
+    _problem("gaussian 5x5, sigma 1", ours.stencil(kernels.blur), near=(2, 2)),
     _median(3, "uint8", shape=BYTES),
     _median(3, "float32"),
     _median(5, "uint8"),
@@ -127,13 +116,7 @@ GPU = (
         dtype="uint8",
     ),
     _problem("Harris corners", ours.staged(kernels.harris), near=(2, 2)),
-    _problem(
-        "3-D, 7 points",
-        ours.stencil(kernels.seven),
-        near=(1, 1, 1),
-        shape=VOLUME,
-        tiny=(9, 10, 11),
-    ),
+    _problem("3-D, 7 points", ours.stencil(kernels.seven), **_VOLUME),
     _problem(
         "heat 2-D, 16 steps",
         ours.stepping(kernels.heat, kernels.alone, 16),
@@ -144,10 +127,8 @@ GPU = (
         "heat 3-D, 8 steps",
         ours.stepping(kernels.seven, kernels.alone, 8),
         jax.stepping(kernels.seven, kernels.alone, 8, (1, 1, 1)),
-        near=(1, 1, 1),
-        shape=VOLUME,
         steps=8,
-        tiny=(9, 10, 11),
+        **_VOLUME,
     ),
     *(
         _problem(f"mean 3x3, {rule}", ours.stencil(kernels.mean(3), rule), shape=(4096, 4096))

@@ -57,6 +57,9 @@ def _problem(
     )
 
 
+_sweeps = partial(_problem, symbolic=False, dtypes=("float64",))
+
+
 # A wall that is as warm as the step says, beside walls that stay, and walls that are kept.
 
 
@@ -172,26 +175,8 @@ STEPS: tuple[Problem, ...] = (
         "wave 2-D, order 4", kernels.wave, loops.wave, start=kernels.at_rest, reach=2, history=True
     ),
     _problem("Gray-Scott", kernels.react, loops.react, (2048, 2048), kernels.mixed),
-    _problem(
-        "jacobi 1-D",
-        kernels.line_mean,
-        loops.line_mean,
-        (32000,),
-        count=200,
-        symbolic=False,
-        dtypes=("float64",),
-        tiny=(90,),
-    ),
-    _problem(
-        "heat 3-D",
-        kernels.seven,
-        loops.seven,
-        (120, 120, 120),
-        count=40,
-        symbolic=False,
-        dtypes=("float64",),
-        tiny=(9, 8, 11),
-    ),
+    _sweeps("jacobi 1-D", kernels.line_mean, loops.line_mean, (32000,), count=200, tiny=(90,)),
+    _sweeps("heat 3-D", kernels.seven, loops.seven, (120, 120, 120), count=40, tiny=(9, 8, 11)),
     _steps(
         "life, 16 steps",
         ours=ours.stepping(kernels.life, alone, 16, "constant", dtype="uint8"),

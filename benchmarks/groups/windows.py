@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels import box, disk, shaped
-from ..peers import Peer, Tolerance, as_array, moving, numpy, opencv, ours, scipy, skimage
+from ..peers import Peer, Tolerance, moving, numpy, opencv, ours, scipy, skimage
 from ..problem import Problem
 
 GROUP = "windows"
@@ -110,15 +110,8 @@ def _opening(radius: int) -> Problem:
     )
 
 
-# Colours last, and the same with colours first.
-
-
 def _mean(x):
     return (2 * x[-1:2, -1:2].sum() + 9) // 18
-
-
-def _colours_first(x: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(np.moveaxis(x, -1, 0))
 
 
 # Every second point.
@@ -167,12 +160,6 @@ WINDOWS: tuple[Problem, ...] = (
         GROUP,
         ours.stencil(_mean, axes=(0, 1)),
         (
-            ours.stencil(
-                _mean,
-                name="colours first",
-                move=_colours_first,
-                back=lambda made: np.moveaxis(as_array(made), 0, -1),
-            ),
             opencv.giving(lambda cv2, x: cv2.blur(x, (3, 3)), interior=True),
             scipy.writing(lambda n, x, out: n.uniform_filter(x, (3, 3, 1), out)),
         ),

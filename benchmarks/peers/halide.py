@@ -70,13 +70,9 @@ def _together(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> No
 
 
 INLINED = "inlined"
-SCHEDULES = {
-    INLINED: _inline,
-    "rows": _by_rows,
-    "strips": _by_strips(32),
-    "vectors": _by_strips(32, columns=True),
-}
+SCHEDULES = {INLINED: _inline, "rows": _by_rows, "strips": _by_strips(32)}
 PIPELINES = SCHEDULES | {
+    "vectors": _by_strips(32, columns=True),
     "strips of 128": _by_strips(128),
     "strips of 512": _by_strips(512),
     "tiles of 512x128": _by_tiles(512, 128),
@@ -87,7 +83,6 @@ PIPELINES = SCHEDULES | {
 def halide(
     algorithm: Algorithm,
     *near: int,
-    result: Callable[[np.dtype], Any] = peers.same,
     schedules: Mapping[str, Schedule] = SCHEDULES,
     **options: Any,
 ) -> peers.Peer:
@@ -97,13 +92,12 @@ def halide(
     """
 
     def build(hl: Any, x: np.ndarray, threads: int) -> peers.Work:
-        dtype = np.dtype(result(x.dtype))
         shape = [n - 2 * reach for n, reach in zip(x.shape, near, strict=True)]
-        out = np.zeros(shape, dtype)
+        out = np.zeros(shape, x.dtype)
         source = hl.Buffer(x, reverse_axes=True)
         target = hl.Buffer(out, reverse_axes=True)
         target.set_min(list(reversed(near)))
-        lanes = _VECTOR // min(x.dtype.itemsize, dtype.itemsize)
+        lanes = _VECTOR // x.dtype.itemsize
 
         def begun() -> tuple[Any, Sequence[Any], list[Any]]:
             maker = {"i": hl.Int, "u": hl.UInt, "f": hl.Float}[x.dtype.kind]
@@ -116,10 +110,8 @@ def halide(
         works: dict[str, Any] = {}
         for name, schedule in schedules.items():
             given, stages, axes = begun()
-            if name == INLINED and len(stages) > 1 and max(near) > 7:
+            if name == INLINED and max(near) > 7:
                 continue  # a thousand terms at every point, which compile for minutes
-            if name != INLINED and len(stages) == 1:
-                continue  # nothing that could be kept
             schedule(stages, axes, lanes, hl)
             stages[-1].compile_jit()
             works[name] = (stages[-1], given)

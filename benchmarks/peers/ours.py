@@ -48,25 +48,17 @@ def stencil(
     boundary: str = "reflect",
     name: str = NAME,
     unlike: str = "",
-    move: Callable[[np.ndarray], np.ndarray] = np.asarray,
-    back: Callable[[Any], np.ndarray] = peers.as_array,
     nan: bool = False,
-    interior: bool = False,
     **options: Any,
 ) -> peers.Peer:
-    """The stencil of a kernel, with options of the call; of the array that `move` makes.
-
-    With `unlike`, which says why, it is there for its time; `back` undoes what `move` does.
-    """
+    """The stencil of a kernel, with options of the call; `unlike` is there for its time."""
 
     def build(npt: Any, x: np.ndarray, threads: int) -> Any:
         made = npt.stencil(boundary=boundary)(text(kernel, x.dtype))
-        return IntoResult(partial(made, move(x), threads=threads, **options))
+        return IntoResult(partial(made, x, threads=threads, **options))
 
     more: dict[str, Any] = {"tolerance": peers.UNLIKE, "why": unlike} if unlike else {}
-    return calling(
-        build, name, nan=nan, interior=interior, **({} if nan else {"finish": back}), **more
-    )
+    return calling(build, name, nan=nan, **more)
 
 
 def stepping(
@@ -109,12 +101,9 @@ def separate(calls: tuple[Call, ...], boundary: str = "reflect") -> peers.Peer:
         works = []
         for kernel, reads, makes in calls:
             fields = [known[name] for name in reads.split()]
-            for made in makes.split():
-                known.setdefault(made, np.empty_like(x))
-            out = tuple(known[made] for made in makes.split())
+            out = known.setdefault(makes, np.empty_like(x))
             one = npt.stencil(boundary=boundary)(kernel)
-            into = out if len(out) > 1 else out[0]
-            works.append(partial(one, *fields, out=into, threads=threads))
+            works.append(partial(one, *fields, out=out, threads=threads))
 
         def work() -> np.ndarray:
             for one in works:

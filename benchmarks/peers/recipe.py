@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 
 from .. import peers
-from ..kernels import ByType, text
 
 
 def recipe(
-    kernel: Callable[..., Any] | ByType,
-    ndim: int = 2,
-    neighborhood: tuple[tuple[int, int], ...] | None = None,
-    dtypes: tuple[str, ...] = ("float32", "float64"),
+    kernel: Callable[..., Any], dtypes: tuple[str, ...] = ("float32", "float64")
 ) -> peers.Peer:
     """The recipe around a kernel.
 
@@ -25,12 +21,10 @@ def recipe(
     """
 
     def build(numba: Any, x: np.ndarray, threads: int) -> peers.Work:
-        options = {} if neighborhood is None else {"neighborhood": neighborhood}
-        inner = numba.stencil(**options)(text(kernel, x.dtype))
-        kind = numba.from_dtype(x.dtype)[(slice(None),) * ndim]
-        axes = "(" + ",".join("nmk"[:ndim]) + ")"
+        inner = numba.stencil(kernel)
+        kind = numba.from_dtype(x.dtype)[:, :]
 
-        @numba.guvectorize([(kind, kind)], f"{axes}->{axes}", nopython=True)
+        @numba.guvectorize([(kind, kind)], "(n,m)->(n,m)", nopython=True)
         def outer(x: Any, out: Any) -> None:
             out[:] = inner(x)
 
