@@ -67,7 +67,9 @@ def _run(options: argparse.Namespace) -> int:
             print(f"{item.group}: {item.name}: {', '.join(getattr(item, 'peer_names', ()))}")
         return 0
     storing = options.store or not (options.quick or options.only)
-    before = results.load(options.file) if options.only else []
+    # What a GPU did stays where everything else is measured anew.
+    known = results.load(options.file)
+    before = [run for run in known if options.only or run["machine"].get("gpu")]
     run: dict[str, Any] = {"machine": machine.describe(), "cells": []}
     if any(item.group == "gpu" for item in chosen):
         run["machine"]["gpu"] = machine.gpu()
@@ -90,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
     print(f"Measured in {time.perf_counter() - begin:.0f} s: {each}.")
     if storing and run["cells"]:
         print(f"Stored in {options.file}.")
-        if options.file == results.FILE:
+        if options.file.resolve() == results.FILE.resolve():
             stored = results.load(options.file)
             report.write(stored)
             print("The tables of the pages are written from it.")
@@ -137,7 +139,7 @@ def _measured(item: Any, threads: int, options: argparse.Namespace) -> tuple[lis
         }
         ended = subprocess.run(
             [sys.executable, "-m", "benchmarks.worker", json.dumps(order)],
-            env=worker.environment(threads),
+            env=worker.environment(threads) | ({} if gpu else {"JAX_PLATFORMS": "cpu"}),
             cwd=report.ROOT,
         )
         lines = file.read_text().splitlines() if file.exists() else []
