@@ -60,7 +60,6 @@ def _vectorized(function: Callable[..., Any], result: str | None) -> Peer:
 
     def build(numba: Any, x: np.ndarray, threads: int) -> Any:
         kind = x.dtype.name
-        # Numba computes in doubles what a number of the text takes part in.
         compiled = numba.vectorize([f"{result or kind}({kind}, {kind})"], nopython=True)(function)
         return partial(compiled, *_second(x), out=np.empty(x.shape, result or x.dtype))
 

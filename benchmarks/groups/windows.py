@@ -83,10 +83,6 @@ def _whole_mean(w):
     return (2 * w.sum() + w.size) // (2 * w.size)
 
 
-def _middle(w):
-    return int(np.median(w))
-
-
 def _opening(radius: int) -> Problem:
     """The maximum of the minimum."""
     shape = disk(radius)
@@ -151,8 +147,7 @@ WINDOWS: tuple[Problem, ...] = (
     _extreme("minimum", np.min, 3),
     _extreme("maximum", np.max, 10),
     _extreme("maximum", np.max, 26),
-    _rank("median", _middle, 2, _scipy_median),
-    _rank("median", _middle, 5, _scipy_median),
+    *(_rank("median", lambda w: int(np.median(w)), radius, _scipy_median) for radius in (2, 5)),
     _rank("mean", _whole_mean, 5, _scipy_mean),
     _opening(3),
     Problem(

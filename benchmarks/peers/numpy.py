@@ -1,4 +1,4 @@
-"""NumPy: shifted views of a padded array, summed, compared or sorted."""
+"""NumPy: shifted views of an array, which a kernel's own text is given."""
 
 from __future__ import annotations
 
