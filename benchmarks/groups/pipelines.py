@@ -103,7 +103,7 @@ PIPELINES: tuple[Problem, ...] = (
         _BLURS,
         scipy.writing(scipy.blurs),
         opencv.writing(opencv.blurs),
-        halide.blurs(),
+        halide.blurs(halide.SCHEDULES),
         near=8,
         shape=(512, 512),
     ),
