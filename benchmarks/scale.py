@@ -119,13 +119,13 @@ def graphs(quick: bool) -> Iterator[Row]:
     name = f"{side * side} chunks"
     yield f"{name}: build", turns({"build": lambda: mean9(x)}, 3)["build"], 0.3, "s"
     yield f"{name}: sent, of what zeros sends", sent(mean9(x)) / sent(x), 1.3, _TIMES
-    cut = da.zeros((6400, 6400), chunks=64, dtype="f4")
-    begun = _ratio(
-        lambda: _first_task(mean9(cut)), lambda: _first_task(_overlapped(mean9, cut, 1))
-    )
-    yield "10000 chunks: build and first task over map_overlap", begun, 1.0, _TIMES
+    n = 16 if quick else 100
+    cut = da.zeros((n * 64, n * 64), chunks=64, dtype="f4")
+    ways = (lambda: mean9(cut), lambda: _overlapped(mean9, cut, 1))
+    begun = _ratio(*(lambda way=way: _first_task(way()) for way in ways), 2)
+    yield f"{n * n} chunks: build and first task over map_overlap", begun, 1.0, _TIMES
     four = collections_to_expr([blur(blur(blur(blur(cut))))]).optimize().__dask_graph__()
-    yield "pipeline of four: tasks a chunk with source", len(four) / 10_000, 3, ""
+    yield "pipeline of four: tasks a chunk with source", len(four) / n**2, 3, ""
 
 
 class _BegunError(Exception):
