@@ -229,7 +229,8 @@ def gpu_part(stored: list[Run]) -> str:
     """What stands between the marks of docs/gpu.md."""
     every = results.cells(stored, "gpu")
     machines = [_machine(run) for run in stored if run["machine"].get("gpu")]
-    return "\n\n".join(filter(None, [*machines, big_table(every), _refused(every)]))
+    tables = [big_table(every), _refused(every)] if every else []
+    return "\n\n".join(filter(None, [*machines, *tables]))
 
 
 def readme_part(stored: list[Run]) -> str:
