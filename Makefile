@@ -92,11 +92,11 @@ notebooks: $(VENV)/.made
 	$(BIN)/python examples/notebook.py examples/blog/frames.ipynb examples/blog/frames.py
 
 # The pictures of the README and the pages are those that these commands make.
-pictures: demo gallery
+pictures: demo $(GALLERY)/.made
 	cp demo-output/smooth.png demo-output/filters.png docs/images/
 	$(BIN)/python examples/logo.py docs/images
 	$(BIN)/python -m benchmarks plot
-	$(GALLERY)/bin/python examples/shrink.py gallery-output docs/images/gallery
+	$(GALLERY)/bin/python examples/draw.py gallery-output docs/images/gallery
 
 # What was made before and has not changed is kept in docs/generated, the gallery's pictures too.
 docs: $(DOCS)/.made
@@ -138,7 +138,7 @@ GPU_PYTHON_VERSION ?= 3.12
 GPU_SITE := .gpu-site
 GPU_CARRIED := numba llvmlite ml-dtypes pytest pytest-timeout iniconfig pluggy pygments packaging dask toolz \
 	cloudpickle fsspec partd locket pyyaml click psutil numba-cuda cuda-bindings cuda-core cuda-pathfinder
-GPU_RESULTS ?= benchmarks/results/gpu.json
+GPU_RESULTS ?= benchmarks/results.json
 GPU_MINUTES ?= 9
 GPU_RUN = test ! -f $(GPU_SITE).tar.xz -o -d $(GPU_SITE) || { mkdir $(GPU_SITE) && tar -C $(GPU_SITE) -xf $(GPU_SITE).tar.xz; }; \
 	PYTHONUNBUFFERED=1 PYTHONPATH=src:$(GPU_SITE) $(GPU_PYTHON)
@@ -151,7 +151,7 @@ gpu-test:
 	$(GPU_RUN) -m pytest -m gpu tests/gpu tests/docs/test_docs.py
 
 gpu-bench:
-	$(GPU_RUN) -m benchmarks.gpu --file $(GPU_RESULTS) --minutes $(GPU_MINUTES)
+	$(GPU_RUN) -m benchmarks --only gpu --store --file $(GPU_RESULTS) --minutes $(GPU_MINUTES)
 
 gpu-carry:
 	rm -rf $(GPU_SITE) $(GPU_SITE).tar.xz

@@ -1,18 +1,51 @@
-"""The stencils that are measured: plain functions, as a user would write them.
+"""What is measured: plain functions, as a user would write them.
 
-`problems` decorates them with `npt.stencil`; where numba.stencil understands the very same
-text, the recipe's peer uses it too.  Integer images give integers, rounded to nearest, so
+`groups` decorates them with `npt.stencil`.  Where all of a text is reads at offsets, it is also
+that of everybody who can be asked for a neighbour: numba.stencil, the fields of pystencils and
+Devito, and shifted views of NumPy and JAX.  Integer images give integers, rounded to nearest, so
 some problems have one text for integers and one for floats.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 Function = Callable[..., Any]
+State = tuple[np.ndarray, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ByType:
+    """Kernels that differ by the type of the array, which is given by its name."""
+
+    choose: Callable[[str], Function]
+
+
+def text(kernel: Function | ByType, dtype: np.dtype) -> Function:
+    """The kernel for a type."""
+    return kernel.choose(dtype.name) if isinstance(kernel, ByType) else kernel
+
+
+def box(function: Function, reach: int) -> Function:
+    """A function of all points that are not farther than so many along each axis of two."""
+    return lambda x: function(x[-reach : reach + 1, -reach : reach + 1])
+
+
+def shaped(function: Function, shape: np.ndarray) -> Function:
+    """A function of the points of a shape."""
+    reach = len(shape) // 2
+    return lambda x: function(x[-reach : reach + 1, -reach : reach + 1][shape])
+
+
+def disk(radius: int) -> np.ndarray:
+    """The points that are not farther than this."""
+    steps = np.arange(-radius, radius + 1)
+    near: np.ndarray = steps[:, None] ** 2 + steps**2 <= radius**2
+    return near
 
 
 def recipe(x):
@@ -21,22 +54,19 @@ def recipe(x):
             x[ 1, -1] + x[ 1, 0] + x[ 1, 1]) // 9  # fmt: skip
 
 
-def nine(x):
-    return (x[-1, -1] + x[-1, 0] + x[-1, 1] +
-            x[ 0, -1] + x[ 0, 0] + x[ 0, 1] +
-            x[ 1, -1] + x[ 1, 0] + x[ 1, 1]) / 9  # fmt: skip
-
-
-def mean(size: int, integers: bool) -> Function:
+def mean(size: int) -> ByType:
     near, count = size // 2, size * size
 
     def mean_integers(x):
         return (x[-near : near + 1, -near : near + 1].sum() + count // 2) // count
 
-    def mean_floats(x):
-        return x[-near : near + 1, -near : near + 1].mean()
+    floats = box(np.mean, near)
+    return ByType(lambda dtype: floats if dtype.startswith("float") else mean_integers)
 
-    return mean_integers if integers else mean_floats
+
+def median(size: int) -> ByType:
+    floats, integers = box(np.median, size // 2), box(lambda w: int(np.median(w)), size // 2)
+    return ByType(lambda dtype: floats if dtype.startswith("float") else integers)
 
 
 def bell() -> np.ndarray:
@@ -47,34 +77,25 @@ def bell() -> np.ndarray:
 
 # The same in 256ths, as OpenCV takes them for uint8: their sum is 256 to the last bit.
 BELL_8 = np.array([14, 62, 104, 62, 14])
+BELL = np.outer(bell(), bell()).astype(np.float32)
 
 
-def gaussian(bits: int | None) -> Function:
-    """5x5, sigma 1; with weights of so many bits an axis, or floats rounded at the end, or floats.
+@ByType
+def gaussian(dtype: str) -> Function:
+    """5x5, sigma 1: 8 bits an axis for uint8, as OpenCV has them, else floats."""
+    integers = np.outer(BELL_8, BELL_8)
+    weights = np.outer(bell(), bell()).astype(np.float64 if dtype == "float64" else np.float32)
 
-    Eight bits an axis are what OpenCV takes for uint8.
-    """
-    if bits == 8:
-        integers = np.outer(BELL_8, BELL_8)
-
-        def gaussian_fixed(x):
-            return ((x[-2:3, -2:3] * integers).sum() + 32768) >> 16
-
-        return gaussian_fixed
-
-    single = np.outer(bell(), bell()).astype(np.float32)
-    double = np.outer(bell(), bell())
+    def gaussian_fixed(x):
+        return ((x[-2:3, -2:3] * integers).sum() + 32768) >> 16
 
     def gaussian_rounded(x):
-        return min(round((x[-2:3, -2:3] * single).sum()), 65535)
+        return min(round((x[-2:3, -2:3] * weights).sum()), 65535)
 
-    def gaussian_single(x):
-        return (x[-2:3, -2:3] * single).sum()
+    def gaussian_floats(x):
+        return (x[-2:3, -2:3] * weights).sum()
 
-    def gaussian_double(x):
-        return (x[-2:3, -2:3] * double).sum()
-
-    return {16: gaussian_rounded, 32: gaussian_single, None: gaussian_double}[bits]
+    return {"uint8": gaussian_fixed, "uint16": gaussian_rounded}.get(dtype, gaussian_floats)
 
 
 SOBEL = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
@@ -84,71 +105,8 @@ def sobel(x):
     return (x[-1:2, -1:2] * SOBEL).sum()
 
 
-def sobel_terms(x):
-    return (x[-1, 1] - x[-1, -1]) + 2 * (x[0, 1] - x[0, -1]) + (x[1, 1] - x[1, -1])
-
-
 def laplace(x):
     return x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] - 4 * x[0, 0]
-
-
-def median(size: int, integers: bool) -> Function:
-    near = size // 2
-
-    def median_integers(x):
-        return int(x[-near : near + 1, -near : near + 1].median())
-
-    def median_floats(x):
-        return x[-near : near + 1, -near : near + 1].median()
-
-    return median_integers if integers else median_floats
-
-
-def least(size: int) -> Function:
-    near = size // 2
-
-    def least(x):
-        return x[-near : near + 1, -near : near + 1].min()
-
-    return least
-
-
-def greatest(size: int) -> Function:
-    near = size // 2
-
-    def greatest(x):
-        return x[-near : near + 1, -near : near + 1].max()
-
-    return greatest
-
-
-def local_std(x):
-    return x[-3:4, -3:4].std()
-
-
-def bilateral(x):
-    centre = x[0, 0]
-    total = centre * 0.0
-    weights = centre * 0.0
-    for i in range(-2, 3):
-        for j in range(-2, 3):
-            step = x[i, j] - centre
-            weight = np.exp(-(i * i + j * j) / 8.0 - step * step * 12.5)
-            total += weight * x[i, j]
-            weights += weight
-    return total / weights
-
-
-def branches(x):
-    across = x[0, 1] - x[0, -1]
-    down = x[1, 0] - x[-1, 0]
-    if abs(across) > 2 * abs(down):
-        value = x[-1, 0] + x[1, 0]
-    elif abs(down) > 2 * abs(across):
-        value = x[0, -1] + x[0, 1]
-    else:
-        value = 2 * x[0, 0]
-    return value
 
 
 def seven(x):
@@ -157,61 +115,127 @@ def seven(x):
     )
 
 
-# The weights of `seven`, for peers that take an array.
-SEVEN = np.array([0.4, 0.1, 0, 0])[np.abs(np.indices((3, 3, 3)) - 1).sum(axis=0)]
-
-# By distance from the centre, as in the HPCG benchmark's operator but with four classes.
-CUBE = np.array([0.3, 0.05, 0.025, 0.0125])[np.abs(np.indices((3, 3, 3)) - 1).sum(axis=0)]
-
-
-def cube(single: bool) -> Function:
-    weights = CUBE.astype(np.float32) if single else CUBE
-
-    def cube(x):
-        return (x[-1:2, -1:2, -1:2] * weights).sum()
-
-    return cube
-
-
-def cube_terms(x):
-    total = 0.3 * x[0, 0, 0]
-    total += 0.05 * (
-        x[-1, 0, 0] + x[1, 0, 0] + x[0, -1, 0] + x[0, 1, 0] + x[0, 0, -1] + x[0, 0, 1]
-    )
-    total += 0.025 * (
-        x[-1, -1, 0] + x[-1, 1, 0] + x[1, -1, 0] + x[1, 1, 0]
-        + x[-1, 0, -1] + x[-1, 0, 1] + x[1, 0, -1] + x[1, 0, 1]
-        + x[0, -1, -1] + x[0, -1, 1] + x[0, 1, -1] + x[0, 1, 1]
-    )  # fmt: skip
-    total += 0.0125 * (
-        x[-1, -1, -1] + x[-1, -1, 1] + x[-1, 1, -1] + x[-1, 1, 1]
-        + x[1, -1, -1] + x[1, -1, 1] + x[1, 1, -1] + x[1, 1, 1]
-    )  # fmt: skip
-    return total
-
-
 # A low-pass filter of 25 taps: a windowed sinc that passes a fifth of the band.
 TAPS = np.sinc(np.arange(-12, 13) / 5) * np.hamming(25)
 TAPS /= TAPS.sum()
 
 
-def signal(single: bool) -> Function:
-    taps = TAPS.astype(np.float32) if single else TAPS
-
-    def signal(x):
-        return (x[-12:13] * taps).sum()
-
-    return signal
+@ByType
+def signal(dtype: str) -> Function:
+    taps = TAPS.astype(dtype)
+    return lambda x: (x[-12:13] * taps).sum()
 
 
-def signal_terms(single: bool) -> Function:
-    """The same with one tap after another, for numba.stencil, which knows no windows."""
-    taps = tuple((np.float32 if single else np.float64)(tap) for tap in TAPS)
+# Pipelines: stencils that read what others made.
 
-    def signal_terms(x):
-        total = taps[12] * x[0]
-        for k in range(1, 13):
-            total += taps[12 + k] * (x[k] + x[-k])
-        return total
+# As OpenCV's cornerHarris scales them for windows of 3x3 everywhere.
+ACROSS = (SOBEL / 12).astype(np.float32)
+DOWN = np.ascontiguousarray(ACROSS.T)
 
-    return signal_terms
+# How much an unsharp mask adds of what the blur takes away.
+AMOUNT = 0.7
+
+blur = gaussian.choose("float32")
+
+
+def gradients(x):
+    return (x[-1:2, -1:2] * DOWN).sum(), (x[-1:2, -1:2] * ACROSS).sum()
+
+
+def harris(stencil: Any) -> Any:
+    slopes = stencil(gradients)
+
+    @stencil
+    def harris(x):
+        p, q = slopes(x)
+        a = (p[-1:2, -1:2] * p[-1:2, -1:2]).sum()
+        b = (p[-1:2, -1:2] * q[-1:2, -1:2]).sum()
+        c = (q[-1:2, -1:2] * q[-1:2, -1:2]).sum()
+        return a * c - b * b - 0.04 * (a + c) * (a + c)
+
+    return harris
+
+
+def unsharp(stencil: Any) -> Any:
+    soften = stencil(blur)
+
+    @stencil
+    def unsharp(x):
+        soft = soften(x)
+        return x[0, 0] + AMOUNT * (x[0, 0] - soft[0, 0])
+
+    return unsharp
+
+
+def blurs(stencil: Any) -> Any:
+    soften = stencil(blur)
+
+    @stencil
+    def blurs(x):
+        once = soften(x)
+        twice = soften(once)
+        thrice = soften(twice)
+        return (thrice[-2:3, -2:3] * BELL).sum()
+
+    return blurs
+
+
+# Steps in time: what one does to a state, and the states that are made from one array.
+
+
+def heat(u):
+    return u[0, 0] + 0.2 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
+
+
+def wave(u, before):
+    """Second order in time, fourth in space."""
+    around = (
+        16 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1])
+        - (u[-2, 0] + u[2, 0] + u[0, -2] + u[0, 2])
+        - 60 * u[0, 0]
+    )
+    return 2 * u[0, 0] - before[0, 0] + 0.01 * around, u[0, 0]
+
+
+def react(u, v):
+    """Gray and Scott: two substances that diffuse, and react with each other."""
+    spread_u = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0]
+    spread_v = v[-1, 0] + v[1, 0] + v[0, -1] + v[0, 1] - 4 * v[0, 0]
+    made = u[0, 0] * v[0, 0] * v[0, 0]
+    return (
+        u[0, 0] + 0.16 * spread_u - made + 0.037 * (1 - u[0, 0]),
+        v[0, 0] + 0.08 * spread_v + made - 0.097 * v[0, 0],
+    )
+
+
+def life(x):
+    n = x[-1:2, -1:2].sum() - x[0, 0]
+    return 1 if n == 3 or (n == 2 and x[0, 0] == 1) else 0
+
+
+def line_mean(u):
+    return (u[-1] + u[0] + u[1]) / 3
+
+
+def alone(x: np.ndarray) -> State:
+    return (x,)
+
+
+def at_rest(x: np.ndarray) -> State:
+    """A wave, and the same one step before."""
+    return x, x
+
+
+def mixed(x: np.ndarray) -> State:
+    """Two substances that fill the plate together."""
+    return 1 - x / 2, x / 2
+
+
+def inner(near: tuple[int, ...]) -> tuple[slice, ...]:
+    """The points that have all their neighbours."""
+    return tuple(slice(reach, -reach or None) for reach in near)
+
+
+def results(made: Any) -> tuple[Any, ...]:
+    """What a step gives, as a tuple also where it is one state."""
+    return made if isinstance(made, tuple) else (made,)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .peers import Peer, Tolerance, Work, ours
+from .peers import Peer, Work, ours
 from .problem import Case, Problem, array
 
 # Seconds that a sample takes at least.
@@ -24,17 +23,7 @@ _SAMPLE = 0.002
 _LONG = 0.3
 
 # How long the machine is left alone before each sample [s].
-_PAUSE = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Seconds a call: the middle of the samples, the quarters of them, and how many there are."""
-
-    median: float
-    lower: float
-    upper: float
-    samples: int
+_PAUSE = 0.03
 
 
 def difference(
@@ -45,10 +34,11 @@ def difference(
     For integers in steps, for floats in parts of the largest value.  Where shapes do not fit,
     or one has a NaN that the other has not, it is infinite.
     """
+    inner = (..., *(slice(reach, -reach or None) for reach in near))
     if interior and ours.shape == theirs.shape:
-        ours, theirs = _inner(ours, near), _inner(theirs, near)
+        ours, theirs = ours[inner], theirs[inner]
     elif ours.shape != theirs.shape:
-        ours = _inner(ours, near)
+        ours = ours[inner]
     if ours.shape != theirs.shape:
         return float("inf")
     if np.array_equal(ours, theirs):
@@ -62,41 +52,14 @@ def difference(
     return largest / max(float(np.max(np.abs(wide_ours))), 1e-300)
 
 
-def _inner(result: np.ndarray, near: tuple[int, ...]) -> np.ndarray:
-    return result[(..., *(slice(reach, -reach or None) for reach in near))]
-
-
-def allowed(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance) -> float:
-    """How large the difference may be."""
-    if ours.dtype.kind in "iu":
-        return tolerance.integers
-    if np.float32 in (ours.dtype, theirs.dtype):
-        return tolerance.float32
-    return tolerance.float64
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """The work of a peer whose result was compared, and by how much it differs."""
-
-    work: Work
-    difference: float
-    bound: float
-
-    @property
-    def equal(self) -> bool:
-        return self.difference <= self.bound
-
-
 def check(
     problem: Problem, peer: Peer, x: np.ndarray, mine: np.ndarray, threads: int = 1
-) -> Checked:
-    """Let a peer do its work once and compare the result with ours."""
+) -> tuple[Work, float, float]:
+    """Let a peer do its work once: the work, by how much it differs from ours, and may at most."""
     work = peer.prepare(x, threads)
     theirs = peer.finish(work())
-    tolerance = peer.tolerance or problem.tolerance
-    found = difference(mine, theirs, problem.near, peer.interior)
-    return Checked(work, found, allowed(mine, theirs, tolerance))
+    bound = (peer.tolerance or problem.tolerance).of(mine.dtype, theirs.dtype)
+    return work, difference(mine, theirs, problem.near, peer.interior), bound
 
 
 def peers_for(problem: Problem, case: Case, threads: int) -> list[Peer]:
@@ -117,10 +80,10 @@ def _nothing() -> None:
 def take_times(
     works: Mapping[str, Work],
     repeat: int,
-    share: float = 0.6,
+    share: float = 0.4,
     sample: float = _SAMPLE,
     wait: Callable[[], None] = _nothing,
-) -> dict[str, Times]:
+) -> dict[str, list[float]]:
     """Time works in turn, `repeat` times or until one has used up its share of time [s].
 
     A sample takes some time at least [s], and what works have only begun is waited for at its end.
@@ -152,7 +115,7 @@ def take_times(
             seconds = _seconds(work, counts[name], wait)
             samples[name].append(seconds)
             spent[name] += seconds * counts[name]
-    return {name: _summary(taken) for name, taken in samples.items()}
+    return samples
 
 
 def _seconds(work: Callable[[], Any], count: int, wait: Callable[[], None]) -> float:
@@ -163,11 +126,13 @@ def _seconds(work: Callable[[], Any], count: int, wait: Callable[[], None]) -> f
     return (time.perf_counter() - begin) / count
 
 
-def _summary(taken: list[float]) -> Times:
-    lower, upper = taken[0], taken[0]
-    if len(taken) > 1:
-        lower, _, upper = statistics.quantiles(taken, n=4, method="inclusive")
-    return Times(statistics.median(taken), lower, upper, len(taken))
+def turns(ways: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
+    """The median time of each way, in turn; the first round, which also compiles, is none."""
+    found: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(rounds + 1):
+        for name, work in ways.items():
+            found[name].append(_seconds(work, 1, _nothing))
+    return {name: statistics.median(times[1:]) for name, times in found.items()}
 
 
 def solve(
@@ -179,50 +144,43 @@ def solve(
     sample: float = _SAMPLE,
     wait: Callable[[], None] = _nothing,
 ) -> dict[str, Any]:
-    """One cell of the table, as data: who differs by how much, and the times of who does not.
+    """One cell of the table, as data: the times of who does not differ, and who does.
 
     `beside` gives what is timed as well without being compared, for the array and our result.
     """
+    begin = time.perf_counter()
     x = array(problem, case)
     our_work = problem.ours.prepare(x, threads)
     mine = problem.ours.finish(our_work()).copy()
-    works, differences, notes, refused = {problem.ours.name: our_work}, {}, {}, {}
+    works, notes, refused = {problem.ours.name: our_work}, {}, {}
     if isinstance(our_work, ours.IntoResult):
         works[ours.WITHOUT] = our_work.without
     for peer in peers_for(problem, case, threads):
         try:
-            checked = check(problem, peer, x, mine, threads)
+            work, apart, bound = check(problem, peer, x, mine, threads)
         except Exception as error:
             # Of any type, from a library that is not ours: it costs its own cell only.
             refused[peer.name] = f"fails: {type(error).__name__}: {str(error).splitlines()[:1]}"
             continue
-        differences[peer.name] = checked.difference
-        if not checked.equal:
-            refused[peer.name] = f"differs by {checked.difference:g}, {checked.bound:g} allowed"
+        if apart > bound:
+            refused[peer.name] = f"differs by {apart:g}, {bound:g} allowed"
             continue
-        works[peer.name] = checked.work
-        note = getattr(checked.work, "note", None) or (checked.difference and peer.why)
+        works[peer.name] = work
+        note = getattr(work, "note", None) or (apart and peer.why)
         if note:
             notes[peer.name] = note
     if beside is not None:
         works |= beside(x, mine)
     times = take_times(works, repeat, problem.share, sample, wait)
     return {
-        "problem": problem.name,
         "group": problem.group,
-        "steps": problem.steps,
+        "problem": problem.name,
         "dtype": case.dtype,
         "shape": list(case.shape),
         "threads": threads,
-        "times": {
-            name: {
-                "median": taken.median,
-                "quartiles": [taken.lower, taken.upper],
-                "samples": taken.samples,
-            }
-            for name, taken in times.items()
-        },
-        "differences": differences,
+        "steps": problem.steps,
+        "times": {name: float(f"{statistics.median(one):.4g}") for name, one in times.items()},
         "refused": refused,
         "notes": notes,
+        "seconds": round(time.perf_counter() - begin, 1),
     }

@@ -68,9 +68,8 @@ def noisy_frames(photographs: da.Array) -> np.ndarray:
 
 def side_by_side(*images: da.Array) -> np.ndarray:
     """The images in a row, with a white gap between them."""
-    gap = np.full((images[0].shape[0], 8), 255, np.uint8)
-    columns = [part for image in images for part in (np.asarray(image), gap)]
-    return np.concatenate(columns[:-1], axis=1)
+    gaps = [np.pad(one, ((0, 0), (0, 8)), constant_values=255) for one in images]
+    return np.hstack(gaps)[:, :-8]
 
 
 def main() -> None:

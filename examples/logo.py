@@ -7,7 +7,6 @@ A point's area is its number. Lines lead from the eight neighbours to the point 
 
 from __future__ import annotations
 
-import itertools
 import sys
 from pathlib import Path
 
@@ -32,54 +31,41 @@ def spread(x):
             x[1, -1] + 2 * x[1, 0] + x[1, 1]) / 16  # fmt: skip
 
 
-def points() -> list[tuple[int, int, float, str]]:
-    """Where the nine points are, how large, and in which colour; the last is in the middle."""
-    bright = np.zeros((3, 3))
-    bright[1, 1] = 1
-    values = spread(bright)
-    found = []
-    for row, column in itertools.product(range(3), repeat=2):
-        x, y = (SIZE // 2 + (k - 1) * APART for k in (column, row))
-        radius = LARGEST * float(np.sqrt(values[row, column] / values[1, 1]))
-        found.append((x, y, round(radius, 1), NEIGHBOURS))
-    found.append((*found.pop(4)[:3], MIDDLE))
-    return found
+def points() -> list[tuple[int, int, float]]:
+    """Where the nine points are, and how large; the last is in the middle."""
+    values = spread(np.eye(3)[1][:, None] * np.eye(3)[1])
+    radii = (LARGEST * np.sqrt(values / values[1, 1])).round(1)
+    places = SIZE // 2 + (np.arange(3) - 1) * APART
+    found = [
+        (x, y, r)
+        for y, row in zip(places, radii, strict=True)
+        for x, r in zip(places, row, strict=True)
+    ]
+    return [*found[:4], *found[5:], found[4]]
 
 
-def svg() -> str:
-    half = SIZE // 2
-    nine = points()
-    lines = [f'<path d="M{x} {y}L{half} {half}"/>' for x, y, _, _ in nine[:-1]]
-    dots = [f'<circle cx="{x}" cy="{y}" r="{r:g}" fill="{c}"/>' for x, y, r, c in nine]
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{SIZE}" height="{SIZE}" '
-            f'viewBox="0 0 {SIZE} {SIZE}" role="img">',
-            "<title>ninepoint</title>",
-            f'<g stroke="{LINES}" stroke-width="{LINE}">',
-            *lines,
-            "</g>",
-            *dots,
-            "</svg>\n",
-        ]
-    )
-
-
-def picture(scale: int = 8) -> Image.Image:
-    """Draw the same in pixels: large, then made smaller, so that edges are smooth."""
-    side = SIZE * scale
+def main(folder: Path, scale: int = 8) -> None:
+    half, (*around, middle) = SIZE // 2, points()
     # Points that nothing covers have the colour of the lines: else the edges would become dark.
-    image = Image.new("RGBA", (side, side), "#8fa8c000")
-    draw = ImageDraw.Draw(image)
-    nine = [(x * scale, y * scale, r * scale, colour) for x, y, r, colour in points()]
-    for x, y, _, _ in nine[:-1]:
-        draw.line((x, y, side // 2, side // 2), LINES, LINE * scale)
-    for x, y, radius, colour in nine:
-        draw.ellipse((x - radius, y - radius, x + radius, y + radius), colour)
-    return image.resize((2 * SIZE, 2 * SIZE), Image.Resampling.LANCZOS)
+    image = Image.new("RGBA", (SIZE * scale, SIZE * scale), "#8fa8c000")
+    draw, lines, dots = ImageDraw.Draw(image), [], []
+    for x, y, _ in around:
+        lines.append(f'<path d="M{x} {y}L{half} {half}"/>')
+        draw.line((x * scale, y * scale, half * scale, half * scale), LINES, LINE * scale)
+    for (x, y, r), colour in [*((one, NEIGHBOURS) for one in around), (middle, MIDDLE)]:
+        dots.append(f'<circle cx="{x}" cy="{y}" r="{r:g}" fill="{colour}"/>')
+        draw.ellipse([v * scale for v in (x - r, y - r, x + r, y + r)], colour)
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{SIZE}" height="{SIZE}" '
+        f'viewBox="0 0 {SIZE} {SIZE}" role="img">'
+    )
+    group = f'<g stroke="{LINES}" stroke-width="{LINE}">'
+    text = [head, "<title>ninepoint</title>", group, *lines, "</g>", *dots, "</svg>\n"]
+    (folder / "logo.svg").write_text("\n".join(text))
+    # Large, then made smaller, so that edges are smooth.
+    small = image.resize((2 * SIZE, 2 * SIZE), Image.Resampling.LANCZOS)
+    small.save(folder / "logo.png", optimize=True)
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1])
-    (folder / "logo.svg").write_text(svg())
-    picture().save(folder / "logo.png", optimize=True)
+    main(Path(sys.argv[1]))

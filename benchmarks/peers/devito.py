@@ -2,56 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from .. import kernels
-from ..steps import State, results
-from . import Peer
+from .. import peers
+from ..kernels import State, results
 
 
-def _configured(threads: int) -> Any:
-    import devito
-
+def _configured(devito: Any, threads: int) -> None:
     devito.configuration["log-level"] = "ERROR"
     devito.configuration["language"] = "openmp" if threads > 1 else "C"
-    return devito
-
-
-def _volume(weights: np.ndarray) -> Peer:
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        devito = _configured(threads)
-        grid = devito.Grid(shape=x.shape, dtype=x.dtype.type)
-        given = devito.Function(name="given", grid=grid, space_order=2)
-        out = devito.Function(name="out", grid=grid, space_order=0)
-        given.data[:] = x
-        axes = grid.dimensions
-        total = sum(
-            float(weights[tuple(step + 1 for step in steps)])
-            * given.subs({a: a + s * a.spacing for a, s in zip(axes, steps, strict=True) if s})
-            for steps in itertools.product((-1, 0, 1), repeat=3)
-            if weights[tuple(step + 1 for step in steps)]
-        )
-        operator = devito.Operator(devito.Eq(out, total))
-
-        def work() -> np.ndarray:
-            operator.apply()
-            return out.data
-
-        return work
-
-    return Peer("Devito", "devito", prepare, threads=True, interior=True)
-
-
-def seven() -> Peer:
-    return _volume(kernels.SEVEN)
-
-
-def cube() -> Peer:
-    return _volume(kernels.CUBE)
 
 
 class _Around:
@@ -71,16 +33,14 @@ def stepping(
     steps: int,
     near: tuple[int, ...],
     history: bool = False,
-) -> Peer:
+) -> peers.Peer:
     """The kernel's own text in equations, and Devito's own loop over time.
 
     With `history` the second state is what the first was one step before, which is an order
     in time to Devito.  A call goes on from where the last one ended.
     """
 
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        devito = _configured(threads)
-
+    def build(devito: Any, x: np.ndarray, threads: int) -> peers.Work:
         class Inner(devito.SubDomain):  # type: ignore[misc, name-defined]
             name = "inner"
 
@@ -115,4 +75,4 @@ def stepping(
 
         return work
 
-    return Peer("Devito", "devito", prepare, threads=True)
+    return peers.built("Devito", "devito", build, begin=_configured, threads=True)

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..stages import Call
-from ..steps import State
-from . import Peer
-from .elementwise import second
+from .. import peers
+from ..kernels import ByType, State, text
 
 NAME = "ninepoint"
 
@@ -21,6 +19,10 @@ SEPARATE = "separate calls"
 
 # The same as most users write it: each call makes its result.
 WITHOUT = "without `out=`"
+
+# A stencil, the names of what it reads, and of what it makes; the first reads `x`, the last
+# makes `out`.
+Call = tuple[Callable[..., Any], str, str]
 
 
 class IntoResult:
@@ -34,21 +36,29 @@ class IntoResult:
         return self.without(out=self._out)
 
 
-def ours(
-    kernel: Callable[[np.dtype], Callable[..., Any]],
-    boundary: str,
+def calling(
+    build: Callable[[Any, np.ndarray, int], Any], name: str = NAME, **options: Any
+) -> peers.Peer:
+    """Ours from `build(npt, x, threads)`."""
+    return peers.built(name, "ninepoint", build, threads=True, **options)
+
+
+def stencil(
+    kernel: Callable[..., Any] | ByType,
+    boundary: str = "reflect",
     name: str = NAME,
-    interior: bool = False,
-) -> Peer:
-    """The stencil of `kernel(dtype)` with a border rule, writing into an array that is there."""
+    unlike: str = "",
+    nan: bool = False,
+    **options: Any,
+) -> peers.Peer:
+    """The stencil of a kernel, with options of the call; `unlike` is there for its time."""
 
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        import ninepoint as npt
+    def build(npt: Any, x: np.ndarray, threads: int) -> Any:
+        made = npt.stencil(boundary=boundary)(text(kernel, x.dtype))
+        return IntoResult(partial(made, x, threads=threads, **options))
 
-        stencil = npt.stencil(boundary=boundary)(kernel(x.dtype))
-        return IntoResult(partial(stencil, x, threads=threads))
-
-    return Peer(name, "ninepoint", prepare, threads=True, interior=interior)
+    more: dict[str, Any] = {"tolerance": peers.UNLIKE, "why": unlike} if unlike else {}
+    return calling(build, name, nan=nan, **more)
 
 
 def stepping(
@@ -58,69 +68,48 @@ def stepping(
     boundary: str = "keep",
     name: str = NAME,
     dtype: str | None = None,
-) -> Peer:
+    **options: Any,
+) -> peers.Peer:
     """So many steps from `start(array)`; as single sweeps where that is the name."""
 
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        import ninepoint as npt
+    def build(npt: Any, x: np.ndarray, threads: int) -> Any:
         from ninepoint.lowering.schedule import Schedule
 
-        stencil = npt.stencil(
-            boundary=boundary,
-            dtype=dtype,
-            schedule=Schedule(steps=1) if name == SINGLE else None,
-        )(kernel)
+        schedule = Schedule(steps=1) if name == SINGLE else None
+        made = npt.stencil(boundary=boundary, dtype=dtype, schedule=schedule)(kernel)
         # The others' buffers are there already as well.
-        return IntoResult(partial(stencil.iterate, *start(x), steps=steps, threads=threads))
+        call = partial(made.iterate, *start(x), steps=steps, threads=threads, **options)
+        return IntoResult(call)
 
-    return Peer(name, "ninepoint", prepare, threads=True)
-
-
-def staged(build: Callable[[Any], Any], boundary: str) -> Peer:
-    """The stencil of `build(decorator)`, which calls others, writing into a ready array."""
-
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        import ninepoint as npt
-
-        stencil = build(npt.stencil(boundary=boundary))
-        return IntoResult(partial(stencil, x, threads=threads))
-
-    return Peer(NAME, "ninepoint", prepare, threads=True)
+    return calling(build, name)
 
 
-def separate(calls: tuple[Call, ...], boundary: str) -> Peer:
+def staged(whole: Callable[[Any], Any], boundary: str = "reflect") -> peers.Peer:
+    """The stencil of `whole(decorator)`, which calls others, writing into a ready array."""
+
+    def build(npt: Any, x: np.ndarray, threads: int) -> Any:
+        return IntoResult(partial(whole(npt.stencil(boundary=boundary)), x, threads=threads))
+
+    return calling(build)
+
+
+def separate(calls: tuple[Call, ...], boundary: str = "reflect") -> peers.Peer:
     """One call after the other, each writing into arrays that are there."""
 
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        import ninepoint as npt
-
+    def build(npt: Any, x: np.ndarray, threads: int) -> Any:
         known: dict[str, np.ndarray] = {"x": x}
         works = []
         for kernel, reads, makes in calls:
-            stencil = npt.stencil(boundary=boundary)(kernel)
             fields = [known[name] for name in reads.split()]
-            names = makes.split()
-            for made in names:
-                known.setdefault(made, np.empty_like(x))
-            out = tuple(known[made] for made in names)
-            works.append((stencil, fields, out if len(out) > 1 else out[0]))
+            out = known.setdefault(makes, np.empty_like(x))
+            one = npt.stencil(boundary=boundary)(kernel)
+            works.append(partial(one, *fields, out=out, threads=threads))
 
         def work() -> np.ndarray:
-            for stencil, fields, out in works:
-                stencil(*fields, out=out, threads=threads)
+            for one in works:
+                one()
             return known["out"]
 
         return work
 
-    return Peer(SEPARATE, "ninepoint", prepare, threads=True)
-
-
-def applied(function: Callable[..., Any]) -> Peer:
-    """The ufunc of a function of two numbers, writing into an array that is there."""
-
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        import ninepoint as npt
-
-        return IntoResult(partial(npt.ufunc(function), *second(x), threads=threads))
-
-    return Peer(NAME, "ninepoint", prepare, threads=True)
+    return calling(build, SEPARATE)

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
-from ..steps import State, results
-from . import Peer
+from .. import peers
+from ..kernels import State, results
 
 
 def _compiled(
@@ -24,51 +23,19 @@ def _compiled(
     return ps.create_kernel(assignments, config).compile()
 
 
-def _volume(weights: np.ndarray) -> Peer:
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        import pystencils as ps
-
-        given, out = ps.fields(f"given, out: {x.dtype.name}[3D]", layout="c")
-        total = sum(
-            float(weights[i + 1, j + 1, k + 1]) * given[i, j, k]
-            for i, j, k in itertools.product((-1, 0, 1), repeat=3)
-            if weights[i + 1, j + 1, k + 1]
-        )
-        kernel = _compiled(ps, [ps.Assignment(out[0, 0, 0], total)], x.dtype, threads)
-        result = np.zeros_like(x)
-
-        def work() -> np.ndarray:
-            kernel(given=x, out=result)
-            return result
-
-        return work
-
-    return Peer("pystencils", "pystencils", prepare, threads=True, interior=True)
-
-
-def seven() -> Peer:
-    return _volume(kernels.SEVEN)
-
-
-def cube() -> Peer:
-    return _volume(kernels.CUBE)
-
-
 def stepping(
     kernel: Callable[..., Any],
     start: Callable[[np.ndarray], State],
     steps: int,
     history: bool = False,
-) -> Peer:
+) -> peers.Peer:
     """The kernel's own text on fields, and a loop over time in Python that swaps the buffers.
 
     With `history` the second state is what the first was one step before: the new one is
     written over it.  A call goes on from where the last one ended.
     """
 
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        import pystencils as ps
-
+    def build(ps: Any, x: np.ndarray, threads: int) -> peers.Work:
         state = [part.copy() for part in start(x)]
         other = state[::-1] if history else [part.copy() for part in state]
         names = [f"given_{k}" for k in range(len(state))]
@@ -96,14 +63,13 @@ def stepping(
 
         return work
 
-    return Peer("pystencils", "pystencils", prepare, threads=True)
+    return peers.built("pystencils", "pystencils", build, threads=True)
 
 
-def life(steps: int) -> Peer:
+def life(steps: int) -> peers.Peer:
     """In plain loops, as pystencils has no choices in vectors; with dead points around."""
 
-    def prepare(x: np.ndarray, threads: int) -> Any:
-        import pystencils as ps
+    def build(ps: Any, x: np.ndarray, threads: int) -> peers.Work:
         import sympy
 
         given, out = ps.fields(f"given, out: {x.dtype.name}[2D]", layout="c")
@@ -122,4 +88,4 @@ def life(steps: int) -> Peer:
 
         return work
 
-    return Peer("pystencils", "pystencils", prepare, threads=True)
+    return peers.built("pystencils", "pystencils", build, threads=True)

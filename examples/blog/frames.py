@@ -73,11 +73,7 @@ assert (y[:3, :50, :50] == mapped[:3, :50, :50]).all().compute()
 
 # %% One worker, four threads, four gigabytes
 client = Client(
-    threads_per_worker=4,
-    n_workers=1,
-    processes=False,
-    memory_limit=LIMIT,
-    dashboard_address=":0",
+    threads_per_worker=4, n_workers=1, processes=False, memory_limit=LIMIT, dashboard_address=":0"
 )
 print(client)
 

@@ -83,18 +83,8 @@ print(matmul.explain("float64"))
 # %% [markdown]
 # Numba's own style, in which the result is a parameter, is accepted too.
 
-
 # %% The result as a parameter
-@npt.gufunc("(n,k),(k,m)->(n,m)")
-def in_numbas_style(A, B, C):
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            total = 0.0
-            for k in range(A.shape[1]):
-                total += A[i, k] * B[k, j]
-            C[i, j] = total
-
-
+in_numbas_style = npt.gufunc("(n,k),(k,m)->(n,m)")(loops)
 assert np.array_equal(in_numbas_style(A, B), C)
 
 # %% The times

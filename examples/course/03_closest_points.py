@@ -56,7 +56,4 @@ ones, others, distances = closest(clouds)
 assert distances.shape == (40,)
 assert ones.shape == others.shape == (40, 2)
 assert distances[7] == closest(clouds[7])[2]
-compare(
-    one_thread=lambda: closest(clouds, threads=1),
-    all_threads=lambda: closest(clouds),
-)
+compare(one_thread=lambda: closest(clouds, threads=1), all_threads=lambda: closest(clouds))

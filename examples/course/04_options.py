@@ -112,22 +112,6 @@ assert warm < cold
 
 
 # %% The sum of square roots
-@npt.gufunc("(n)->()")
-def do_sum(A):
-    total = 0.0
-    for value in A:
-        total += np.sqrt(value)
-    return total
-
-
-@npt.gufunc("(n)->()", fastmath=True)
-def do_sum_fast(A):
-    total = 0.0
-    for value in A:
-        total += np.sqrt(value)
-    return total
-
-
 def roots(A):
     total = 0.0
     for value in A:
@@ -135,6 +119,8 @@ def roots(A):
     return total
 
 
+do_sum = npt.gufunc("(n)->()")(roots)
+do_sum_fast = npt.gufunc("(n)->()", fastmath=True)(roots)
 in_order = numba.njit(roots)
 in_any_order = numba.njit(fastmath=True)(roots)
 
@@ -143,17 +129,11 @@ long = np.random.default_rng(0).random(1_000_000)
 assert do_sum(D) == in_order(D)
 assert do_sum(long) == in_order(long)
 assert np.isclose(do_sum_fast(long), do_sum(long), rtol=1e-9)
-print("200 numbers")
-compare(
-    Numba=lambda: in_order(D),
-    ninepoint=lambda: do_sum(D),
-    Numba_fastmath=lambda: in_any_order(D),
-    ninepoint_fastmath=lambda: do_sum_fast(D),
-)
-print("a million numbers")
-compare(
-    Numba=lambda: in_order(long),
-    ninepoint=lambda: do_sum(long),
-    Numba_fastmath=lambda: in_any_order(long),
-    ninepoint_fastmath=lambda: do_sum_fast(long),
-)
+for numbers in (D, long):
+    print(len(numbers), "numbers")
+    compare(
+        Numba=lambda x=numbers: in_order(x),
+        ninepoint=lambda x=numbers: do_sum(x),
+        Numba_fastmath=lambda x=numbers: in_any_order(x),
+        ninepoint_fastmath=lambda x=numbers: do_sum_fast(x),
+    )

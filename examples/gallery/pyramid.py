@@ -24,21 +24,10 @@ def reduced(x):
     return (x[-2:3, -2:3] * BELL).sum() / 256
 
 
-# %%
-# A kernel that calls it reads a smaller array.
-@npt.stencil(boundary="mirror")
-def third_level(x):
-    first = reduced(x)
-    second = reduced(first)
-    third = reduced(second)
-    return third[0, 0]
-
-
 photograph = data.camera().astype("float64")
 levels = [photograph]
 while len(levels) < 5:
     levels.append(reduced(levels[-1]))
-assert np.array_equal(third_level(photograph), levels[3])
 print(*(f"{rows} x {columns}" for rows, columns in (level.shape for level in levels)))
 
 
@@ -74,27 +63,12 @@ for step in reversed(lost):
 assert np.array_equal(image, photograph)
 
 # %%
-# All levels beside each other, and what was lost.
-
-
-def beside(images):
-    """Draw the first one, and the others in a column beside it."""
-    height, width = images[0].shape
-    canvas = np.full((height, width + images[1].shape[1]), np.nan)
-    canvas[:, :width] = images[0]
-    top = 0
-    for one in images[1:]:
-        rows, columns = one.shape
-        canvas[top : top + rows, width : width + columns] = one
-        top += rows
-    return canvas
-
-
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-left.imshow(beside(levels), cmap="gray")
-left.set_title("levels")
-right.imshow(beside([*lost, levels[-1] - levels[-1].mean()]), cmap="gray", vmin=-40, vmax=40)
-right.set_title("what each has lost, and the smallest")
-for axes in (left, right):
-    axes.set_axis_off()
+# The levels, and what was lost from each to the next.
+figure, rows = plt.subplots(2, 4, figsize=(12, 6), layout="constrained")
+for axes, level, less in zip(rows.T, levels, lost, strict=False):
+    axes[0].imshow(level, cmap="gray")
+    axes[0].set_title(f"{level.shape[0]} x {level.shape[1]}")
+    axes[1].imshow(less, cmap="gray", vmin=-40, vmax=40)
+    for one in axes:
+        one.set_axis_off()
 plt.show()

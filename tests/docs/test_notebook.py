@@ -21,10 +21,7 @@ ROOT = Path(__file__).parents[2]
 
 # Fewer points and steps than the pictures need: here the compiler is tested.
 SMALLER = {
-    "absorbing.py": ("n, width = 240, 20", "n, width = 120, 20"),
     "gray_scott.py": ("steps=8000", "steps=80"),
-    "heat.py": ("(33, 65, 129, 257)", "(33, 65)"),
-    "wave.py": ("n = 400", "n = 300"),
     "demo.py": ("EXPOSURES = 4", "EXPOSURES = 1"),
 }
 

@@ -47,8 +47,7 @@ class Limits:
     # How many times as much may be decoded as the blocks alone need: half more, and a little, so
     # that shards of eight by eight chunks are among it, which decode 1.56 times as much far from
     # the ends.  (Four blurs from shards to shards, 36 of 16 MB on two threads, took 0.6 times as
-    # long so as by chunks and their edges, and 1.0 times with 9 shards, under load:
-    # `benchmarks/scale/regions.py`.)
+    # long so as by chunks and their edges, and 1.0 times with 9 shards, under load.)
     decoded_ratio: float = 1.6
 
     # Tasks of an iteration that are left to be done later at most, and steps between two exchanges
