@@ -40,12 +40,12 @@ LINE = np.array([1.0, 2.0, 3.0])
         (lambda x: np.signbit(x[0] + 1j), "np.signbit"),
         (lambda x: (x[0], 1) * (1, 2), r"has no meaning for a tuple of 2\. \[bad-op"),
         # What Python raises while a kernel is read says where that is.
-        (lambda x: TABLE[x[-1:2]].sum(), ""),
-        (lambda x: x[0] + TABLE[0:1, 9].sum(), ""),
-        (lambda x: x[0] + TABLE[TABLE].sum(), ""),
-        (lambda x: x[0] + len(), ""),
-        (lambda x: x[0] + len((1, 2) * 2**64), ""),
-        (lambda x: x[0] + len((1, 2) * 2**40), ""),
+        (lambda x: TABLE[x[-1:2]].sum(), "."),
+        (lambda x: x[0] + TABLE[0:1, 9].sum(), "."),
+        (lambda x: x[0] + TABLE[TABLE].sum(), "."),
+        (lambda x: x[0] + len(), "."),
+        (lambda x: x[0] + len((1, 2) * 2**64), "."),
+        (lambda x: x[0] + len((1, 2) * 2**40), "."),
     ],
 )
 def test_no_mistake_is_an_error_without_a_place(kernel, words):
@@ -145,3 +145,106 @@ def test_nothing_is_written_before_an_error():
     with pytest.raises(ValueError, match="shape"):
         edges(np.zeros(5), out=out)
     assert all((one == 7).all() for one in out)
+
+
+# The smallest piece of source that is wrong stands between « and ».
+
+LAMBDAS = """
+ΔΔ = dict(
+    left=npt.stencil(lambda x: x[-1]), right=npt.stencil(lambda größe: größe[1] * größe[«2.5»])
+)
+"""
+PROGRAMS = {
+    "the kernel of a decorator with lines of its own": """
+@npt.stencil(
+    boundary="nearest",
+    neighborhood=((-1, 1),),
+)
+def smooth(
+    x,
+    weight=2,
+):
+    return «x[-3]» * weight
+""",
+    "a statement that goes on": """
+@npt.stencil
+def smooth(image):
+    return image[-1:2, -1:2] + image[
+        0,
+        «0.5»,
+    ]
+""",
+    "a helper": """
+def gradient(field, axis):
+    return field[«1.0»] - field[-1]
+
+@npt.stencil
+def slope(x):
+    return gradient(x, 0)
+""",
+    "one of two lambdas on a line": LAMBDAS,
+    "a lambda over lines": """
+smooth = npt.stencil(
+    lambda x: (
+        x[-1]
+        + x[«1.5»]
+    ),
+)
+""",
+    "below a text without indentation": '''
+@npt.stencil
+def smooth(x):
+    """Smooth.
+It has a text
+without indentation.
+    """
+    return x[-1] + x[«1.5»]
+''',
+    "a chain of operators": """
+@npt.stencil
+def shifted(μ, k):
+    return σ * μ[0, «k»] - μ[0, 0]
+""",
+    "indented by tabs": """
+def build():
+\t@npt.stencil
+\tdef smooth(x):
+\t\treturn x[-1] +\t«wieght» * x[1]
+build()
+""",
+    "below a wide letter and an accent that combines": """
+@npt.stencil
+def 平滑(图像):
+    e\u0301 = 2
+    return e\u0301 * 图像[0, 0] + 图像[0, «0.5»]
+""",
+}
+
+
+def mistake(program, file):
+    text = program.replace("«", "").replace("»", "")
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(npt.StencilError) as caught:
+        exec(compile(text, str(file), "exec"), {"npt": npt, "σ": 0.5})
+    return caught.value
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
+def test_the_carets_mean_the_piece_that_is_wrong(program, tmp_path):
+    at = mistake(program, tmp_path / "kernel.py").diagnostic.span
+    before, _, rest = program.partition("«")
+    line = before.rpartition("\n")[2]
+    assert at.line == before.count("\n") + 1
+    assert (at.start, at.text[at.start : at.end]) == (len(line), rest.partition("»")[0])
+
+
+@pytest.mark.parametrize(
+    ("program", "carets"),
+    [
+        ("indented by tabs", "      | \t\t              \t^^^^^^ "),
+        ("below a wide letter and an accent that combines", f"      | {' ' * 36}^^^ "),
+    ],
+)
+def test_carets_stand_below_what_a_terminal_shows(program, carets, tmp_path):
+    lines = str(mistake(PROGRAMS[program], tmp_path / "kernel.py")).splitlines()
+    assert lines[3].startswith(carets)
