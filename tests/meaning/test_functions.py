@@ -28,12 +28,9 @@ def roots(x):
     return np.sqrt(x[0]), np.exp(x[0]), x[0].real - x[1].imag, abs(x[0])
 
 
-def circular(x):
-    return np.sin(x[0]), np.cos(x[0]), np.tan(x[0])
-
-
-def hyperbolic(x):
-    return np.sinh(x[0]), np.cosh(x[0]), np.tanh(x[0])
+def waves(x):
+    circular = np.sin(x[0]), np.cos(x[0]), np.tan(x[0])
+    return *circular, np.sinh(x[0]), np.cosh(x[0]), np.tanh(x[0])
 
 
 def products(x):
@@ -42,11 +39,8 @@ def products(x):
 
 
 def powers(x):
-    return (x[0] + 2) ** (x[1] - 0.5), np.log(x[0] + 2)
-
-
-def phases(x):
-    return np.angle(x[0]), np.angle(x[0], deg=True)
+    turned = np.angle(x[0]), np.angle(x[0], deg=True)
+    return (x[0] + 2) ** (x[1] - 0.5), np.log(x[0] + 2), *turned
 
 
 def questions(x):
@@ -58,7 +52,8 @@ def questions(x):
 
 def of_floats(x):
     total = np.signbit(x[0]) + 2 * np.isnan(x[0]) + 4 * np.isinf(x[0]) + 8 * np.isfinite(x[0])
-    return total, np.fmax(x[0], x[1]), np.fmin(x[0], x[1]), np.maximum(x[0], 1), np.sign(x[0])
+    rounded = round(x[0] / 7, 1), np.round(x[0], -1), np.sign(x[0])
+    return total, np.fmax(x[0], x[1]), np.fmin(x[0], x[1]), np.maximum(x[0], 1), *rounded
 
 
 def of_powers(x):
@@ -87,9 +82,7 @@ def of_logarithms(x):
 COMPLEX = ("complex64", "complex128")
 FLOATS = ("float16", "float32", "float64")
 KERNELS: dict[Any, tuple[np.ndarray, tuple[str, ...]]] = {
-    **dict.fromkeys(
-        (roots, circular, hyperbolic, products, powers, phases), (FINITE / 4, COMPLEX)
-    ),
+    **dict.fromkeys((roots, waves, products, powers), (FINITE / 4, COMPLEX)),
     questions: (SPECIAL, COMPLEX),
     of_floats: (PARTS, FLOATS),
     of_powers: (REAL, FLOATS),

@@ -166,29 +166,6 @@ def kept_rows(x):
     return best.sum() + best[0]
 
 
-def chosen_twice(x):
-    def first():
-        return x[-1:2, -1:2]
-
-    w = first()
-    few, many = w[w > 3], w[w <= 3]
-    counts = np.zeros((2, 3), np.int64)
-    values = np.empty(9)
-    for k in range(9):
-        counts[0, int(w.flat[k]) % 3] += 1
-        values[k] = w.flat[8 - k]
-    values.sort()
-    ranks = np.sort(many)
-    last = ranks[ranks.size - 1] if ranks.size > 0 else 0.0
-    return few.sum() * 2 + many.sum() + last + counts[0, 1] * 100 + values[2] + np.median(values)
-
-
-def sorted_list(x):
-    values = [x[0, i] for i in range(-1, 2)]
-    values.sort()
-    return values[1]
-
-
 def along_axes(x):
     w = x[-1:2, -2:3]
     return np.max(np.sum(w, axis=0)) + w.mean(axis=1)[1] + np.sum(w * w) + w.std()
@@ -206,8 +183,6 @@ HOLES[1, 2], HOLES[4, 4], HOLES[5, 5], HOLES[:3, 7:] = np.nan, np.inf, -np.inf, 
 SLOW = [
     (masked, FLOATS.astype("int16")),
     (kept_rows, abs(FLOATS)),
-    (chosen_twice, abs(FLOATS)),
-    (sorted_list, BYTES),
     (along_axes, BYTES.astype("int16")),
     (ranks, HOLES),
 ]

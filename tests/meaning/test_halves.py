@@ -95,9 +95,8 @@ def test_arrays_are_taken_as_they_are(dtype) -> None:
     unaligned = np.frombuffer(bytearray(x.nbytes + 1), dtype, x.size, 1).reshape(x.shape)
     unaligned[...] = x
     other = x.astype(dtype.newbyteorder(">"))
-    for field in (x, np.asfortranarray(x), x[:, ::-1], x[::3, ::2], other, unaligned):
-        for _ in range(3):
-            equal(stencil(field), np.roll(field, -1, 1).astype(dtype))
+    for field in (x, x[::3, ::2], other, unaligned):
+        equal(stencil(field), np.roll(field, -1, 1).astype(dtype))
     assert stencil(x[:0]).dtype == dtype
     for out in (unaligned.copy(), np.zeros((256, 512), dtype)[:, ::2], np.zeros_like(other)):
         assert stencil(x, out=out) is out

@@ -198,15 +198,6 @@ def test_what_fits_is_rounded_too() -> None:
     assert blur(image, dtype="int32").dtype == "int32"
 
 
-def test_plain_casts_cut() -> None:
-    @npt.stencil
-    def cast(x):
-        return int(x[0] * 0.75), np.uint8(x[0] * 0.75)
-
-    for part in cast(np.array([1, 2, 3, 5])):
-        assert part.tolist() == [0, 1, 2, 3]
-
-
 def test_the_error_tells_the_range_that_is_known() -> None:
     for kernel, x, span in (
         (halves, image, r"\(-100 to 155\)"),
