@@ -2,60 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import math
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from compared import WAYS, listed
 
 import ninepoint as npt
-from seams import interpreted
-
-WAYS = {"compiled": contextlib.nullcontext, "interpreted": interpreted}
+from nightly import only
 
 PARTS = np.array([0.0, -0.0, 0.5, -1.25, 3.0, -40.0, 1e-3, np.inf, -np.inf, np.nan])
+REAL = PARTS[np.isfinite(PARTS)]
 SPECIAL = np.array([complex(a, b) for a in PARTS for b in PARTS])
 FINITE = SPECIAL[np.isfinite(SPECIAL)]
+WHOLE = np.array([0, 1, 2, 90, 127, 3, 0])
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was compiled before is not loaded."""
-    monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
-
-
-def agrees(kernel: Callable[..., Any], x: np.ndarray, way: str, **options: Any) -> None:
-    program = npt.stencil(boundary="nearest")(kernel)
-    with WAYS[way](), warnings.catch_warnings():
-        warnings.simplefilter("ignore", npt.PerformanceWarning)
-        made = program(x, **options)
-    wanted = program.debug(x, **options)
-    made, wanted = (one if isinstance(one, tuple) else (one,) for one in (made, wanted))
-    single = x.dtype in ("float32", "complex64", "float16")
-    for one, other in zip(made, wanted, strict=True):
-        assert one.dtype == other.dtype
-        if one.dtype.kind not in "fc":
-            np.testing.assert_array_equal(one, other)
-            continue
-        for left, right in ((one.real, other.real), (one.imag, other.imag)):
-            np.testing.assert_allclose(
-                left, right, rtol=2e-4 if single else 1e-9, atol=2e-4 if single else 1e-12
-            )
+# Of complex numbers.
 
 
 def roots(x):
     return np.sqrt(x[0]), np.exp(x[0]), x[0].real - x[1].imag, abs(x[0])
 
 
-def circular(x):
-    return np.sin(x[0]), np.cos(x[0]), np.tan(x[0])
-
-
-def hyperbolic(x):
-    return np.sinh(x[0]), np.cosh(x[0]), np.tanh(x[0])
+def waves(x):
+    circular = np.sin(x[0]), np.cos(x[0]), np.tan(x[0])
+    return *circular, np.sinh(x[0]), np.cosh(x[0]), np.tanh(x[0])
 
 
 def products(x):
@@ -64,66 +39,25 @@ def products(x):
 
 
 def powers(x):
-    return (x[0] + 2) ** (x[1] - 0.5), np.log(x[0] + 2)
+    turned = np.angle(x[0]), np.angle(x[0], deg=True)
+    return (x[0] + 2) ** (x[1] - 0.5), np.log(x[0] + 2), *turned
 
 
 def questions(x):
     return np.isnan(x[0]), np.isinf(x[0]), np.isfinite(x[0]), x[0] == x[1], x[0] != x[1]
 
 
-@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kernel", [roots, circular, hyperbolic, products, powers, questions])
-def test_complex_functions(kernel, way, dtype):
-    x = FINITE if kernel is not questions else SPECIAL
-    if dtype == "complex64" and kernel is not questions:
-        x = x / 8
-    agrees(kernel, x.astype(dtype), way)
+# Of real ones, in C and made of others.
 
 
 def of_floats(x):
     total = np.signbit(x[0]) + 2 * np.isnan(x[0]) + 4 * np.isinf(x[0]) + 8 * np.isfinite(x[0])
-    return total, np.fmax(x[0], x[1]), np.fmin(x[0], x[1]), np.maximum(x[0], 1), abs(x[0])
+    rounded = round(x[0] / 7, 1), np.round(x[0], -1), np.sign(x[0])
+    return total, np.fmax(x[0], x[1]), np.fmin(x[0], x[1]), np.maximum(x[0], 1), *rounded
 
 
 def of_powers(x):
     return abs(x[0]) ** 0.5, x[0] ** 2, 2.0 ** np.clip(x[0], -3, 3), np.hypot(x[0], x[1])
-
-
-def of_choices(x):
-    low, high = (x[0], x[1]) if x[0] < x[1] else (x[1], x[0])
-    inside = (low <= 0 and not high < 0) or low > 2
-    return low, high, inside, high if x[0] else low
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kernel", [of_floats, of_powers, of_choices])
-def test_functions_of_floats(kernel, way, dtype):
-    x = PARTS if kernel is of_floats else PARTS[np.isfinite(PARTS)]
-    agrees(kernel, x.astype(dtype), way)
-
-
-def of_bits(x):
-    return ~x[0], x[0] & x[1] | 1, x[0] ^ x[1], (x[0] & 7) << 2, x[0] >> 1
-
-
-def of_integers(x):
-    return abs(x[0]), x[0] // 3, x[0] % 5, x[0] / 4, -x[0], (x[0] > 2) * x[1], x[0] ** 2
-
-
-def of_orders(x):
-    return min(x[0], x[1]), max(x[0], x[1], 3), np.sign(x[0]), int(x[0] / 2), float(x[0])
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64", "uint64"])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kernel", [of_bits, of_integers, of_orders])
-def test_functions_of_integers(kernel, way, dtype):
-    x = np.array([0, 1, 2, 3, 7, 100, 25, 64, 90, 11])
-    if np.dtype(dtype).kind == "i":
-        x = np.concatenate([x, -x])
-    agrees(kernel, x.astype(dtype), way)
 
 
 def of_infinities(x):
@@ -145,16 +79,80 @@ def of_logarithms(x):
     return np.logaddexp(x[0], x[1]), np.logaddexp(x[0], 2), math.nextafter(x[0], 3.0)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16", "uint8"])
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kernel", [of_infinities, of_angles, of_logarithms])
-def test_functions_that_are_made_of_others(kernel, way, dtype):
-    x = PARTS if kernel is not of_angles else PARTS[np.isfinite(PARTS)]
-    if dtype in ("int16", "uint8"):
-        x = np.array([0, 1, 2, 90, 127, 3, 0])
-    agrees(kernel, x.astype(dtype), way)
+COMPLEX = ("complex64", "complex128")
+FLOATS = ("float16", "float32", "float64")
+KERNELS: dict[Any, tuple[np.ndarray, tuple[str, ...]]] = {
+    **dict.fromkeys((roots, waves, products, powers), (FINITE / 4, COMPLEX)),
+    questions: (SPECIAL, COMPLEX),
+    of_floats: (PARTS, FLOATS),
+    of_powers: (REAL, FLOATS),
+    of_angles: (REAL, FLOATS),
+    **dict.fromkeys((of_infinities, of_logarithms), (PARTS, FLOATS)),
+}
+CASES = [
+    *((kernel, dtype) for kernel, (_, dtypes) in KERNELS.items() for dtype in dtypes),
+    *itertools.product((of_angles, of_infinities, of_logarithms), ("int16", "uint8")),
+]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_angles_of_complex_numbers(way):
-    agrees(lambda z: (np.angle(z[0]), np.angle(z[0], deg=True)), FINITE.astype("complex64"), way)
+def agrees(kernel: Any, dtype: str, way: str) -> None:
+    x = (WHOLE if "int" in dtype else KERNELS[kernel][0]).astype(dtype)
+    program = npt.stencil(boundary="nearest")(kernel)
+    with WAYS[way](), warnings.catch_warnings():
+        warnings.simplefilter("ignore", npt.PerformanceWarning)
+        made = listed(program(x))
+    single = x.dtype in ("float32", "complex64", "float16")
+    rtol, atol = (2e-4, 2e-4) if single else (1e-9, 1e-12)
+    for one, other in zip(made, listed(program.debug(x)), strict=True):
+        assert one.dtype == other.dtype
+        for left, right in ((one.real, other.real), (one.imag, other.imag)):
+            np.testing.assert_allclose(left, right, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize(("kernel", "dtype"), CASES)
+def test_as_plain_python(kernel: Any, dtype: str) -> None:
+    agrees(kernel, dtype, "interpreted")
+
+
+@pytest.mark.parametrize(("kernel", "dtype"), only(len(CASES) // 2, CASES))
+def test_as_machine_code(kernel: Any, dtype: str) -> None:
+    agrees(kernel, dtype, "compiled")
+
+
+# As exact as they say, at every edge.
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high", "edges"),
+    [
+        ("float32", -104.0, 88.8, [88.72, 88.73, -87.3, -87.4, -103.2, -104.0, -105.0, 89.5]),
+        ("float64", -746.0, 709.9, [709.78, 709.79, -708.4, -745.1, -746.0, -747.0, 711.0]),
+    ],
+)
+def test_exponential_within_two_units_in_the_last_place(dtype, low, high, edges):
+    rng = np.random.default_rng(0)
+    edges = [*edges, *PARTS, 1e-300]
+    x = np.concatenate([rng.uniform(low, high, 200_000), rng.uniform(-2, 2, 50_000), edges])
+    x = x.astype(dtype)
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(np.longdouble))
+        rounded = exact.astype(dtype)
+        result = npt.stencil(lambda x: np.exp(x[0]))(x)
+        np.testing.assert_array_equal(np.isnan(result), np.isnan(rounded))
+        np.testing.assert_array_equal(np.isinf(result), np.isinf(rounded))
+        finite = np.isfinite(rounded)
+        units = np.abs(result - exact)[finite] / np.spacing(rounded[finite])
+    assert units.max() <= 2
+
+
+def test_functions_of_math_beyond_their_range_are_those_of_numpy():
+    @npt.stencil
+    def kernel(x):
+        exponentials = math.exp(x[0]), math.expm1(x[0]), math.cosh(x[0]), math.sinh(x[0])
+        others = math.log(x[0]), math.sqrt(x[0]), math.pow(x[0], 301)
+        return math.gamma(x[0]), math.lgamma(x[0]), *exponentials, *others
+
+    x = np.array([1000, -1000, 0, 1, 171, 172], "int16")
+    with np.errstate(all="ignore"):
+        for result, wanted in zip(kernel(x), kernel.debug(x), strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-13)

@@ -406,10 +406,9 @@ def _call(expr: Call, arg: Interval) -> Interval:
     if expr.function == "sqrt" and arg.low >= 0:
         return _settled(Interval(math.sqrt(arg.low), math.sqrt(arg.high), arg.nan), expr.dtype)
     row = FLOAT_FUNCTIONS.get(expr.function)
-    if expr.function == "sign" or (row and row.bounds[1] < math.inf):
-        low, high = row.bounds if row else (-1.0, 1.0)
+    if row and row.bounds[1] < math.inf:
         return Interval(
-            low, high, arg.nan or (expr.function in ("sin", "cos") and math.isinf(arg.largest))
+            *row.bounds, arg.nan or (expr.function in ("sin", "cos") and math.isinf(arg.largest))
         )
     return ANY
 

@@ -135,7 +135,7 @@ def _whole_tens(value: Value, step: int) -> Value:
 
 def _test(function: str, value: Any) -> Any:
     """isnan, isinf, isfinite, signbit."""
-    lifted = lift(value)
+    lifted = real_number(value, "np.signbit") if function == "signbit" else lift(value)
     if lifted.dtype.is_integer:
         if function == "signbit":
             return lifted < 0
@@ -145,10 +145,9 @@ def _test(function: str, value: Any) -> Any:
 
 def _sign(value: Any) -> Any:
     lifted = real_number(value, "np.sign")
-    if not lifted.dtype.is_integer:
-        return call("sign", lifted.dtype, lifted)
-    negative = lifted < 0
-    return select(lifted > 0, 1, select(negative, -1, 0))
+    # Of a zero of either sign it is 0.0, of NaN that.
+    rest = 0 if lifted.dtype.is_integer else select(lifted == 0, 0.0, lifted)
+    return select(lifted > 0, 1, select(lifted < 0, -1, rest))
 
 
 def _where(test: Any, then: Any, other: Any) -> Any:
