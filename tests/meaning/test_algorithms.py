@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import agree, by_text, views
+from agreement import agree, by_text, views
 from scipy import ndimage
 
 import kernels

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import agree
+from agreement import agree
 
 import ninepoint as npt
 from nightly import only

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import WAYS, listed
+from agreement import WAYS, listed
 
 import ninepoint as npt
 from nightly import only

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import alike
+from agreement import alike
 
 import kernels
 import ninepoint as npt

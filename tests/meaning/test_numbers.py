@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import WAYS, agree, alike, by_text, listed, views
+from agreement import WAYS, agree, alike, by_text, listed, views
 
 import kernels
 import ninepoint as npt

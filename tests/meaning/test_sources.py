@@ -15,7 +15,7 @@ import threading
 
 import numpy as np
 import pytest
-from compared import by_text
+from agreement import by_text
 
 import ninepoint as npt
 

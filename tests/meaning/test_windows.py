@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared import agree, alike, by_text, of_windows, views
+from agreement import agree, alike, by_text, of_windows, views
 from scipy import stats
 
 import kernels

@@ -8,7 +8,7 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from compared import agree, alike
+from agreement import agree, alike
 
 import ninepoint as npt
 
