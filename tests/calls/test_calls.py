@@ -37,13 +37,6 @@ def test_a_pickled_call_means_the_same():
     assert again[1](x, k=3).name == pipeline(x, 3).name != pipeline(x, 4).name
 
 
-def test_a_boundary_is_read_where_it_is_written():
-    with pytest.raises(ValueError, match="unknown boundary 'odd'"):
-        npt.stencil(boundary=("wrap", "odd"))
-    with pytest.raises(ValueError, match="wraps on one side only"):
-        npt.stencil(boundary=(("wrap", "fill"),))
-
-
 @pytest.mark.parametrize("named", ["r", "cval"])
 def test_an_array_without_axes_is_the_number_that_it_was_when_it_was_given(named):
     x, given = np.arange(5.0), np.array(2.0)

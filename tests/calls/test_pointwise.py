@@ -35,8 +35,6 @@ def halvings(n, *, least=1):
     while n > least:
         n //= 2
         count += 1
-        if count == 50:
-            break
     return count
 
 
@@ -93,18 +91,17 @@ def test_later_calls_are_as_the_first_whatever_comes_between():
     fixed = np.empty(4)
     fixed.flags.writeable = False
     for _ in range(3):
-        assert [one.dtype.kind for one in both(x, y)] == ["f", "b"]
         assert mix(x, y).shape == (4,)
         assert mix(x[:, None], y).shape == (4, 4)
-        assert mix(x.astype("int8"), y).dtype == mix.debug(x.astype("int8"), y).dtype
-        np.testing.assert_array_equal(mix(x.astype(">f8"), y), mix(x, y))
-        np.testing.assert_array_equal(mix(x, y, dtype="float32"), mix(x, y))
-        with pytest.raises(ValueError, match="do not broadcast"):
-            mix(x, np.ones(3))
-        with pytest.raises(TypeError, match="out has dtype"):
-            mix(x, y, out=np.empty(4, int))
-        with pytest.raises(ValueError, match="read-only"):
-            mix(x, y, out=fixed)
+        assert mix(x.astype("int8"), y).dtype == np.float64
+        np.testing.assert_array_equal(mix(x.astype(">f8"), y, dtype="float32"), 3 * x - y)
+        for kind, words, other, options in [
+            (ValueError, "do not broadcast", np.ones(3), {}),
+            (TypeError, "out has dtype", y, {"out": np.empty(4, int)}),
+            (ValueError, "read-only", y, {"out": fixed}),
+        ]:
+            with pytest.raises(kind, match=words):
+                mix(x, other, **options)
 
 
 def test_results_lie_in_memory_as_the_arrays_do():
@@ -210,16 +207,14 @@ def test_xarray_broadcasts_by_name():
     a = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("t", "x"), coords={"t": [5, 6]}, name="a")
     b = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=("x", "y"))
     result = mix(a, b)
-    xr.testing.assert_equal(result.drop_attrs(), 3 * a - b)
     assert (result.dims, result.name) == (("t", "x", "y"), "a")
-    for one, other in [(b, a), (a, 2), (a[0], a[:, 0]), (a[0, 0], 1.0), (a[0, 0], b)]:
-        xr.testing.assert_equal(mix(one, other), 3 * one - other)
+    for one, other in [(a, b), (a, 2), (a[0], a[:, 0]), (a[0, 0], 1.0), (a[0, 0], b)]:
+        xr.testing.assert_equal(mix(one, other).drop_attrs(), 3 * one - other)
     xr.testing.assert_equal(mix(a.chunk(x=2), b.chunk()).compute(), 3 * a - b)
-    wide = xr.Dataset({"a": a, "b": b, "c": 3.0, "names": ("y", list("pqrs"))})
-    made = mix(wide, 1)
-    xr.testing.assert_equal(made["b"], 3 * b - 1)
+    made = mix(xr.Dataset({"a": a, "c": 3.0, "names": ("y", list("pqrs"))}), 1)
+    xr.testing.assert_equal(made["a"], 3 * a - 1)
     assert made["c"] == 8
-    assert made["names"].equals(wide["names"])
+    assert made["names"].values.tolist() == list("pqrs")
 
 
 # In kernels.
@@ -243,16 +238,12 @@ def test_a_stage_in_one_pass():
 
 def test_on_numbers_it_is_a_helper():
     @npt.ufunc
-    def absolute(x):
-        return x if x > 0 else -x
-
-    @npt.ufunc
     def distance(x, y):
-        return absolute(x - y)
+        return x - y if x > y else mix(y, x, k=1)
 
     @npt.stencil(boundary="nearest")
     def rough(x, k):
-        return distance(x[0, 1], x[0, -1]) + k * absolute(-2)
+        return distance(x[0, 1], x[0, -1]) + k * distance(-2, 0)
 
     wide = np.pad(IMAGE, 1, mode="edge")
     wanted = np.abs(wide[1:-1, 2:] - wide[1:-1, :-2]) + 3.0
@@ -270,46 +261,29 @@ def test_on_numbers_it_is_a_helper():
     assert seeking(x).tolist() == seeking.debug(x).tolist() == [2, 1, 2, 2, 2]
 
 
-def test_a_number_for_a_field_of_a_stage():
-    @npt.stencil(boundary="nearest")
-    def twice(x, s):
-        a = mix(x, 2.0)
-        b = mix(s, a, k=1)
-        return a[0, 0] + b[0, 1] - x[0, 0]
-
-    a = 3 * IMAGE - 2
-    b = 4.0 - np.pad(a, 1, mode="edge")[1:-1, 2:]
-    np.testing.assert_array_equal(twice(IMAGE, 4.0), a + b - IMAGE)
-
-
-def test_what_is_indexed_later_was_made_of_arrays():
-    """Nothing else shows that `x` is one."""
+def test_numbers_beside_arrays_in_a_stage():
+    """Nothing else shows that `x` is an array."""
 
     @npt.stencil(boundary="nearest")
     def across(x, k):
         near = mix(x, 2.0)
-        return near[0, 1] - k * mix(k, 1.0)
+        other = mix(k, near, k=1)
+        return other[0, 1] - k * mix(k, 1.0)
 
-    wanted = np.pad(3 * IMAGE - 2, 1, mode="edge")[1:-1, 2:] - 0.5 * (3 * 0.5 - 1)
+    other = 0.5 - np.pad(3 * IMAGE - 2, 1, mode="edge")[1:-1, 2:]
     assert across.fields == ("x",)
-    np.testing.assert_array_equal(across(IMAGE, 0.5), wanted)
+    np.testing.assert_array_equal(across(IMAGE, 0.5), other - 0.5 * (3 * 0.5 - 1))
     np.testing.assert_array_equal(across.debug(SMALL, 0.5), across(SMALL, 0.5))
 
 
 def test_lazy_values():
-    x = npt.lazy(IMAGE)
+    x, row = npt.lazy(IMAGE), npt.lazy(IMAGE[0])
     made = mix(blur(x), x, k=2)
-    wanted = mix(blur(IMAGE), IMAGE, k=2)
     # Each has the axes of what it reads.
     assert (made.ndim, blur(x).ndim) == (2, 2)
-    np.testing.assert_array_equal(made.compute(), wanted)
-    row = npt.lazy(IMAGE[0])
+    np.testing.assert_array_equal(made.compute(), mix(blur(IMAGE), IMAGE, k=2))
     np.testing.assert_array_equal(blur(mix(x, row)).compute(), blur(3 * IMAGE - IMAGE[0]))
     assert mix(npt.lazy(np.array(2.0)), 1.0) == 5
-    named = npt.lazy(xr.DataArray(IMAGE, dims=("y", "x")))
-    again = mix(blur(named), named, k=2).compute()
-    assert again.dims == ("y", "x")
-    np.testing.assert_array_equal(again.values, wanted)
 
 
 def test_names_of_colours_are_not_asked_for():

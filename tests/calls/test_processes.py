@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
 import pickle
@@ -9,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from pathlib import Path
 
 import numpy as np
@@ -102,6 +102,7 @@ def test_a_pickle_is_the_same_stencil():
 
     text = pickle.dumps(kernel)
     assert pickle.loads(text) is kernel
+    np.testing.assert_array_equal(copy.deepcopy(kernel)(X), kernel(X))
     assert kernel.parameters == ("x", "gain")
     assert kernel.fields == ("x",)
     assert kernel.scalars == ("gain",)
@@ -194,16 +195,3 @@ def test_memory_stays_flat_over_many_calls(tmp_path):
         print(second - first < 50_000, resident() - before < 4_000_000)
     """
     assert run(tmp_path, script) == "True True"
-
-
-@pytest.mark.parametrize("boundary", ["fill", "wrap", "valid", "keep"])
-def test_arrays_too_large_for_any_memory(boundary):
-    @npt.stencil
-    def kernel(x):
-        return x[-1] + x[1]
-
-    began = time.perf_counter()
-    for shape in [(2**50,), (2**20, 2**10, 2**24), (3, 2**48)]:
-        with pytest.raises(MemoryError):
-            kernel(np.broadcast_to(np.int8(1), shape), boundary=boundary)
-    assert time.perf_counter() - began < 5
