@@ -5,6 +5,7 @@ from __future__ import annotations
 import dask.array as da
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal as equal
 
 import kernels
 import ninepoint as npt
@@ -12,7 +13,6 @@ from compiling import nothing_compiled
 
 RNG = np.random.default_rng(0)
 PLANE = RNG.normal(size=(23, 31))
-BYTES = RNG.integers(0, 256, (23, 31), dtype=np.uint8)
 
 
 @npt.stencil(boundary="reflect")
@@ -67,7 +67,7 @@ def test_a_stage_called_as_its_field():
     wanted = lap(inner)
     wanted[:, :-1] += inner[:, 1:]
     wanted[:, -1] = 0
-    np.testing.assert_array_equal(twice(PLANE), wanted)
+    equal(twice(PLANE), wanted)
 
 
 def test_the_schedule_means_stages_of_any_name():
@@ -84,35 +84,15 @@ def test_a_parameter_called_self():
         return self[0] * by
 
     x = np.arange(4.0)
-    np.testing.assert_array_equal(half.iterate(self=x, steps=2), x / 4)
-    np.testing.assert_array_equal(half.debug(self=x), half(self=x))
+    equal(half.iterate(self=x, steps=2), x / 4)
+    equal(half.debug(self=x), half(self=x))
     assert "half" in half.explain("float64", by=0.5)
-
-
-# What does not fit; more of it is on the pages of messages.
-
-
-@pytest.mark.parametrize(
-    ("options", "kind", "words"),
-    [
-        ({"axes": 1}, ValueError, "names 1 axes; the stencil has 2"),
-        ({"out": np.zeros((23, 31), "int8")}, TypeError, "out has dtype int8, but the result"),
-        ({"q": 1}, TypeError, r"lap\(\) has no parameter 'q'; it has u"),
-        ({"dtype": "u1"}, ValueError, r"uint8 might not hold every result .*-1020 to 1020"),
-    ],
-)
-def test_a_bad_option_says_what_to_write(options, kind, words):
-    with pytest.raises(kind, match=words):
-        lap(BYTES, **options)
 
 
 def test_axes_are_missed_before_rules_are():
     for call in (lap, lap.debug):
         with pytest.raises(ValueError, match="at least 2 dimensions"):
             call(np.zeros(4), boundary=("wrap",) * 3)
-
-
-# Numbers.
 
 
 # Python 3.14 warns of a part that is complex itself, and computes it as before.
@@ -124,17 +104,12 @@ def test_complex_of_two_parts_is_pythons():
 
     real = np.array([1, np.inf, -0.0, np.nan, -3])
     imag = np.array([np.inf, 2, -0.0, 1, np.nan])
-    for x, y in (
-        (real.astype("float32"), imag),
-        (np.arange(3), np.array([True, False, True])),
-        (real, imag + 2j),
-        (imag - 1j, real),
-    ):
+    for x, y in ((real.astype("float32"), imag), (real, imag + 2j), (imag - 1j, real)):
         exact = np.array([complex(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)])
         for found in (joined(x, y), joined.debug(x, y)):
             assert found.dtype == np.complex128
             for part, other in ((found.real, exact.real), (found.imag, exact.imag)):
-                np.testing.assert_array_equal(part, other)
+                equal(part, other)
                 assert (np.isnan(part) | (np.signbit(part) == np.signbit(other))).all()
     whole = npt.stencil(lambda x: complex(x[0], 2) * complex(1) + complex(imag=x[0]))
     assert whole(np.array([3.0])).tolist() == [3 + 5j]
@@ -163,10 +138,10 @@ def test_dtype_of_the_other_byte_order(dtype):
         decorated(chunked).compute(),
         decorated.debug(x),
     ):
-        np.testing.assert_array_equal(found, exact, strict=True)
+        equal(found, exact, strict=True)
         assert found.dtype.isnative
-    np.testing.assert_array_equal(staged(x), staged(chunked).compute(), strict=True)
+    equal(staged(x), staged(chunked).compute(), strict=True)
     assert decorated.iterate(exact, steps=2).dtype == native
     out = np.empty(x.shape, dtype)
     assert decorated(x, out=out) is out
-    np.testing.assert_array_equal(out, exact)
+    equal(out, exact)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
 import weighted
@@ -58,7 +59,7 @@ def test_every_rule_axis_side_and_size(first: int) -> None:
         wanted = each(kernel.debug(*fields, **options))
         for _ in range(2):
             for one, other in zip(each(kernel(*fields, **options)), wanted, strict=True):
-                np.testing.assert_array_equal(one, other, f"seed {seed}", strict=True)
+                equal(one, other, f"seed {seed}", strict=True)
 
 
 PADDED = {"nearest": "edge", "reflect": "symmetric", "mirror": "reflect", "wrap": "wrap"}
@@ -72,7 +73,7 @@ def test_arrays_far_smaller_than_the_footprint(rule: str) -> None:
     for n in (1, 2, 3, 7, 30):
         wide = np.pad(np.arange(n), 41, mode=PADDED[rule])
         for k, one in zip((-40, -13, 2, 41), kernel(np.arange(n), boundary=rule), strict=True):
-            np.testing.assert_array_equal(one, wide[41 + k :][:n])
+            equal(one, wide[41 + k :][:n])
 
 
 @pytest.mark.usefixtures("as_python")
@@ -88,7 +89,7 @@ def test_names_of_rules_and_pairs() -> None:
         (("edge", ("fill", "symmetric")), ("nearest", ["fill", "reflect"])),
     ]:
         made = kernel(x, boundary=one, cval=3)
-        np.testing.assert_array_equal(made, kernel(x, boundary=other, cval=3))
+        equal(made, kernel(x, boundary=other, cval=3))
 
 
 @pytest.mark.usefixtures("as_python")
@@ -108,7 +109,7 @@ def test_values_that_fit() -> None:
     ]:
         made = npt.stencil(lambda x: x[-1])(np.zeros(3, dtype), cval=cval)[0]
         wanted = np.asarray(cval).astype(dtype)
-        np.testing.assert_array_equal(made, wanted[()], strict=True)
+        equal(made, wanted[()], strict=True)
         assert np.signbit(made.real) == np.signbit(wanted.real)
 
 
@@ -128,7 +129,7 @@ def test_every_rule_on_stacks_of_tiny_images() -> None:
     x = whole(100, 20, 5, 4)
     for rule in RULES:
         made = uneven(x, boundary=rule)
-        np.testing.assert_array_equal(made[7, 3], uneven.debug(x[7, 3], boundary=rule))
+        equal(made[7, 3], uneven.debug(x[7, 3], boundary=rule))
 
 
 # Memory of any order.
@@ -166,12 +167,12 @@ def test_odd_arrays(rule: str, elements: int, limited: Any) -> None:
         before = x.copy()
         wanted = uneven(np.array(x, np.float64, order="C"), boundary=rule)
         for threads in (1, 2):
-            np.testing.assert_array_equal(uneven(x, boundary=rule, threads=threads), wanted)
-        np.testing.assert_array_equal(x, before)
+            equal(uneven(x, boundary=rule, threads=threads), wanted)
+        equal(x, before)
         for name, out in odd_arrays().items():
             if name not in ("frozen", "constant", "same_rows"):
                 assert uneven(x, boundary=rule, out=out) is out
-                np.testing.assert_array_equal(out, wanted)
+                equal(out, wanted)
             if name in ("every_second", "record"):
                 # Nothing is written between.
                 assert np.count_nonzero(out.base) == np.count_nonzero(out)
@@ -183,10 +184,10 @@ def test_a_stack_of_odd_strides(lead: Any, limited: Any) -> None:
     x = whole(*lead[::-1], 6, 7)
     axes = (*range(len(lead))[::-1], -2, -1)
     wanted = uneven(x, boundary="wrap").transpose(axes)
-    np.testing.assert_array_equal(uneven(x.transpose(axes), boundary="wrap"), wanted)
+    equal(uneven(x.transpose(axes), boundary="wrap"), wanted)
     out = np.empty_like(x).transpose(axes)
     uneven(x.transpose(axes), boundary="wrap", out=out)
-    np.testing.assert_array_equal(out, wanted)
+    equal(out, wanted)
 
 
 @pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "complex128"])
@@ -198,9 +199,9 @@ def test_every_size_of_elements(dtype: str) -> None:
         result = moved(x, **options)
         foreign = x.astype(x.dtype.newbyteorder(">"))
         for same in (x, foreign, np.repeat(x, 2, -1)[..., ::2]):
-            np.testing.assert_array_equal(moved(same, **options), result)
+            equal(moved(same, **options), result)
         one = x[(0,) * (len(shape) - 2)][-9:, -8:].copy()
-        np.testing.assert_array_equal(moved(one, **options), moved.debug(one, **options))
+        equal(moved(one, **options), moved.debug(one, **options))
 
 
 def test_arrays_of_the_same_strides_in_the_other_byte_order() -> None:
@@ -208,7 +209,7 @@ def test_arrays_of_the_same_strides_in_the_other_byte_order() -> None:
     wide = whole(300, 800, dtype="int32")
     wanted = moved(np.ascontiguousarray(wide[:, ::2]))
     for one in (wide, wide.astype(">i4"), wide):
-        np.testing.assert_array_equal(moved(one[:, ::2]), wanted)
+        equal(moved(one[:, ::2]), wanted)
 
 
 @pytest.mark.parametrize("rule", ["fill", "keep", "constant", "mirror"])
@@ -219,10 +220,10 @@ def test_out_may_overlap(rule: str) -> None:
     for shift in (0, 1, 5):
         y = x.copy()
         uneven(y[:20], boundary=rule, out=y[shift : shift + 20])
-        np.testing.assert_array_equal(y[shift : shift + 20], wanted)
+        equal(y[shift : shift + 20], wanted)
     y = x[:20].copy()
     uneven(y, boundary=rule, out=y[::-1])
-    np.testing.assert_array_equal(y[::-1], wanted)
+    equal(y[::-1], wanted)
 
 
 def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
@@ -236,7 +237,7 @@ def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < stored.nbytes / 2
-    np.testing.assert_array_equal(out[7], wanted)
+    equal(out[7], wanted)
 
 
 # Threads.
@@ -250,17 +251,17 @@ def test_threads_change_nothing(rule: str, limited: Any) -> None:
         x = whole(*shape)
         wanted = kernel(x, boundary=rule, threads=1)
         for threads in (2, 5):
-            np.testing.assert_array_equal(kernel(x, boundary=rule, threads=threads), wanted)
+            equal(kernel(x, boundary=rule, threads=threads), wanted)
     fields = [whole(900, 800, dtype="int16", seed=k) for k in range(2)]
     wanted = pair(*fields, 2, boundary=rule, cval=7, threads=1)
     for threads in (2, 3):
         made = pair(*fields, 2, boundary=rule, cval=7, threads=threads)
         for one, other in zip(made, wanted, strict=True):
-            np.testing.assert_array_equal(one, other)
+            equal(one, other)
     turned = whole(700, 800).T.astype(">f8")
     limited(block_elements=500)
     made = uneven(turned, boundary=rule, threads=3)
-    np.testing.assert_array_equal(made, uneven(turned.astype(float), boundary=rule, threads=1))
+    equal(made, uneven(turned.astype(float), boundary=rule, threads=1))
 
 
 def test_calls_at_once_do_not_share_blocks() -> None:

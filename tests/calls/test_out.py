@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
 
@@ -74,7 +75,7 @@ def test_floats_are_rounded_once(way, dtype, options):
         for _ in range(2):
             out.fill(1)
             assert way(FILM, out=out, **options) is out
-            np.testing.assert_array_equal(out, wanted)
+            equal(out, wanted)
 
 
 @pytest.mark.parametrize("call", [turned, two_staged])
@@ -85,8 +86,8 @@ def test_each_of_several_outputs_has_its_own_dtype(call):
     made = call(*fields, out=outs)
     assert made[0] is outs[0]
     assert made[1] is outs[1]
-    np.testing.assert_array_equal(outs[0], first.astype("float32"))
-    np.testing.assert_array_equal(outs[1], second)
+    equal(outs[0], first.astype("float32"))
+    equal(outs[1], second)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +100,7 @@ def test_an_out_of_another_dtype_may_overlap_the_field(call, field):
     wanted = call(x.copy()).astype("float32")
     out = room.view("float32")[3 : FILM.size + 3].reshape(FILM.shape)
     assert call(x, out=out) is out
-    np.testing.assert_array_equal(out, wanted)
+    equal(out, wanted)
 
 
 def test_a_large_array_is_rounded_by_every_thread():
@@ -107,9 +108,9 @@ def test_a_large_array_is_rounded_by_every_thread():
     out = np.empty(x.shape, "float32")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        np.testing.assert_array_equal(kernel(x, out=out, threads=2), kernel(x).astype("float32"))
+        equal(kernel(x, out=out, threads=2), kernel(x).astype("float32"))
         x *= 1e300
-        np.testing.assert_array_equal(np.isinf(kernel(x, out=out)), kernel(x) > 3.5e38)
+        equal(np.isinf(kernel(x, out=out)), kernel(x) > 3.5e38)
 
 
 @pytest.mark.parametrize("call", [kernel, staged])
@@ -118,7 +119,7 @@ def test_iterate_rounds_the_last_state_only(call):
     for steps in (5, 0):
         wanted = call.iterate(FILM, steps=steps).astype("float32")
         assert call.iterate(FILM, steps=steps, out=out) is out
-        np.testing.assert_array_equal(out, wanted)
+        equal(out, wanted)
 
 
 @pytest.mark.parametrize("field", ["uint8", "int32", "bool", "float32", "complex64"])
@@ -128,7 +129,7 @@ def test_what_is_taken(field):
     for dtype in [*whole, "float16", "float32", "float64", "complex64", "complex128"]:
         out = np.zeros(x.shape, dtype)
         if np.can_cast(field, dtype, "safe" if dtype in whole else "same_kind"):
-            np.testing.assert_array_equal(alike(x, out=out), x.astype(dtype))
+            equal(alike(x, out=out), x.astype(dtype))
             continue
         with pytest.raises(TypeError, match=f"out has dtype {dtype}, but the result has {field}"):
             alike(x, out=out)
@@ -151,4 +152,4 @@ def test_results_take_the_place_of_fields(rule, threads):
                 now = {"x": x.copy(), "y": y.copy(), "z": np.empty_like(x)}
                 made = tuple(now[name] for name in out)
                 turned(*(now[name] for name in fields), **options, out=made)
-                np.testing.assert_array_equal(made, wanted)
+                equal(made, wanted)

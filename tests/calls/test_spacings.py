@@ -214,7 +214,7 @@ def test_uneven_coordinates_are_fields(along, given):
             np.testing.assert_allclose(made.values[:, 0], wanted, rtol=1e-14)
 
 
-# Other mistakes are on the page of messages about calls.
+# Mistakes are on the page of messages about calls.
 def test_arrays_without_coordinates():
     x = np.ones(4)
     for call in (
@@ -230,17 +230,3 @@ def test_arrays_without_coordinates():
     assert "heat" in heat.explain("float64")
     assert "def " in heat.source("float64")
     assert repr(heat) == "<stencil heat(u, r, dx=npt.spacing(0))>"
-
-
-def test_mistakes():
-    with pytest.raises(npt.StencilError, match=r"'dx' is npt.spacing\(0\)"):
-        npt.stencil(lambda u, r: heat(u, r)[0])
-    with pytest.raises(npt.StencilError, match="default in the signature"):
-        npt.stencil(lambda u: u[0] / npt.spacing(0))
-
-    def helper(value, dx=npt.spacing(0)):
-        return value / dx
-
-    by_helper = npt.stencil(lambda u: helper(u[0]))
-    with pytest.raises(npt.StencilError, match="only a call of a stencil knows"):
-        by_helper(field()[0, 0])
