@@ -28,10 +28,6 @@ def scaled(x, factor):
     return result + x
 
 
-def weighted(x, w):
-    return np.sum(x * w) / SCALE + WEIGHTS[1]
-
-
 def turned(x):
     return x[::-1].T
 
@@ -61,7 +57,6 @@ CASES = [
     (early, "(n)->(n)", [(3,)]),
     (total, "(n)->()", [(3,)]),
     (cumulated, "(n)->(n)", [(3,)]),
-    (weighted, "(3),(3)->()", [(3,), (3,)]),
 ]
 GUFUNCS = {function: npt.gufunc(signature)(function) for function, signature, _ in CASES}
 
@@ -100,17 +95,12 @@ def test_stacks_broadcast_wherever_they_lie(function, signature, cores):
         check(outs, wanted)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "function"), [("int8", total), ("uint16", cumulated), ("complex64", weighted)]
-)
+@pytest.mark.parametrize(("dtype", "function"), [("int8", total), ("complex64", cumulated)])
 def test_types_are_those_of_numba(dtype, function):
     x = np.arange(6).reshape(2, 3).astype(dtype)
-    arrays = (x, x) if function is weighted else (x,)
     compiled = numba.njit(function)
-    wanted = [np.asarray(compiled(*item)) for item in zip(*arrays, strict=True)]
-    result = GUFUNCS[function](*arrays)
-    assert result.dtype == wanted[0].dtype
-    np.testing.assert_allclose(result, np.array(wanted), rtol=1e-6)
+    wanted = np.array([np.asarray(compiled(item)) for item in x])
+    equal(GUFUNCS[function](x), wanted, strict=True)
 
 
 def test_axes_are_those_of_numpy():
@@ -197,13 +187,13 @@ def test_names_of_the_rewritten_text_are_free():
         shape0, value0, wrong, a0, shape_of = 1, 2, 3, 4, 5
 
         def put(k):
-            return k + shape0 + value0 + wrong + a0 + shape_of + SCALE
+            return k + shape0 + value0 + wrong + a0 + shape_of + SCALE + WEIGHTS[1]
 
         out0 = np.empty(len(told))
         out0[:] = put(told)
         return out0
 
-    equal(named(np.arange(3)), [18, 19, 20])
+    equal(named(np.arange(3)), [20, 21, 22])
 
 
 def test_functions_written_for_numba():

@@ -81,12 +81,10 @@ def test_names_of_rules_and_pairs() -> None:
     kernel = weighted.stencil(window([(-2, 1), (-1, 2)]))
     x = whole(5, 6)
     for one, other in [
-        ("edge", "nearest"),
-        ("symmetric", "reflect"),
+        ((("edge", "nearest"), "symmetric"), (("nearest", "nearest"), "reflect")),
         ("grid-mirror", "reflect"),
-        ("periodic", "wrap"),
         (["grid-wrap", "grid-constant"], ("wrap", "constant")),
-        (("edge", ("fill", "symmetric")), ("nearest", ["fill", "reflect"])),
+        (["periodic", ("fill", "symmetric")], ("wrap", ["fill", "reflect"])),
     ]:
         made = kernel(x, boundary=one, cval=3)
         equal(made, kernel(x, boundary=other, cval=3))
@@ -197,19 +195,13 @@ def test_every_size_of_elements(dtype: str) -> None:
         options = {"boundary": boundary, "cval": 1}
         x = rng.integers(0, 100, shape).astype(dtype)
         result = moved(x, **options)
-        foreign = x.astype(x.dtype.newbyteorder(">"))
-        for same in (x, foreign, np.repeat(x, 2, -1)[..., ::2]):
+        foreign, wide = x.astype(x.dtype.newbyteorder(">")), np.repeat(x, 2, -1)
+        # Of foreign ones elements are converted, and none are by machine code.
+        gaps, foreign_gaps = wide[..., ::2], wide.astype(foreign.dtype)[..., ::2]
+        for same in (x, foreign, gaps, foreign_gaps, gaps):
             equal(moved(same, **options), result)
         one = x[(0,) * (len(shape) - 2)][-9:, -8:].copy()
         equal(moved(one, **options), moved.debug(one, **options))
-
-
-def test_arrays_of_the_same_strides_in_the_other_byte_order() -> None:
-    # Of such arrays elements are converted, and none are by machine code.
-    wide = whole(300, 800, dtype="int32")
-    wanted = moved(np.ascontiguousarray(wide[:, ::2]))
-    for one in (wide, wide.astype(">i4"), wide):
-        equal(moved(one[:, ::2]), wanted)
 
 
 @pytest.mark.parametrize("rule", ["fill", "keep", "constant", "mirror"])

@@ -81,13 +81,11 @@ def test_floats_are_rounded_once(way, dtype, options):
 @pytest.mark.parametrize("call", [turned, two_staged])
 def test_each_of_several_outputs_has_its_own_dtype(call):
     fields = [FILM] * len(call.fields)
-    first, second = call(*fields)
-    outs = np.empty(first.shape, "float32"), np.empty(second.shape, "float64")
-    made = call(*fields, out=outs)
-    assert made[0] is outs[0]
-    assert made[1] is outs[1]
-    equal(outs[0], first.astype("float32"))
-    equal(outs[1], second)
+    wanted = call(*fields)
+    outs = np.empty(wanted[0].shape, "float32"), np.empty(wanted[1].shape, "float64")
+    for made, out, one in zip(call(*fields, out=outs), outs, wanted, strict=True):
+        assert made is out
+        equal(out, one.astype(out.dtype))
 
 
 @pytest.mark.parametrize(
