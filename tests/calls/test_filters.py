@@ -117,9 +117,7 @@ def test_footprints_of_other_shapes():
         ("mean", "int16", "int16"),
         ("gaussian", "uint8", "uint8"),
         ("median of an even size", "uint8", "uint8"),
-        ("dilate", "int16", "int16"),
         ("sobel", "uint8", "int16"),
-        ("prewitt", "uint8", "int16"),
         ("laplace", "uint8", "int16"),
     ],
 )
@@ -283,7 +281,6 @@ def test_xarray_by_names_of_dimensions():
 
 
 def test_every_name_is_a_filter_of_an_image():
-    assert filters.__all__ == sorted(filters.__all__)
     for name in filters.__all__:
         assert next(iter(inspect.signature(getattr(filters, name)).parameters)) == "x"
 

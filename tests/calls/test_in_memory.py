@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import tracemalloc
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -259,16 +259,10 @@ def test_threads_change_nothing(rule: str, limited: Any) -> None:
 def test_calls_at_once_do_not_share_blocks() -> None:
     images = [whole(300, 400, seed=k) for k in range(6)]
     wanted = [uneven(image, threads=1) for image in images]
-    differ: list[int] = []
 
-    def work(k: int) -> None:
-        for _ in range(50):
-            if not np.array_equal(uneven(images[k], threads=1), wanted[k]):
-                differ.append(k)
+    def alike(k: int) -> bool:
+        made = (uneven(images[k], threads=1) for _ in range(50))
+        return all(np.array_equal(one, wanted[k]) for one in made)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(images))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not differ
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(alike, range(6)))

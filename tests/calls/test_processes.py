@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -96,21 +97,15 @@ def test_threads_that_race_for_the_first_call(tmp_path, monkeypatch):
         return x[-1, 0] * 5 - x[0, 1] // 3 + x[2, 2]
 
     gate = threading.Barrier(8)
-    results = []
 
-    def work():
+    def work(_):
         gate.wait()
-        results.append(kernel(X))
+        return kernel(X)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        for result in pool.map(work, range(8)):
+            equal(result, kernel.debug(X))
     assert len(list(tmp_path.glob("kernel_*.o"))) == 1
-    assert len(results) == 8
-    for result in results:
-        equal(result, kernel.debug(X))
 
 
 def test_memory_stays_flat_over_many_calls(tmp_path):
