@@ -17,11 +17,6 @@ from weighted import RULES, each, whole, window
 
 
 @npt.stencil
-def uneven(x):
-    return x[-1, 2] * 3 + x[0, -2] - x[2, 1]
-
-
-@npt.stencil
 def moved(x):
     return x[-2, 1]
 
@@ -29,6 +24,12 @@ def moved(x):
 @npt.stencil
 def pair(x, y, a):
     return x[-2, 1] + a * y[0, -1], x[1, 0] - y[0, 3]
+
+
+@pytest.fixture
+def uneven() -> npt.Stencil:
+    """A stencil that prepared nothing yet, so that limits hold."""
+    return npt.stencil(lambda x: x[-1, 2] * 3 + x[0, -2] - x[2, 1])
 
 
 @pytest.fixture(params=["whole", "blocks"])
@@ -123,11 +124,10 @@ def test_a_value_that_does_not_fit_is_refused_before_anything_runs() -> None:
     kernel(x, boundary="wrap", cval=10**400)
 
 
-def test_every_rule_on_stacks_of_tiny_images() -> None:
+def test_every_rule_on_stacks_of_tiny_images(uneven: npt.Stencil) -> None:
     x = whole(100, 20, 5, 4)
     for rule in RULES:
-        made = uneven(x, boundary=rule)
-        equal(made[7, 3], uneven.debug(x[7, 3], boundary=rule))
+        equal(uneven(x, boundary=rule)[7, 3], uneven.debug(x[7, 3], boundary=rule))
 
 
 # Memory of any order.
@@ -159,7 +159,7 @@ def odd_arrays() -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("elements", "rule"), [(262_144, "keep"), (700, "reflect"), (20, "fill"), (20, "keep")]
 )
-def test_odd_arrays(rule: str, elements: int, limited: Any) -> None:
+def test_odd_arrays(rule: str, elements: int, limited: Any, uneven: npt.Stencil) -> None:
     limited(block_elements=elements)
     for x in odd_arrays().values():
         before = x.copy()
@@ -177,7 +177,7 @@ def test_odd_arrays(rule: str, elements: int, limited: Any) -> None:
 
 
 @pytest.mark.parametrize("lead", [(200, 30), (7, 2, 5)])
-def test_a_stack_of_odd_strides(lead: Any, limited: Any) -> None:
+def test_a_stack_of_odd_strides(lead: Any, limited: Any, uneven: npt.Stencil) -> None:
     limited(block_elements=3000)
     x = whole(*lead[::-1], 6, 7)
     axes = (*range(len(lead))[::-1], -2, -1)
@@ -206,7 +206,7 @@ def test_every_size_of_elements(dtype: str) -> None:
 
 @pytest.mark.parametrize("rule", ["fill", "keep", "constant", "mirror"])
 @pytest.mark.usefixtures("_blocks")
-def test_out_may_overlap(rule: str) -> None:
+def test_out_may_overlap(rule: str, uneven: npt.Stencil) -> None:
     x = whole(30, 40)
     wanted = uneven(x[:20], boundary=rule)
     for shift in (0, 1, 5):
@@ -236,7 +236,7 @@ def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", ["fill", "reflect", "valid"])
-def test_threads_change_nothing(rule: str, limited: Any) -> None:
+def test_threads_change_nothing(rule: str, limited: Any, uneven: npt.Stencil) -> None:
     limited(handoff_seconds=0)
     line = npt.stencil(lambda x: x[-1] - 2 * x[2])
     for kernel, shape in [(uneven, (900, 700)), (uneven, (50, 100, 90)), (line, (3, 300_000))]:
@@ -251,12 +251,12 @@ def test_threads_change_nothing(rule: str, limited: Any) -> None:
         for one, other in zip(made, wanted, strict=True):
             equal(one, other)
     turned = whole(700, 800).T.astype(">f8")
+    wanted = uneven(turned.astype(float), boundary=rule, threads=1)
     limited(block_elements=500)
-    made = uneven(turned, boundary=rule, threads=3)
-    equal(made, uneven(turned.astype(float), boundary=rule, threads=1))
+    equal(uneven(turned, boundary=rule, threads=3), wanted)
 
 
-def test_calls_at_once_do_not_share_blocks() -> None:
+def test_calls_at_once_do_not_share_blocks(uneven: npt.Stencil) -> None:
     images = [whole(300, 400, seed=k) for k in range(6)]
     wanted = [uneven(image, threads=1) for image in images]
 

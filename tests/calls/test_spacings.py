@@ -92,12 +92,12 @@ def test_steps_and_stages():
     u = field()[0, 0]
     for _ in range(2):
         for r in (0.01, lambda step: 0.01 * step):
-            made = heat.iterate(u, r, steps=3)
-            assert made.identical(heat.iterate(u, r, 0.25, steps=3))
+            assert heat.iterate(u, r, steps=3).identical(heat.iterate(u, r, 0.25, steps=3))
         assert twice(u, 0.1).identical(twice(u, 0.1, 0.25))
         assert twice.iterate(u, 0.01, steps=2).identical(twice.iterate(u, 0.01, 0.25, steps=2))
     cut = heat.iterate(u.chunk({"lon": 3}), 0.01, steps=3).compute(scheduler="sync")
     assert cut.identical(heat.iterate(u, 0.01, 0.25, steps=3))
+    heat(u, 0.1)
     with nothing_compiled():
         heat(field(step=0.125)[0, 0], 0.1)
 
