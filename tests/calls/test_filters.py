@@ -193,7 +193,7 @@ def test_fractions_make_floats_where_one_is_negative_and_are_told_where_they_are
     made = filters.correlate(x, weights)
     equal(made, filters.correlate(x * 1.0, weights), strict=True)
     equal(filters.correlate(x, weights, dtype="int16"), np.rint(made))
-    weights = [[0.25, 0.5, 0.25]]
+    weights = [[0, 0.25, 0.5, 0.25, 0]]
     with pytest.warns(npt.RoundingWarning, match=r"weight is 0\.25.*rounded to uint8.*dtype="):
         rounded = filters.correlate(x, weights)
     equal(rounded, filters.correlate(x, weights, dtype="uint8"))
