@@ -1,4 +1,4 @@
-"""Compiling, caching, pickling, threads and errors of gufuncs."""
+"""Compiling, caching, pickling, threads and errors of gufuncs, and the checks of their indices."""
 
 from __future__ import annotations
 
@@ -7,29 +7,36 @@ import math
 import os
 import pickle
 import random
+import re
+import runpy
 import signal
 import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import dask.array as da
 import numba
 import numpy as np
 import pytest
+from gufunc_reference import TOTAL
+from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
 
 
-@npt.gufunc("(n)->()")
-def total(x):
-    result = 0.0
-    for value in x:
-        result += value
-    return result
+def run(path, text, *arguments, **variables):
+    path.write_text(text)
+    command = [sys.executable, str(path), *map(str, arguments)]
+    environment = os.environ | variables
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 PROGRAM = """
-import pickle, sys
+import os, pickle, sys
 import numpy as np
 import ninepoint as npt
 
@@ -45,41 +52,53 @@ def scaled(x):
         out[k] = helper(x[k])
     return out
 
-print(scaled(np.arange(3.0)).tolist(), "numba" in sys.modules)
+cache = os.environ["NINEPOINT_CACHE_DIR"]
+print(os.path.exists(cache), scaled(np.arange(3.0)).tolist())
 LOWERED = ("ninepoint.lowering", "ninepoint.analysis")
 assert not any(name.startswith(LOWERED) for name in sys.modules)
-sys.stdout.flush()
-if len(sys.argv) > 1:
-    open(sys.argv[1], "wb").write(pickle.dumps(scaled))
+open(sys.argv[1], "wb").write(pickle.dumps(scaled))
 """
 
 
-def run(path, *arguments, cache):
-    environment = os.environ | {"NINEPOINT_CACHE_DIR": str(cache)}
-    command = [sys.executable, str(path), *map(str, arguments)]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=True, timeout=300
-    )
-    return done.stdout.strip()
-
-
 def test_a_warm_start_compiles_nothing_and_pickles_leave_main(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
     kept, cache = tmp_path / "pickle", tmp_path / "cache"
-    assert run(program, cache=cache) == "[0.0, 2.5, 5.0] True"
+    program, variables = tmp_path / "program.py", {"NINEPOINT_CACHE_DIR": str(cache)}
+    # Nothing is compiled at decoration.
+    assert run(program, PROGRAM, kept, **variables) == "False [0.0, 2.5, 5.0]\n"
     made = {file: file.stat().st_mtime_ns for file in cache.iterdir()}
     # Lines above it are not its meaning.
-    program.write_text("# a comment\n" + PROGRAM)
-    assert run(program, kept, cache=cache) == "[0.0, 2.5, 5.0] True"
+    printed = run(program, "# a comment\n" + PROGRAM, kept, **variables)
+    assert printed == "True [0.0, 2.5, 5.0]\n"
     assert {file: file.stat().st_mtime_ns for file in cache.iterdir()} == made
     scaled = pickle.loads(kept.read_bytes())
-    np.testing.assert_array_equal(scaled(np.arange(3)), [0, 2.5, 5])
+    equal(scaled(np.arange(3)), [0, 2.5, 5])
     assert pickle.loads(pickle.dumps(scaled)) is scaled
 
 
+def test_debug_runs_where_numba_does_not_compile_and_calls_say_that_they_do_not(tmp_path):
+    text = """
+import numpy as np
+import ninepoint as npt
+@npt.gufunc("(n)->()")
+def mean(x):
+    return x.sum() / len(x)
+@npt.gufunc("(n),()->(n)")
+def scaled(x, p, out):
+    for i in range(len(x)):
+        out[i] = x[i] * p
+print(mean.debug(np.arange(6).reshape(2, 3)), scaled.debug(np.arange(3.0), 2))
+try:
+    mean(np.arange(3.0))
+except Exception as error:
+    print(error)
+"""
+    printed = run(tmp_path / "program.py", text, NUMBA_DISABLE_JIT="1")
+    assert printed.startswith("[1. 4.] [0. 2. 4.]\n")
+    assert "does not run with NUMBA_DISABLE_JIT=1; unset that variable, or call" in printed
+
+
 def test_dtypes_that_the_text_proves_are_those_of_debug():
-    bits, size = np.uint8, 3
+    bits = np.uint8
 
     @npt.gufunc("(n),(m)->(n),(n,m),(n),(3)")
     def proved(x, y):
@@ -91,39 +110,13 @@ def test_dtypes_that_the_text_proves_are_those_of_debug():
 
     @npt.gufunc("(n)->(n)")
     def unproved(x):
-        out = np.zeros(x.shape)
-        return out
-
-    @npt.gufunc("(n)->(3)")
-    def also_unproved(x):
-        out = np.full(size, x[0])
+        out = np.full(x.shape, x[0])
         return out
 
     x = np.arange(4, dtype="int16")
-    for one in (unproved, also_unproved):
-        assert one(x).dtype == one.debug(x).dtype
-    assert [one.dtype.name for one in proved(x, x[:2])] == [
-        "int16", "complex64", "uint8", "float64"
-    ]  # fmt: skip
-
-
-def test_a_mistake_beside_proved_dtypes_is_told_as_the_users():
-    @npt.gufunc("(n)->(n)")
-    def wrong(x):
-        out = np.zeros(len(x))
-        out[0] = x.no_such_thing
-        return out
-
-    with pytest.raises(npt.StencilError, match="no_such_thing") as caught:
-        wrong(np.arange(3.0))
-    assert caught.value.diagnostic.span.text.strip() == "out[0] = x.no_such_thing"
-
-
-def test_nothing_is_compiled_at_decoration(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM.replace("print(scaled(np.arange(3.0)).tolist(), ", "print("))
-    run(program, cache=tmp_path / "cache")
-    assert not (tmp_path / "cache").exists()
+    assert unproved(x).dtype == unproved.debug(x).dtype
+    made = [one.dtype.name for one in proved(x, x[:2])]
+    assert made == ["int16", "complex64", "uint8", "float64"]
 
 
 def test_functions_that_it_calls():
@@ -146,23 +139,37 @@ def test_functions_that_it_calls():
     np.testing.assert_allclose(copy(x), all_of_them(x))
 
 
-def test_errors_of_the_function_are_its_own():
+def test_options_and_looks():
+    assert (repr(TOTAL), TOTAL.signature) == ("<gufunc total(n)->()>", "(n)->()")
+    assert (TOTAL.nin, TOTAL.nout) == (1, 1)
+    assert "float64, a number, stored" in TOTAL.explain("int8")
+    assert TOTAL(5 * [1]) == 5
+    assert TOTAL(np.ones(3, "float16")).dtype == np.float64
+    for error, x, options in [(ValueError, [1], {"threads": 0}), (TypeError, np.ma.ones(3), {})]:
+        with pytest.raises(error, match=r"threads=0|masked"):
+            TOTAL(x, **options)
+
+
+# Errors.
+
+
+def test_errors_of_the_function_are_its_own_and_floats_give_none():
     @npt.gufunc("(n)->()")
     def checked(x):
         if x[0] < 0:
             raise KeyError("negative")
         if x[0] > 9:
             raise ValueError("too large", x[0])
-        return x.sum()
+        return 1 / x[0]
 
     stack = np.ones((50, 3))
-    np.testing.assert_array_equal(checked(stack), np.full(50, 3))
+    stack[7] = 0
+    equal(checked(stack)[[6, 7]], [1, np.inf])
     stack[30] = -1
     for threads in (1, 2):
-        with pytest.raises(KeyError, match="negative"):
-            checked(stack, threads=threads)
-        with pytest.raises(KeyError, match="negative"):
-            checked(np.broadcast_to(stack, (4, 50, 3))[::2, ::-1], threads=threads)
+        for x in (stack, np.broadcast_to(stack, (4, 50, 3))[::2, ::-1]):
+            with pytest.raises(KeyError, match="negative"):
+                checked(x, threads=threads)
     with pytest.raises(ValueError, match="too large") as caught:
         checked(np.full(2, 12.0))
     assert caught.value.args == ("too large", 12.0)
@@ -172,36 +179,130 @@ def test_what_numba_cannot_compile_is_shown_at_the_users_line():
     def inner(x):
         return x.partitioned(1)
 
-    @npt.gufunc("(n)->(n)")
     def outer(x):
         y = x * 2
         return inner(y)
 
-    with pytest.raises(
-        npt.StencilError, match=r"(?s)\[body-not-compiled\].*partitioned"
-    ) as caught:
-        outer(np.ones(3))
-    assert caught.value.diagnostic.span.text.strip() == "return x.partitioned(1)"
-    assert "Traceback" not in str(caught.value)
+    def beside_a_proved_dtype(x):
+        out = np.zeros(len(x))
+        out[0] = x.no_such_thing
+        return out
+
+    for function, line in [
+        (outer, "return x.partitioned(1)"),
+        (beside_a_proved_dtype, "out[0] = x.no_such_thing"),
+    ]:
+        with pytest.raises(npt.StencilError, match=r"\[body-not-compiled\]") as caught:
+            npt.gufunc("(n)->(n)")(function)(np.ones(3))
+        assert caught.value.diagnostic.span.text.strip() == line
+        assert "Traceback" not in str(caught.value)
 
 
-def test_wrong_shapes_are_named_by_number():
-    @npt.gufunc("(n)->(n),(n)")
-    def two(x):
-        out = np.empty(len(x) + 1)
-        out[:] = 0
-        return x * 2, out
-
-    with pytest.raises(ValueError, match=r"result 2 of 'two' has the shape \(4,\), .* \(n\) of"):
-        two(np.ones((5, 3)))
+# Indices that lie outside.
 
 
-def test_numbers_are_no_warnings():
-    @npt.gufunc("(n)->(n)")
-    def divided(x):
-        return 1 / x
+def written(x, i):
+    r = np.zeros(len(x))
+    r[len(x)] = 7
+    return r
 
-    np.testing.assert_array_equal(divided(np.array([0.0, 2.0])), [np.inf, 0.5])
+
+def remainder(x, i):
+    return x[i % len(x)]
+
+
+def helper(y, i):
+    double = 2 * y
+    return double[i]
+
+
+def called(x, i):
+    return helper(x, i)
+
+
+def flat(x, i):
+    return x.flat[i]
+
+
+def into(x, out):
+    for k in range(len(x) + 1):
+        out[k] = x[k - 1]
+
+
+# The body, its signature, the length of an item, an index that is outside, the array that the
+# message names, and the line.
+BODIES = [
+    (written, "(n),()->(n)", 3, 0, "'r'", "r[len(x)] = 7"),
+    (remainder, "(n),()->()", 0, 7, "'x'", "return x[i % len(x)]"),
+    (called, "(n),()->()", 3, -4, "'double'", "return double[i]"),
+    (flat, "(n),()->()", 3, 3, "an array", "return x.flat[i]"),
+    (into, "(n)->(n)", 3, None, "'out'", "out[k] = x[k - 1]"),
+]
+
+
+@pytest.mark.parametrize(("function", "signature", "length", "outside", "array", "line"), BODIES)
+def test_an_index_that_is_outside_is_told_at_its_line(
+    function, signature, length, outside, array, line
+):
+    gufunc = npt.gufunc(signature)(function)
+    few = np.arange(4.0 * length).reshape(4, length)
+    many = np.random.default_rng(1).random((30_000, length))
+    index = () if outside is None else (outside,)
+    lazy = da.from_array(few, chunks=(2, -1))
+    for x, options in [(few, {}), (few, {}), (many, {"threads": 4}), (lazy, {})]:
+        with pytest.raises(IndexError) as caught:
+            np.asarray(gufunc(x, *index, **options))
+        assert str(caught.value).startswith(
+            f"'{function.__name__}' reads or writes outside {array}. [outside-array]\n"
+        )
+        assert f" | {' ' * 4 * (function is into)}    {line}\n" in str(caught.value)
+        assert __file__ in str(caught.value)
+    error = pickle.loads(pickle.dumps(caught.value))
+    assert (type(error), str(error)) == (IndexError, str(caught.value))
+    with pytest.raises(IndexError), np.errstate(all="ignore"):
+        gufunc.debug(few, *index)
+    if function in (called, flat):
+        equal(gufunc(few, 2), gufunc.debug(few, 2))
+    if function is written:
+        room = np.full((8, 3), -1.0)
+        with pytest.raises(IndexError):
+            gufunc(few, 0, out=room[2:6])
+        assert (room[[0, 1, 6, 7]] == -1).all()
+        assert not (room == 7).any()
+
+
+def test_checks_are_left_out_where_it_is_asked():
+    def after(x):
+        return x[len(x)]
+
+    stack = np.arange(6.0).reshape(2, 3)
+    # That of the next item, which is memory of the array's own.
+    bare, full = npt.gufunc("(n)->()", boundscheck=False)(after), npt.gufunc("(n)->()")(after)
+    assert "indices are not checked" in bare.explain()
+    assert "not checked" not in full.explain()
+    again, full = pickle.loads(pickle.dumps((bare, full)))
+    for one in (bare, again):
+        equal(one(np.r_[stack, stack])[:3], [3, 0, 3])
+    with pytest.raises(IndexError):
+        full(stack)
+
+
+def test_lines_are_those_of_the_file_as_it_is_now(tmp_path):
+    text = (
+        "import ninepoint as npt\n\n@npt.gufunc('(n)->()')\ndef last(x):\n    return x[len(x)]\n"
+    )
+    above = text.replace("@npt", "# above\n\n@npt")
+    within = above.replace("    return", "    # within\n    return")
+    for number, one in enumerate([text, above, within]):
+        path = tmp_path / f"lines{number}.py"
+        path.write_text(one)
+        last = runpy.run_path(str(path))["last"]
+        line = one.split("\n").index("    return x[len(x)]") + 1
+        with pytest.raises(IndexError, match=re.escape(f'File "{path}", line {line}\n')):
+            last(np.ones(3))
+
+
+# Threads, interrupts and children.
 
 
 @npt.gufunc("()->()")
@@ -216,22 +317,13 @@ def busy(seconds):
 def test_long_items_leave_the_interpreter_to_others():
     # The first call is not known to be short, nor is one after a long one.
     busy(np.full(1, 0.01))
-    counted = []
-    end = threading.Event()
-
-    def count():
-        while not end.is_set():
-            counted.append(time.perf_counter())
+    turns, begin = 0, time.perf_counter()
+    with ThreadPoolExecutor(1) as pool:
+        work = pool.submit(busy, np.full(1, 0.2))
+        while not work.done():
             time.sleep(0.001)
-
-    thread = threading.Thread(target=count)
-    thread.start()
-    begin = time.perf_counter()
-    busy(np.full(1, 0.2))
-    spent = time.perf_counter() - begin
-    end.set()
-    thread.join()
-    assert sum(one > begin for one in counted) > spent / 0.05
+            turns += 1
+    assert turns > (time.perf_counter() - begin) / 0.05
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -250,79 +342,26 @@ def test_an_interrupt_is_heard_between_items(threads):
     assert time.perf_counter() - begin < 5
 
 
-def test_many_threads_call_at_once():
+def test_many_threads_call_at_once_and_share_a_large_stack():
     stacks = [np.random.default_rng(k).random((2000, 7 + k)) for k in range(4)]
     wanted = [np.array([sum(row.tolist()) for row in stack]) for stack in stacks]
-    wrong = []
 
     def work(k):
-        for _ in range(30):
-            if not np.allclose(total(stacks[k]), wanted[k], rtol=1e-12):
-                wrong.append(k)
+        return [TOTAL(stacks[k]) for _ in range(30)]
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert not wrong
+    with ThreadPoolExecutor(4) as pool:
+        for found, right in zip(pool.map(work, range(4)), wanted, strict=True):
+            np.testing.assert_allclose(found, [right] * 30, rtol=1e-12)
+    stack = np.random.default_rng(3).random((30000, 40))
+    equal(TOTAL(stack, threads=2), TOTAL(stack, threads=1))
+    equal(TOTAL(stack.T, axis=0, threads=3), TOTAL(stack))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_forked_child():
     stack = np.ones((20000, 20))
-    wanted = total(stack)
+    wanted = TOTAL(stack)
     child = os.fork()
     if not child:
-        os._exit(0 if np.array_equal(total(stack), wanted) else 1)
+        os._exit(0 if np.array_equal(TOTAL(stack), wanted) else 1)
     assert os.waitpid(child, 0)[1] == 0
-
-
-def test_rows_in_a_large_stack_are_shared():
-    stack = np.random.default_rng(3).random((30000, 40))
-    np.testing.assert_array_equal(total(stack, threads=2), total(stack, threads=1))
-    np.testing.assert_array_equal(total(stack.T, axis=0, threads=3), total(stack))
-
-
-def test_options_and_looks():
-    assert repr(total) == "<gufunc total(n)->()>"
-    assert (total.nin, total.nout, total.signature) == (1, 1, "(n)->()")
-    assert "float64, a number, stored" in total.explain("int8")
-    assert total(5 * [1]) == 5
-    assert total(np.ones(3, "float16")).dtype == np.float64
-    with pytest.raises(ValueError, match="threads=0"):
-        total(np.ones(3), threads=0)
-    with pytest.raises(TypeError, match="masked"):
-        total(np.ma.ones(3))
-
-
-def test_plain_python_is_not_for_gufuncs(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "does not run with NUMBA_DISABLE_JIT=1; unset that variable, or call" in done.stderr
-
-
-def test_debug_of_gufuncs_needs_no_numba_to_compile(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(
-        "import numpy as np\nimport ninepoint as npt\n"
-        "@npt.gufunc('(n)->()')\ndef mean(x):\n    return x.sum() / len(x)\n"
-        "@npt.gufunc('(n),()->(n)')\ndef scaled(x, p, out):\n"
-        "    for i in range(len(x)):\n        out[i] = x[i] * p\n"
-        "print(mean.debug(np.arange(6).reshape(2, 3)), scaled.debug(np.arange(3.0), 2))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, str(program)],
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "[1. 4.] [0. 2. 4.]\n"

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import copy
 import pickle
 import subprocess
 import sys
 import textwrap
 import threading
-import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
 
@@ -31,30 +31,15 @@ def run(folder: Path, script: str) -> str:
     return done.stdout.strip()
 
 
-def test_the_import_is_light(tmp_path):
+def test_only_what_is_used_is_imported(tmp_path):
+    """A client that only builds a graph, while others compile, needs no Numba."""
     script = """
         import sys
         import ninepoint as npt
 
-        heavy = ("numba", "dask", "xarray", "PIL", "tifffile", "rich", "numpy")
-        assert not set(heavy) & set(sys.modules)
+        others = {"numba", "dask", "xarray", "PIL", "tifffile", "rich"}
+        assert not {*others, "numpy"} & set(sys.modules)
         assert set(npt.__all__) <= set(dir(npt))
-
-        @npt.stencil
-        def right(x):
-            return x[0, 1]
-
-        assert not set(heavy[:-1]) & set(sys.modules)
-        print(right, npt.stencil is npt.stencil, issubclass(npt.StencilError, Exception))
-    """
-    assert run(tmp_path, script) == "<stencil right(x)> True True"
-
-
-def test_calls_on_numpy_arrays_load_no_other_library(tmp_path):
-    script = """
-        import sys
-        import numpy as np
-        import ninepoint as npt
 
         @npt.stencil
         def right(x):
@@ -64,53 +49,26 @@ def test_calls_on_numpy_arrays_load_no_other_library(tmp_path):
         def twice(x):
             return x + x
 
+        assert not others & set(sys.modules)
+        print(right, npt.stencil is npt.stencil, issubclass(npt.StencilError, Exception))
+
+        import numpy as np
+
         image = np.arange(12.0).reshape(3, 4)
         print(right(image).sum(), twice(image).sum(), npt.filters.median(image, size=3).sum())
-        assert not {"numba", "dask", "xarray", "PIL", "tifffile", "rich"} & set(sys.modules)
-    """
-    assert run(tmp_path, script) == "54.0 132.0 66.0"
+        assert not others & set(sys.modules)
 
-
-def test_calls_of_a_lazy_array_need_no_numba(tmp_path):
-    """A client that only builds a graph, while others compile."""
-    script = """
-        import sys
         import dask.array as da
-        import ninepoint as npt
 
-        @npt.stencil
-        def smooth(x):
-            return (x[-1, 0] + x[0, 0] + x[1, 0]) // 3
-
-        lazy = smooth(da.ones((1000000, 1000, 1000), chunks=("auto", -1, -1), dtype="int8"))
-        assert "numba" not in sys.modules
-        print(lazy.dtype, lazy.shape)
+        lazy = right(da.ones((1000000, 1000, 1000), chunks=("auto", -1, -1), dtype="int8"))
+        print(lazy.dtype, lazy.shape, "numba" in sys.modules)
     """
-    assert run(tmp_path, script) == "int8 (1000000, 1000, 1000)"
-
-
-def test_cloudpickle_takes_closures_elsewhere(tmp_path):
-    cloudpickle = pytest.importorskip("cloudpickle")
-
-    def make(step):
-        weights = np.arange(3) + step
-
-        @npt.stencil(boundary="wrap")
-        def inner(x):
-            return (x[-1:2, 0] * weights).sum() + x[0, step]
-
-        return inner
-
-    one, two = make(1), make(2)
-    (tmp_path / "work").write_bytes(cloudpickle.dumps(lambda x: (one(x), two(x))))
-    script = """
-        import pickle, sys
-        from pathlib import Path
-        import numpy as np
-        work = pickle.loads((Path(__file__).parent / "work").read_bytes())
-        print([result.tolist() for result in work(np.arange(42, dtype="int16").reshape(6, 7))])
-    """
-    assert run(tmp_path, script) == str([one(X).tolist(), two(X).tolist()])
+    printed = run(tmp_path, script).splitlines()
+    assert printed == [
+        "<stencil right(x)> True True",
+        "54.0 132.0 66.0",
+        "int8 (1000000, 1000, 1000) False",
+    ]
 
 
 def test_a_pickle_is_the_same_stencil():
@@ -120,6 +78,7 @@ def test_a_pickle_is_the_same_stencil():
 
     text = pickle.dumps(kernel)
     assert pickle.loads(text) is kernel
+    equal(copy.deepcopy(kernel)(X), kernel(X))
     assert kernel.parameters == ("x", "gain")
     assert kernel.fields == ("x",)
     assert kernel.scalars == ("gain",)
@@ -127,26 +86,6 @@ def test_a_pickle_is_the_same_stencil():
     for name in ("parameters", "fields", "scalars", "defaults"):
         with pytest.raises(AttributeError):
             setattr(kernel, name, ())
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_fork_after_a_call_on_threads():
-    @npt.stencil(boundary="reflect")
-    def kernel(x):
-        return x[-1, 0] + x[1, 1]
-
-    image = np.random.default_rng(0).integers(0, 99, (900, 700)).astype("int32")
-    expected = kernel(image, threads=3)
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        sums = pool.map_async(_total, [(kernel, image)] * 4).get(timeout=60)
-        other = pool.map_async(_total, [(kernel, image.astype("int16"))] * 2).get(timeout=60)
-    assert {*sums, *other} == {int(expected.sum())}
-
-
-def _total(given):
-    kernel, image = given
-    return int(kernel(image, threads=2).sum())
 
 
 def test_threads_that_race_for_the_first_call(tmp_path, monkeypatch):
@@ -158,21 +97,15 @@ def test_threads_that_race_for_the_first_call(tmp_path, monkeypatch):
         return x[-1, 0] * 5 - x[0, 1] // 3 + x[2, 2]
 
     gate = threading.Barrier(8)
-    results = []
 
-    def work():
+    def work(_):
         gate.wait()
-        results.append(kernel(X))
+        return kernel(X)
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        for result in pool.map(work, range(8)):
+            equal(result, kernel.debug(X))
     assert len(list(tmp_path.glob("kernel_*.o"))) == 1
-    for result in results:
-        np.testing.assert_array_equal(result, kernel.debug(X))
-    assert len(results) == 8
 
 
 def test_memory_stays_flat_over_many_calls(tmp_path):
@@ -191,39 +124,19 @@ def test_memory_stays_flat_over_many_calls(tmp_path):
 
         image = np.zeros((64, 64), "uint8")
 
-        def calls(count):
+        def taken(count):
             for gain in range(count):
                 kernel(image, gain=gain)
                 kernel(image, gain=gain + 0.5, boundary="valid")
-
-        def resident():
+            gc.collect()
             status = Path("/proc/self/statm")
-            return int(status.read_text().split()[1]) * 4096 if status.exists() else 0
+            resident = int(status.read_text().split()[1]) * 4096 if status.exists() else 0
+            return tracemalloc.get_traced_memory()[0], resident
 
-        calls(50)
-        before = resident()
+        _, before = taken(50)
         tracemalloc.start()
-        calls(50)
-        gc.collect()
-        first, _ = tracemalloc.get_traced_memory()
-        calls(500)
-        gc.collect()
-        second, _ = tracemalloc.get_traced_memory()
-        print(second - first < 50_000, resident() - before < 4_000_000)
+        first, _ = taken(50)
+        second, after = taken(500)
+        print(second - first < 50_000, after - before < 4_000_000)
     """
     assert run(tmp_path, script) == "True True"
-
-
-@pytest.mark.parametrize("boundary", ["fill", "wrap", "valid", "keep"])
-@pytest.mark.parametrize("shape", [(2**50,), (2**20, 2**10, 2**24), (3, 2**48)])
-def test_arrays_too_large_for_any_memory(shape, boundary):
-    @npt.stencil
-    def kernel(x):
-        return x[-1] + x[1]
-
-    huge = np.broadcast_to(np.int8(1), shape)
-    began = time.perf_counter()
-    kernel(np.zeros(3, "int8"), boundary=boundary)
-    with pytest.raises(MemoryError):
-        kernel(huge, boundary=boundary)
-    assert time.perf_counter() - began < 5

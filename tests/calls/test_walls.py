@@ -48,14 +48,3 @@ def test_rules_with_names_hold_for_what_conditions_extend() -> None:
 
     for made, wanted in zip(kernel(x), kernel.debug(x), strict=True):
         np.testing.assert_allclose(made, wanted, rtol=1e-12)
-
-
-@npt.stencil
-def around(u):
-    return u[0, 1] + u[1, 0]
-
-
-@pytest.mark.parametrize("shape", [(2, 5), (5, 2)])
-def test_each_axis_is_long_enough_to_be_extrapolated(shape: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match=r"extrapolate\(2\) needs 3 elements along an axis"):
-        around(np.ones(shape), boundary=npt.extrapolate(2))
