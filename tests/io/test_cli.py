@@ -401,7 +401,7 @@ except SystemExit as end:
 
 
 def test_exit_codes_and_streams_of_a_process(here, capsys):
-    tifffile.imwrite(here / "a.ome.tif", GREY[None, :2], metadata={"axes": "TCYX"})
+    tifffile.imwrite(here / "a.ome.tif", np.stack([GREY, GREY]), metadata={"axes": "TCYX"})
     good = run("apply", "kernels.py:later", "a.ome.tif", "out", "--quiet")
     assert (good.returncode, good.stdout) == (0, "")
     assert good.stderr.startswith("ninepoint: warning: a.ome.tif is OME-TIFF with the axes")

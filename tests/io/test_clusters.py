@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from contextlib import contextmanager
@@ -97,53 +92,16 @@ def test_workers_that_come_late_are_waited_for(tmp_path):
     np.testing.assert_array_equal(imread(tmp_path).compute(), STACK)
 
 
-INTERRUPTED = """
-    import signal, sys, time
-    import dask.array as da
-    from distributed import Client, LocalCluster
-    from ninepoint import imsave
-
-    # Shells let what they start in the background ignore interrupts.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-    def slowly(block):
-        time.sleep(0.2)
-        return block
-
-    if __name__ == "__main__":
-        film = da.zeros((500, 6, 5), dtype="uint8", chunks=(1, 6, 5))
-        film = film.map_blocks(slowly, dtype="uint8")
-        cluster = LocalCluster(
-            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
-        )
-        with cluster, Client(cluster) as client:
-            try:
-                imsave(film, "out/{}.png", progress=lambda *_: print("one", flush=True))
-            except KeyboardInterrupt:
-                time.sleep(0.5)
-                print("left", sum(map(len, client.processing().values())), flush=True)
-"""
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
 def test_an_interrupt_ends_the_tasks(tmp_path):
-    program = tmp_path / "program.py"
-    program.write_text(textwrap.dedent(INTERRUPTED))
-    words = [sys.executable, program]
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout.readline() == "one\n"
-            rest = ""
-            # Python drops an interrupt that comes while an object is deleted.
-            for _ in range(3):
-                process.send_signal(signal.SIGINT)
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    rest = process.communicate(timeout=60)[0]
-                    break
-        finally:
-            process.kill()
-    assert rest.splitlines()[-1].startswith("left")
-    assert int(rest.split()[-1]) <= 1
-    assert process.returncode == 0
-    assert not list((tmp_path / "out").glob(".*"))
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with clients() as client, dask.config.set(scheduler=client):
+        with pytest.raises(KeyboardInterrupt):
+            imsave(film(), tmp_path / "{}.png", progress=interrupt)
+        until = time.monotonic() + 20
+        while any(client.processing().values()):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    assert len(list(tmp_path.iterdir())) < len(STACK)
+    assert not list(tmp_path.glob(".*"))

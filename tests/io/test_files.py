@@ -134,7 +134,8 @@ def test_files_are_read_in_natural_order_and_lists_in_theirs(tmp_path):
 
 def test_several_stacks_become_one(tmp_path):
     stack = images((11, 5, 6), "uint16")
-    parts = [("s1", slice(0, 4), {}), ("s2", slice(4, 5), {"compression": "zlib", "bigtiff": True}),
+    packed = {"compression": "zlib", "bigtiff": True}
+    parts = [("s1", slice(0, 4), {}), ("s2", slice(4, 5), packed),
              ("s10", slice(5, 11), {"rowsperstrip": 2})]  # fmt: skip
     for name, part, options in parts:
         tifffile.imwrite(tmp_path / f"{name}.tif", stack[part], **MINISBLACK, **options)

@@ -207,9 +207,9 @@ def test_strips_that_are_not_there(tmp_path, start, stored, reason):
 def test_an_odd_file_is_named(tmp_path, suffix):
     imsave(np.zeros((12, 4, 5), np.uint8), tmp_path / f"{{}}.{suffix}")
     path = tmp_path / f"10.{suffix}"
-    for shape, dtype, found in (((4, 6), "uint8", "4 x 6 uint8"), ((4, 5), "uint16", "4 x 5 uint16"),
-                                ((4, 5, 3), "uint8", "4 x 5 x 3 uint8")):  # fmt: skip
-        imsave(np.zeros(shape, dtype), path)
+    odd = {"4 x 6 uint8": (4, 6), "4 x 5 uint16": (4, 5), "4 x 5 x 3 uint8": (4, 5, 3)}
+    for found, shape in odd.items():
+        imsave(np.zeros(shape, found.split()[-1]), path)
         frames = imread(tmp_path, chunks=5)
         frames[:10].compute()
         with pytest.raises(ImageReadError) as caught:
