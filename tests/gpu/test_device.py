@@ -42,6 +42,11 @@ def same(made, wanted):
         np.testing.assert_array_equal(one.get(), other)
 
 
+def agrees(cupy, stencil, x, **options):
+    """What lies on a GPU gives what lies here gives."""
+    same(stencil(cupy.asarray(x), **options), stencil(x, **options))
+
+
 @pytest.mark.parametrize("kind", drawing.KINDS)
 @pytest.mark.parametrize("part", range(CHUNKS))
 def test_random_programs(cupy, rehearsal, part, kind):
@@ -119,14 +124,13 @@ def test_borders_of_every_type(cupy, rehearsal, rule, dtype):
     if rule == "keep" and dtype != "float64":
         return
     for shape in ((257, 1031), (3, 2), (1, 1), (64, 1024)):
-        x = noise(dtype, *shape)
-        same(nine(cupy.asarray(x), boundary=rule), nine(x, boundary=rule))
+        agrees(cupy, nine, noise(dtype, *shape), boundary=rule)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
 def test_extremes_of_negatives(cupy, dtype):
-    extremes, x = npt.stencil(boundary="mirror")(on_gpu.negated_extremes), noise(dtype, 37, 70)
-    same(extremes(cupy.asarray(x)), extremes(x))
+    extremes = npt.stencil(boundary="mirror")(on_gpu.negated_extremes)
+    agrees(cupy, extremes, noise(dtype, 37, 70))
 
 
 # NVRTC took minutes for large medians.
@@ -135,26 +139,22 @@ def test_extremes_of_negatives(cupy, dtype):
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
 def test_windows_and_pipelines(cupy, rehearsal, stencil, dtype):
     few(rehearsal, dtype == "uint8")
-    x = noise(dtype, 130, 515)
-    same(stencil(cupy.asarray(x)), stencil(x))
+    agrees(cupy, stencil, noise(dtype, 130, 515))
 
 
-@pytest.mark.parametrize("steps", [0, 1, 2, 9, 17])
+@pytest.mark.parametrize("steps", [0, 1, 17])
 @pytest.mark.parametrize("rule", ["keep", "nearest", "wrap"])
 def test_steps(cupy, rehearsal, rule, steps):
-    few(rehearsal, steps < 3)
-    x = noise("float32", 211, 307)
-    there = heat.iterate(cupy.asarray(x), steps=steps, boundary=rule)
-    same(there, heat.iterate(x, steps=steps, boundary=rule))
+    few(rehearsal, steps < 2)
+    agrees(cupy, heat.iterate, noise("float32", 211, 307), steps=steps, boundary=rule)
 
 
 def test_volumes_stacks_and_axes(cupy):
     x = noise("float32", 3, 20, 30, 70)
-    there, five = cupy.asarray(x), noise("uint8", 2, 2, 2, 2, 9, 17)
-    same(seven(there), seven(x))
-    same(nine(there, axes=(0, 2)), nine(x, axes=(0, 2)))
-    same(nine(there.transpose(3, 1, 0, 2)), nine(x.transpose(3, 1, 0, 2)))
-    same(nine(cupy.asarray(five)), nine(five))
+    agrees(cupy, seven, x)
+    agrees(cupy, nine, x, axes=(0, 2))
+    agrees(cupy, nine, noise("uint8", 2, 2, 2, 2, 9, 17))
+    same(nine(cupy.asarray(x).transpose(3, 1, 0, 2)), nine(x.transpose(3, 1, 0, 2)))
 
 
 def test_results_that_are_there_and_overlap(cupy):
@@ -163,6 +163,9 @@ def test_results_that_are_there_and_overlap(cupy):
     assert nine(there, out=out) is out
     same(out, nine(x))
     same(nine(there[:-1], out=there[1:]), nine(x[:-1]))
+    # The same bits every time.
+    first = wide(out).get().tobytes()
+    assert all(wide(out).get().tobytes() == first for _ in range(3))
 
 
 def test_frames_that_are_not_aligned(cupy):
@@ -171,12 +174,6 @@ def test_frames_that_are_not_aligned(cupy):
         there = cupy.asarray(x)
         for part in (slice(0, columns + 3), slice(1, columns + 1)):
             same(nine(there[:, part]), nine(x[:, part]))
-
-
-def test_the_same_bits_every_time(cupy):
-    x = cupy.asarray(noise("float32", 500, 777))
-    first = wide(x).get()
-    assert all(wide(x).get().tobytes() == first.tobytes() for _ in range(3))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -213,26 +210,19 @@ def test_the_current_stream_is_the_one(cupy):
             same(one, wanted)
 
 
-def test_tensors_of_torch(on_a_gpu):
+def test_tensors_of_torch_and_arrays_of_jax(on_a_gpu):
     torch = pytest.importorskip("torch")
-    if not torch.cuda.is_available():
-        pytest.skip("torch sees no GPU")
     x = noise("float32", 50, 60)
     there = torch.from_numpy(x).cuda()
     out = torch.empty_like(there)
     nine(there, out=out)
     np.testing.assert_array_equal(out.cpu().numpy(), nine(x))
     np.testing.assert_array_equal(torch.from_dlpack(nine(there)).cpu().numpy(), nine(x))
-
-
-def test_arrays_of_jax(on_a_gpu):
     # It would take most of the memory at once.
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = pytest.importorskip("jax")
-    if jax.default_backend() != "gpu":
-        pytest.skip("JAX sees no GPU")
-    x = noise("float32", 50, 60)
-    same(nine(jax.numpy.asarray(x)), nine(x))
+    if jax.default_backend() == "gpu":
+        same(nine(jax.numpy.asarray(x)), nine(x))
 
 
 def test_dask_with_chunks_on_the_gpu(cupy):
@@ -269,26 +259,21 @@ def test_no_room_is_said_and_left_behind(cupy, on_a_gpu):
 
 SANITIZED = """
 import cupy, numpy as np
-from test_device import heat, middle, nine, npt
-
-@npt.stencil(boundary="nearest")
-def both(x):
-    smoothed = nine(middle(x))
-    return smoothed[0, 0]
+from test_device import corners, heat, middle, nine
 
 for dtype in ("uint8", "float32"):
     for shape in ((33, 65), (1, 1), (130, 257)):
         x = cupy.asarray((np.random.default_rng(0).random(shape) * 100).astype(dtype))
         for rule in ("fill", "valid", "constant", "nearest", "reflect", "mirror", "wrap"):
             nine(x, boundary=rule)
-        middle(x), both(x)
+        middle(x), corners(x)
 heat.iterate(cupy.zeros((70, 300), np.float32), steps=9)
 cupy.cuda.runtime.deviceSynchronize()
 print("done")
 """
 
 
-@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
+@pytest.mark.parametrize("tool", ["memcheck", "initcheck"])
 def test_nothing_is_read_or_written_beside_arrays(on_a_gpu, tool, tmp_path):
     sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if not Path(sanitizer).exists():

@@ -60,6 +60,8 @@ KINDS = {
     "a.nc": netcdf,
     "a.tif": tif,
     "tiled.tif": lambda path: tif(path, tile=(16, 16)),
+    "a.png": lambda path: npt.imsave(X.astype("uint8"), path),
+    "a.jpg": lambda path: npt.imsave(X.astype("uint8"), path),
 }
 
 
@@ -107,7 +109,7 @@ def test_damage_of_any_kind_ends_in_one_error(tmp_path, name, turns):
             wrong.append((turn, file.name, repr(error)))
         file.write_bytes(whole)
     assert not wrong
-    assert npt.open(path).shape == X.shape
+    assert npt.open(path).shape[-2:] == X.shape
 
 
 @pytest.mark.parametrize(("name", "chunk"), [("a.zarr", "c/2/3"), ("old.zarr", "2.3")])

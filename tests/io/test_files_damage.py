@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import shutil
 import struct
 import zlib
@@ -35,13 +34,6 @@ WRITERS = {
     "z.tif": lambda path: tiff(path, compression="zlib", rowsperstrip=7),
     "t.tif": lambda path: tiff(path, tile=(16, 16)),
 }
-
-
-def opened_or_error(path, **options):
-    try:
-        return imread(path, **options).compute()
-    except ImageReadError as error:
-        return error
 
 
 def png(*header, pixels=b""):
@@ -81,34 +73,17 @@ def test_truncated_anywhere(tmp_path, name):
     cuts = {0, 4, 8, 20, 40, 100, 300, len(whole) // 2, len(whole) - 500, len(whole) - 10}
     for cut in sorted(cuts | set(range(3, len(whole), len(whole) // 40))):
         path.write_bytes(whole[:cut])
-        found = opened_or_error(path)
+        try:
+            found = imread(path).compute()
+        except ImageReadError as error:
+            found = error
         if isinstance(found, ImageReadError):
-            assert str(found).startswith("cannot read frame ")
-            assert str(path) in str(found)
+            assert str(found).startswith(f"cannot read frame {found.frame} from {path}")
             assert found.reason
-            # So it has no cause: not every library's error can be sent to another process.
-            assert str(pickle.loads(pickle.dumps(found))) == str(found)
         else:
             # The rest may hold nothing that the pixels need: tifffile's pages end with a note.
             np.testing.assert_array_equal(found, expected)
             assert cut > 0.9 * len(whole), cut
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("name", list(WRITERS))
-def test_flipped_bytes_end_in_an_image_or_in_one_error(tmp_path, name):
-    path = tmp_path / name
-    WRITERS[name](path)
-    whole = path.read_bytes()
-    rng = np.random.default_rng(7)
-    for _ in range(150):
-        damaged = bytearray(whole)
-        # Most bytes are pixels: half of the damage goes to the first 300, where the claims are.
-        for at in rng.integers(0, rng.choice([300, len(whole)]), size=2):
-            damaged[at] = rng.integers(256)
-        path.write_bytes(damaged)
-        found = opened_or_error(path, max_pixels=2**22)
-        assert not isinstance(found, ImageReadError) or str(path) in str(found)
 
 
 def test_pixels_that_are_damaged(tmp_path):

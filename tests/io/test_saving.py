@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 import tracemalloc
 
@@ -300,44 +297,6 @@ def test_parts_come_in_any_order_and_the_last_one_completes_the_store(tmp_path):
     for part in (1, 2, 0):
         npt.save(da.arange(6, chunks=3), tmp_path / "b.zarr", part=(np.int64(part), 3))
     np.testing.assert_array_equal(stored(tmp_path / "b.zarr"), np.arange(6))
-
-
-# Processes that are killed.
-
-JOB = """
-    import sys, time
-    import dask, dask.array as da, numpy as np
-    import ninepoint as npt
-
-    array = da.from_array(np.arange(60.0).reshape(20, 3), chunks=(1, 3))
-
-    def hang(done, total):
-        time.sleep(1000 if done > 2 else 0)
-
-    with dask.config.set(scheduler="sync"):
-        npt.save(array, sys.argv[1], part=(1, 3), progress=hang)
-"""
-
-
-@pytest.mark.nightly
-def test_a_process_that_is_killed_loses_no_part(tmp_path):
-    """Another process writes a part while this one writes others, and is killed at it."""
-    path = tmp_path / "a.zarr"
-    array = da.from_array(np.arange(60.0).reshape(20, 3), chunks=(1, 3))
-    other = subprocess.Popen([sys.executable, "-c", textwrap.dedent(JOB), str(path)])
-    deadline = time.monotonic() + 120
-    while not list(path.glob("c/*/*")):
-        assert time.monotonic() < deadline
-        assert other.poll() is None
-        time.sleep(0.01)
-    for part in (2, 0):
-        npt.save(array, path, part=(part, 3))
-    os.kill(other.pid, signal.SIGKILL)
-    assert other.wait() == -signal.SIGKILL
-    assert unfinished(path)
-    npt.save(array, path, part=(1, 3), resume=True)
-    assert not unfinished(path)
-    np.testing.assert_array_equal(stored(path), array)
 
 
 def pausing(block):

@@ -1,4 +1,4 @@
-"""What `explain`, `bench` and pictures say is so: golden texts without times, and promises kept."""
+"""What `explain`, `bench` and pictures say is so: golden texts without times, and promises."""
 
 from __future__ import annotations
 
@@ -271,7 +271,6 @@ def corners(x, k=1):
     return steep[0, 1] - k * x[2, 0]
 
 
-signal = npt.stencil(lambda signal: signal[-12:13].sum())
 BLUE, ORANGE = "#7aa6d8", "#e69f00"
 PICTURES = {
     # What is read, and of each field in a colour of its own.
@@ -300,13 +299,6 @@ PICTURES = {
         "axis -2, downward: constant with 7 before, keep after",
         "axis -1, to the right: border fill with 7",
     ]),
-    # Of many offsets the first, the last and the point itself are told.
-    signal: ((25, 0), [
-        "lambda(signal)",
-        "signal", "   -12                                     0                                      12",
-        "     " + "■  " * 11 + "■ [■]" + " ■ " * 12,
-        "axis -1, to the right: border fill with 0",
-    ]),
 }  # fmt: skip
 
 
@@ -329,6 +321,10 @@ def test_what_has_no_picture_and_how_stages_are_drawn():
     lines, colours = lines_of(corners._repr_svg_())
     assert 'steep = laplace(x, boundary="nearest")' in lines
     assert colours == (1, 1)
+    lines, colours = lines_of(npt.stencil(lambda x: x[-12:13].sum())._repr_svg_())
+    # Of many offsets the first, the last and the point itself are told.
+    assert lines[2].split() == ["-12", "0", "12"]
+    assert (colours, lines[3].index("[■]")) == ((25, 0), 40)
     assert picking._repr_svg_() is None
     assert npt.stencil(lambda x: x[-9:10, 0, 0].sum())._repr_svg_() is None
     assert repr(beyond) == "<stencil beyond(x, w=...)>"
