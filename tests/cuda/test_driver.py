@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 import pytest
@@ -29,22 +28,26 @@ def test_without_cupy(monkeypatch):
     assert words.endswith("). Install it with: pip install 'ninepoint[cuda]'")
 
 
-NONE = "; give arrays of NumPy, which are computed on the CPU."
-
-
 @pytest.mark.parametrize(
     ("devices", "version", "words"),
     [
-        (0, 13000, "there is no GPU to compute on (cudaErrorNoDevice: no CUDA-capable device is "
-                   f"detected){NONE}"),
-        (-1, 0, f"there is no GPU to compute on (no driver of NVIDIA is installed){NONE}"),
-        (-1, 12080, "the GPU's driver is too old: it is for CUDA 12.8, and CuPy was made with "
-                    "CUDA 13.2; install a newer driver, or the CuPy of an older CUDA."),
+        (0, 13000, r"there is no GPU to compute on \(cudaErrorNoDevice: .*; give arrays"),
+        (
+            -1,
+            0,
+            r"there is no GPU to compute on \(no driver of NVIDIA is installed\); give",
+        ),
+        (
+            -1,
+            12080,
+            "driver is too old: it is for CUDA 12.8, and CuPy was made with CUDA 13.2; ",
+        ),
     ],
-)  # fmt: skip
+)
 def test_without_a_gpu(cupy, devices, version, words):
     cupy.fake.devices, cupy.fake.driver = devices, version
-    assert said(lambda: turn(X, device="cuda")) == (RuntimeError, words)
+    with pytest.raises(RuntimeError, match=words):
+        turn(X, device="cuda")
     # It is asked again: a driver may come.
     cupy.fake.devices = 1
     same(turn(X, device="cuda"), turn.debug(X))
@@ -66,29 +69,7 @@ REPORT = (
     "This is a mistake of ninepoint: please report it, with the kernel and with what 'ninepoint "
     "info' prints; arrays of NumPy, as cupy.asnumpy(x) gives, are computed on the CPU meanwhile."
 )
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("without_compiler", True, "CUDA's compiler NVRTC cannot be loaded (Failure finding "
-         "libnvrtc.so.13). Install it with: pip install 'ninepoint[cuda]'"),
-        ("architecture", "37", "CUDA's compiler NVRTC 13.0 does not know GPUs of architecture "
-         "37; install a newer one: pip install -U nvidia-cuda-nvrtc"),
-        ("refusing", 'turn.cu(7): error: identifier "oops" is undefined',
-         "CUDA's compiler NVRTC 13.0 refuses the text of 'turn' for architecture 90: turn.cu(7): "
-         f'error: identifier "oops" is undefined. {REPORT}'),
-        ("refusing", "ptxas error : Formal parameter space overflowed (4200 bytes required)",
-         "kernel 'turn' has too many arguments, and CUDA before 12.1 takes 4,096 bytes (NVRTC "
-         "13.0); install a newer driver and NVRTC, or give the scalars as one small array that "
-         "standard_indexing names."),
-    ],
-)  # fmt: skip
-def test_what_the_compiler_does_not_do(cupy, folder, name, value, words):
-    setattr(cupy.fake, name, value)
-    assert said(lambda: turning()(X, device="cuda")) == (RuntimeError, words)
-
-
+SMALL = "or give the scalars as one small array that standard_indexing names."
 ROOM = (
     "give smaller arrays or a part of the stack, or let go of what CuPy keeps with "
     "cupy.get_default_memory_pool().free_all_blocks()."
@@ -96,21 +77,32 @@ ROOM = (
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("without_compiler", True, ["NVRTC cannot be loaded (Failure finding libnvrtc.so.13). "]),
+        ("architecture", "37", ["does not know GPUs of architecture 37; install a newer one"]),
+        ("refusing", 'turn.cu(7): error: "oops" is undefined',
+         ["refuses the text of 'turn' for architecture 90: turn.cu(7): error: \"oops\"", REPORT]),
+        ("refusing", "ptxas error : Formal parameter space overflowed (4200 bytes required)",
+         ["kernel 'turn' has too many arguments, and CUDA before 12.1 takes 4,096 by", SMALL]),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_does_not_do(cupy, folder, name, value, words):
+    setattr(cupy.fake, name, value)
+    kind, found = said(lambda: turning()(X, device="cuda"))
+    assert kind is RuntimeError
+    assert [one for one in words if one not in found] == []
+
+
+@pytest.mark.parametrize(
     ("status", "most", "kind", "words"),
     [
-        (1, 4096, RuntimeError, "the GPU does not start kernel 'NAME' (CUDA_ERROR_INVALID_VALUE: "
-         f"invalid argument). {REPORT}"),
-        (1, 100, RuntimeError, "kernel 'NAME' has SIZE bytes of arguments, and CUDA before 12.1 "
-         "takes 100 bytes (CUDA_ERROR_INVALID_VALUE: invalid argument); install a newer driver "
-         "and NVRTC, or give the scalars as one small array that standard_indexing names."),
-        (2, 4096, MemoryError, "the GPU has no room: kernel 'NAME' needs memory beside its "
-         f"arrays, and FREE of 17,179,869,184 are free; {ROOM}"),
-        (701, 4096, RuntimeError, "the GPU does not start kernel 'NAME' (more registers or "
-         f"shared memory than the GPU has). {REPORT}"),
-        (702, 4096, RuntimeError, "the GPU ended a kernel that ran longer than its driver allows "
-         "(CUDA_ERROR_LAUNCH_TIMEOUT: the launch timed out and was terminated), and is lost to "
-         "this process: start Python anew, and give a part of the stack, or a GPU that no "
-         "display hangs on."),
+        (1, 4096, RuntimeError, ["CUDA_ERROR_INVALID_VALUE: invalid argument", REPORT]),
+        (1, 100, RuntimeError, ["bytes of arguments, and CUDA before 12.1 takes 100 by", SMALL]),
+        (2, 4096, MemoryError, ["needs memory beside its arrays, and ", " are free; ", ROOM]),
+        (701, 4096, RuntimeError, ["(more registers or shared memory than the GPU has)", REPORT]),
+        (702, 4096, RuntimeError, ["ended a kernel that ran longer than its driver allows",
+                                   "start Python anew, and give a part of the stack, or a GPU"]),
     ],
 )  # fmt: skip
 def test_a_launch_that_fails(cupy, limited, status, most, kind, words):
@@ -120,9 +112,7 @@ def test_a_launch_that_fails(cupy, limited, status, most, kind, words):
     limited(argument_bytes=most)
     found, text = said(lambda: turn(there))
     assert found is kind
-    text = re.sub(r"has \d+ bytes of", "has SIZE bytes of", text)
-    words = words.replace("FREE", f"{cupy.fake.room - cupy.fake.used:,}")
-    assert re.sub("'kernel_turn(_plain)?'", "'NAME'", text) == words
+    assert [one for one in words if one not in text] == []
     cupy.fake.failing = 0
     same(turn(there), turn.debug(X))
 
@@ -136,13 +126,10 @@ def test_a_gpu_without_room_and_one_that_is_lost(cupy):
         f"are free; {ROOM}",
     )
     cupy.fake.room, cupy.fake.broken = 1 << 34, True
-    assert said(lambda: turn(X, device="cuda")) == (
-        RuntimeError,
-        "the GPU is lost to this process (cudaErrorIllegalAddress: an illegal memory access was "
-        "encountered): it broke off in a kernel that was started before, of ninepoint or of "
-        "something else, or is no longer there; start Python anew, and see with nvidia-smi that "
-        "it is there. If it happens again where only ninepoint uses the GPU, please report it.",
-    )
+    kind, words = said(lambda: turn(X, device="cuda"))
+    assert kind is RuntimeError
+    assert words.startswith("the GPU is lost to this process (cudaErrorIllegalAddress: an illegal")
+    assert "start Python anew, and see with nvidia-smi that it is there." in words
 
 
 def test_machine_code_is_kept_and_made_anew_where_it_is_damaged(cupy, folder):

@@ -118,98 +118,57 @@ def slow(x):
     return value
 
 
+BESIDE = r"'{}' lies on a GPU and '{}' in the memory of the CPU.*give cupy.asarray\({}\), or cupy"
+PLACE = r"on a GPU that cannot be read in place \({}.*\); {}"
 # What is done with CuPy, how it is refused, and in which words.
 MISTAKES = {
     "an array of the CPU beside": (
-        lambda cupy: between(cupy.asarray(X), X),
-        TypeError,
-        "'x' lies on a GPU and 'y' in the memory of the CPU, and a stencil takes neither to the "
-        "other: give cupy.asarray(y), or cupy.asnumpy(x).",
-    ),
+        lambda cupy: between(cupy.asarray(X), X), TypeError, BESIDE.format("x", "y", "y")),
     "the other way round": (
-        lambda cupy: between(X, cupy.asarray(X)),
-        TypeError,
-        "'y' lies on a GPU and 'x' in the memory of the CPU, and a stencil takes neither to the "
-        "other: give cupy.asarray(x), or cupy.asnumpy(y).",
-    ),
+        lambda cupy: between(X, cupy.asarray(X)), TypeError, BESIDE.format("y", "x", "x")),
     "a text beside": (
-        lambda cupy: between(cupy.asarray(X), "a"),
-        TypeError,
-        "'y' must be an array of numbers, not 'a'.",
-    ),
+        lambda cupy: between(cupy.asarray(X), "a"), TypeError,
+        "'y' must be an array of numbers, not 'a'"),
     "two GPUs": (
-        lambda cupy: between(cupy.asarray(X), elsewhere(cupy)),
-        ValueError,
-        "'x' lies on GPU 0 and 'y' on GPU 1; take one to the other, as 'with "
-        "cupy.cuda.Device(0): y = cupy.asarray(y)' does.",
-    ),
+        lambda cupy: between(cupy.asarray(X), elsewhere(cupy)), ValueError,
+        r"'x' lies on GPU 0 and 'y' on GPU 1; take one to the other, as 'with cupy"),
     "a gradient": (
-        lambda cupy: turn(Tensor(cupy.asarray(X), requires_grad=True)),
-        TypeError,
-        "'x' is a test_recognise.Tensor on a GPU that cannot be read in place (Can't export "
-        "tensors that require gradient); give x.detach().",
-    ),
+        lambda cupy: turn(Tensor(cupy.asarray(X), requires_grad=True)), TypeError,
+        "'x' is a test_recognise.Tensor " + PLACE.format("Can't export", r"give x.detach\(\).")),
     "another byte order": (
-        lambda cupy: turn(Shown(cupy.asarray(X).view(">f4"))),
-        TypeError,
-        "'x' is a test_recognise.Shown on a GPU that cannot be read in place (CuPy does not "
-        "support the big-endian byte-order); cupy.asarray(x) says what it takes.",
-    ),
+        lambda cupy: turn(Shown(cupy.asarray(X).view(">f4"))), TypeError,
+        PLACE.format("CuPy does not support", r"cupy.asarray\(x\) says what it takes")),
     "bytes in the other order": (
-        lambda cupy: turn(cupy.empty((12, 33), np.dtype(">f4"))),
-        TypeError,
-        "'x' lies on a GPU with the bytes of its numbers turned round; give "
-        "x.astype(x.dtype.newbyteorder('=')).",
-    ),
+        lambda cupy: turn(cupy.empty((12, 33), np.dtype(">f4"))), TypeError,
+        r"'x' lies on a GPU with the bytes of its numbers turned round; give x.astype"),
     "dates": (
-        lambda cupy: turn(cupy.asarray(X.view("int32").astype("M8[s]"))),
-        TypeError,
-        "a stencil cannot compute with 'x' of dtype datetime64[s]; use .astype(\"int64\") for "
-        "the counts of its unit.",
-    ),
+        lambda cupy: turn(cupy.asarray(X.view("int32").astype("M8[s]"))), TypeError,
+        r"cannot compute with 'x' of dtype datetime64\[s\]; use .astype\("),
     "out of the CPU": (
-        lambda cupy: filling(cupy, np.empty_like(X)),
-        TypeError,
-        "out must be an array on a GPU, as the fields are, not ndarray in the memory of the CPU.",
-    ),
+        lambda cupy: filling(cupy, np.empty_like(X)), TypeError,
+        "out must be an array on a GPU, as the fields are, not ndarray in the memory of the CPU"),
     "out of the GPU": (
-        lambda cupy: turn(X, out=cupy.asarray(X)),
-        TypeError,
-        "out must be a NumPy array, not an array on a GPU (cupy).",
-    ),
+        lambda cupy: turn(X, out=cupy.asarray(X)), TypeError,
+        r"out must be a NumPy array, not an array on a GPU \(cupy\)"),
     "out of another GPU": (
-        lambda cupy: filling(cupy, elsewhere(cupy)),
-        ValueError,
-        "out lies on GPU 1, and the fields on GPU 0; give an array of the same GPU.",
-    ),
+        lambda cupy: filling(cupy, elsewhere(cupy)), ValueError,
+        "out lies on GPU 1, and the fields on GPU 0; give an array of the same GPU"),
     "out overlaps itself": (
         lambda cupy: filling(cupy, cupy.broadcast_to(cupy.zeros((1, 33), F4), X.shape)),
-        ValueError,
-        "elements of out share memory: it has shape (20, 33) and strides (0, 4); give an array "
-        "whose elements are all its own.",
-    ),
+        ValueError, r"elements of out share memory: it has shape \(20, 33\) and strides \(0, 4\)"),
     "a coefficient on the GPU": (
-        lambda cupy: weighted(cupy.asarray(X), cupy.asarray(X[:3, :3])),
-        TypeError,
-        "'k' is a cupy.ndarray; give cupy.asnumpy(k).",
-    ),
+        lambda cupy: weighted(cupy.asarray(X), cupy.asarray(X[:3, :3])), TypeError,
+        r"'k' is a cupy.ndarray; give cupy.asnumpy\(k\)"),
     "too few axes": (
-        lambda cupy: turn(cupy.asarray(X[0])),
-        ValueError,
-        "a stencil of 2 axes needs an array of at least 2 dimensions, not of shape (33,).",
-    ),
+        lambda cupy: turn(cupy.asarray(X[0])), ValueError,
+        r"2 axes needs an array of at least 2 dimensions, not of shape \(33,\)"),
     "a kernel that is not understood": (
-        lambda cupy: slow(cupy.asarray(X)),
-        npt.StencilError,
-        "'slow' holds a loop that may not end, or a read that may be outside its neighborhood, "
-        "so it cannot be computed on a GPU. [gpu-general]",
-    ),
-}
+        lambda cupy: slow(cupy.asarray(X)), npt.StencilError, r"'slow' holds .*\[gpu-general\]"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes(cupy, mistake):
     call, kind, words = MISTAKES[mistake]
-    with pytest.raises(kind) as caught:
+    with pytest.raises(kind, match=words):
         call(cupy)
-    assert str(caught.value).split("\n")[0] == words

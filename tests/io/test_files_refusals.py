@@ -16,16 +16,13 @@ from ninepoint import ImageReadError, imread, imsave
 
 STACK = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 
-# The words are on the page of messages about files, as most that imsave refuses.
-PATTERNS = [
-    "{name}.png", "{0.real.__class__}.png", "{:/>4}.png", "{:>1000000000}.png", "{:c}.png",
-    "{:{}}.png", "{!r}.png", "{0[0]}.png", "{" * 10**6 + "}" * 10**6 + ".png",
-    "{}" * 10**5 + ".png",
-]  # fmt: skip
+# What else is refused is on the page of messages about files.
 
 
-@pytest.mark.parametrize("pattern", PATTERNS, ids=range(len(PATTERNS)))
-def test_patterns_that_hold_no_number(pattern):
+@pytest.mark.parametrize("pattern", ["{0.real.__class__}.png", "{:>1000000000}.png", "{:{}}.png",
+                                     "{" * 10**6 + "}" * 10**6 + ".png", "{}" * 10**5 + ".png"],
+                         ids=range(5))  # fmt: skip
+def test_hostile_patterns(pattern):
     words = "should hold one {}|only the name of the file|too long"
     with pytest.raises(ValueError, match=words):
         imsave(np.zeros((20, 3, 3), np.uint8), pattern)

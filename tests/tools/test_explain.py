@@ -257,7 +257,7 @@ def test_small_arrays_stand_where_they_do_in_a_call_to_measure():
 
 @npt.stencil(boundary="wrap")
 def moved(x1, y, k):
-    return x1[-1, 0, 0] + x1[1, 0, 1] + k * y[0, -1:2, 0].sum()
+    return x1[-1, 0, 0] + x1[1, 0, 1] + k * y[0, 0, 1]
 
 
 @npt.stencil(boundary=(("constant", "keep"), "fill"), cval=7, standard_indexing="w")
@@ -281,14 +281,14 @@ PICTURES = {
         "axis -1, to the right: border fill with 0",
     ]),
     # Columns are counted above each panel, and rows beside it.
-    moved: ((2, 3), [
+    moved: ((2, 1), [
         "moved(x1, y, k)",
-        "x1[-1, :, :]", "     0  1", " -1  □  □", "  0  ■  □", "  1  □  □",
-        "x1[0, :, :]", "     0  1", " -1  □  □", "  0 [□] □", "  1  □  □",
-        "x1[1, :, :]", "     0  1", " -1  □  □", "  0  □  ■", "  1  □  □",
-        "y[-1, :, :]", "     0  1", " -1  □  □", "  0  □  □", "  1  □  □",
-        "y[0, :, :]", "     0  1", " -1  ■  □", "  0 [■] □", "  1  ■  □",
-        "y[1, :, :]", "     0  1", " -1  □  □", "  0  □  □", "  1  □  □",
+        "x1[-1, :, :]", "     0  1", "  0  ■  □",
+        "x1[0, :, :]", "     0  1", "  0 [□] □",
+        "x1[1, :, :]", "     0  1", "  0  □  ■",
+        "y[-1, :, :]", "     0  1", "  0  □  □",
+        "y[0, :, :]", "     0  1", "  0 [□] ■",
+        "y[1, :, :]", "     0  1", "  0  □  □",
         "axis -3, from panel to panel: border wrap",
         "axis -2, downward: border wrap",
         "axis -1, to the right: border wrap",

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import json
-import os
 import pickle
 import pydoc
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -94,53 +90,3 @@ def test_signature_and_words_come_in_pickles_too():
     there = npt.Stencil(copied(type(made)(copied(made.function), made.options)))
     assert str(inspect.signature(there)).startswith("(x, /, gain=2, *, w, boundary=None, ")
     assert there.__doc__ == "Say what it is."
-
-
-SESSION = """
-import json, sys
-from traitlets.config import Config
-from IPython.core.completer import provisionalcompleter
-from IPython.core.interactiveshell import InteractiveShell
-
-config = Config()
-config.HistoryManager.enabled = False
-shell = InteractiveShell.instance(config=config)
-first, *typed = json.load(sys.stdin)
-assert shell.run_cell(first).success
-found = {}
-for shell.Completer.use_jedi in (True, False):
-    with provisionalcompleter():
-        for text in typed:
-            made = {one.text for one in shell.Completer.completions(text, len(text))}
-            found[f"{text} {shell.Completer.use_jedi}"] = sorted(made)
-json.dump(found, sys.stdout)
-"""
-CELL = """
-import ninepoint as npt
-@npt.stencil
-def smooth(x, weight=1.0):
-    return weight * (x[-1] + x[1])
-@npt.gufunc("(n)->()")
-def total(x):
-    return x[0]
-x = 3
-"""
-TYPED = {
-    "smooth(x, bou": "boundary=",
-    "smooth(x, wei": "weight=",
-    "smooth.iterate(x, ste": "steps=",
-    "total(x, keep": "keepdims=",
-    "npt.filters.median(x, foot": "footprint=",
-    "npt.stencil(bou": "boundary=",
-}
-
-
-def test_options_are_completed_in_a_notebook(tmp_path):
-    pytest.importorskip("jedi")
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION], env={**os.environ, "IPYTHONDIR": str(tmp_path)},
-        input=json.dumps([CELL, *TYPED]), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert json.loads(done.stdout) == {
-        f"{text} {jedi}": [end] for jedi in (True, False) for text, end in TYPED.items()
-    }
