@@ -1,8 +1,8 @@
 """Kernels whose texts have something of their own give on a GPU what they give on the CPU.
 
-Random kernels are those of tests/test_agree.py; these are at the ends of types and arrays, with
-windows of every kind and arrays of every width.  The texts of a group are built by one run of g++,
-and each is run between pages that nobody may touch.
+Some are random programs; the others are at the ends of types, with windows of every kind and
+arrays of every width.  The texts of a group are built by one run of g++, and each is run between
+pages that nobody may touch.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 from cuda_stencils import listed
 
+import agree
+import drawing
 import ninepoint as npt
 import on_gpu
 import seams
@@ -64,35 +66,10 @@ def drawn(dtype, shape, seed=0):
     return values.astype(kind)
 
 
-# Borders.
-
-
-def skew(x):
-    return x[-2, 1] + 2 * x[1, -1] - 3 * x[0, 3], x[0, 0] - x[0, 1]
-
-
-def wide(x):
-    return (x[-3:4, -2:3] * np.arange(35.0).reshape(7, 5)).sum()
-
-
-def borders_of_arrays_smaller_than_the_reach():
-    some = [rule for rule in RULES if rule != "wrap"]
-    # Each rule before and after each of the two axes.
-    boundaries: list[Any] = [
-        ((rule, some[k - 4]), (some[k - 2], some[k - 6])) for k, rule in enumerate(some)
-    ]
-    boundaries += [("wrap", ("mirror", "fill")), (("constant", "nearest"), "wrap")]
-    for k, boundary in enumerate(boundaries):
-        # There is a field to keep for one output only.
-        two = k % 3 == 0 and "keep" not in str(boundary)
-        one = npt.stencil(skew if two else wide if k % 3 == 1 else (lambda x: skew(x)[0]))
-        for shape in ((1, 1), (2, 5), (6, 4)):
-            yield case(one, drawn("int16", shape, k), boundary=boundary, cval=4)
-    # What keep keeps of another type.
-    for before, after in (("float16", "float32"), ("int8", "complex64"), ("bool", "float64"),
-                          ("bfloat16", "bfloat16")):  # fmt: skip
-        one = npt.stencil(lambda x: x[-1, 0] - x[0, 1] * 1.0, dtype=after)
-        yield case(one, drawn(before, (4, 5)), boundary="keep")
+@pytest.mark.parametrize("kind", drawing.KINDS)
+def test_random_programs(cupy, kind):
+    _, wrong = agree.many(kind, range(8), most=1, gpu=1)
+    assert not wrong, "\n\n".join(wrong)
 
 
 # Windows.
@@ -266,34 +243,7 @@ def rows_of_any_width():
             yield case(one, *fields, boundary=boundary, cval=1, **options)
 
 
-# Volumes, stacks, steps and pipelines.
-
-
-def skew3(x, y):
-    return x[-2, 1, 0] - y[0, -1, 5] + x[1, 0, 0], np.float32(y[-1, 2, -1]) * x[0, 0, 1]
-
-
-def volumes_and_stacks():
-    mixed = (("constant", "keep"), ("mirror", "fill"), ("fill", "constant"))
-    largest3 = npt.stencil(lambda x: x[-1:2, -1:2, -1:2].max())
-    along = npt.stencil(lambda x: x[-1, 0, 0] * x[2, 0, 0] - x[0, 0, 0])
-    given: list[Any] = [
-        (npt.stencil(heat3d), "float32", "constant"),
-        (largest3, "uint8", ("mirror", "wrap", "reflect")),
-        (largest3, "uint8", mixed),
-        (npt.stencil(skew3), "float64 int16", ("valid", "constant", ("fill", "valid"))),
-        (along, "float32", "keep"),
-    ]
-    for one, dtypes, rule in given:
-        for shape in ((2, 4, 3, 9), (10, 2, 37), (1, 19, 16)):
-            fields = [drawn(dtype, shape) for dtype in dtypes.split()]
-            yield case(one, *fields, boundary=rule, cval=3)
-    one = npt.stencil(lambda a, b: a[-1, 0] - b[0, 1])
-    a, b = drawn("float32", (2, 3, 2, 5, 6)), drawn("int8", (3, 1, 5, 6))
-    given = [(a, b, "reflect"), (a[:0], b, "reflect"), (a[0, 0], b, "valid"),
-             (a[0], b[0, :, :1, :1], ("fill", "constant")),
-             (a[..., :1, :], b[..., :1], "keep")]  # fmt: skip
-    yield from (case(one, x, y, boundary=rule, cval=4) for x, y, rule in given)
+# Steps and pipelines.
 
 
 @npt.stencil
@@ -458,8 +408,8 @@ def numbers_where_numpy_differs_in_the_last_place():
 
 
 GROUPS = [
-    borders_of_arrays_smaller_than_the_reach, windows_that_are_loops, windows_of_many_elements,
-    large_windows, rows_of_any_width, volumes_and_stacks, steps_and_calls, names_and_types,
+    windows_that_are_loops, windows_of_many_elements,
+    large_windows, rows_of_any_width, steps_and_calls, names_and_types,
     numbers_at_the_ends_of_their_types, numbers_that_are_stored_shorter,
     numbers_where_numpy_differs_in_the_last_place,
 ]  # fmt: skip
