@@ -92,18 +92,6 @@ def corners(x):
     return a * c - b * b
 
 
-@npt.stencil(boundary="keep")
-def heat(u):
-    return u[0, 0] + 0.2 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
-
-
-@npt.stencil(boundary="nearest")
-def seven(x):
-    return x[0, 0, 0] * 0.4 + 0.1 * (
-        x[-1, 0, 0] + x[1, 0, 0] + x[0, -1, 0] + x[0, 1, 0] + x[0, 0, -1] + x[0, 0, 1]
-    )
-
-
 def noise(dtype, *shape):
     random = np.random.default_rng(0)
     dtype = np.dtype(dtype)
@@ -142,30 +130,10 @@ def test_windows_and_pipelines(cupy, rehearsal, stencil, dtype):
     agrees(cupy, stencil, noise(dtype, 130, 515))
 
 
-@pytest.mark.parametrize("steps", [0, 1, 17])
-@pytest.mark.parametrize("rule", ["keep", "nearest", "wrap"])
-def test_steps(cupy, rehearsal, rule, steps):
-    few(rehearsal, steps < 2)
-    agrees(cupy, heat.iterate, noise("float32", 211, 307), steps=steps, boundary=rule)
-
-
-def test_volumes_stacks_and_axes(cupy):
-    x = noise("float32", 3, 20, 30, 70)
-    agrees(cupy, seven, x)
-    agrees(cupy, nine, x, axes=(0, 2))
-    agrees(cupy, nine, noise("uint8", 2, 2, 2, 2, 9, 17))
-    same(nine(cupy.asarray(x).transpose(3, 1, 0, 2)), nine(x.transpose(3, 1, 0, 2)))
-
-
-def test_results_that_are_there_and_overlap(cupy):
-    x = noise("float32", 101, 333)
-    there, out = cupy.asarray(x), cupy.empty(x.shape, x.dtype)
-    assert nine(there, out=out) is out
-    same(out, nine(x))
-    same(nine(there[:-1], out=there[1:]), nine(x[:-1]))
-    # The same bits every time.
-    first = wide(out).get().tobytes()
-    assert all(wide(out).get().tobytes() == first for _ in range(3))
+def test_the_same_bits_every_time(cupy):
+    x = cupy.asarray(noise("float32", 500, 777))
+    first = wide(x).get().tobytes()
+    assert all(wide(x).get().tobytes() == first for _ in range(3))
 
 
 def test_frames_that_are_not_aligned(cupy):
@@ -259,7 +227,7 @@ def test_no_room_is_said_and_left_behind(cupy, on_a_gpu):
 
 SANITIZED = """
 import cupy, numpy as np
-from test_device import corners, heat, middle, nine
+from test_device import corners, middle, nine
 
 for dtype in ("uint8", "float32"):
     for shape in ((33, 65), (1, 1), (130, 257)):
@@ -267,7 +235,7 @@ for dtype in ("uint8", "float32"):
         for rule in ("fill", "valid", "constant", "nearest", "reflect", "mirror", "wrap"):
             nine(x, boundary=rule)
         middle(x), corners(x)
-heat.iterate(cupy.zeros((70, 300), np.float32), steps=9)
+nine.iterate(cupy.zeros((70, 300), np.float32), steps=9)
 cupy.cuda.runtime.deviceSynchronize()
 print("done")
 """

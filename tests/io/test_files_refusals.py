@@ -38,19 +38,15 @@ def unknown():
 
 
 @pytest.mark.parametrize(
-    ("array", "name", "error", "words"),
+    ("array", "error", "words"),
     [
-        (lambda: STACK / 99, "out/{}.png", TypeError, "PNG cannot hold float64"),
-        (lambda: STACK, "out/{}.webp", ValueError, "cannot tell the format"),
-        (unknown, "{}.png", ValueError, r"unknown sizes; call array.compute_chunk_sizes\(\)"),
-        (lying, "{}.png", TypeError, r"a chunk of the Dask array is \(4, 5\) float64, but"),
-        (lambda: np.zeros((2, 3, 40, 50), "uint8"), "a.tif", ValueError,
-         r"array\.reshape\(-1, 40, 50\) is one stack, and \.zarr"),
+        (unknown, ValueError, r"unknown sizes; call array.compute_chunk_sizes\(\)"),
+        (lying, TypeError, r"a chunk of the Dask array is \(4, 5\) float64, but"),
     ],
-)  # fmt: skip
-def test_nothing_is_written_of_what_is_refused(tmp_path, array, name, error, words):
+)
+def test_nothing_is_written_of_what_is_refused(tmp_path, array, error, words):
     with pytest.raises(error, match=words):
-        imsave(array(), tmp_path / name)
+        imsave(array(), tmp_path / "{}.png")
     assert list(tmp_path.iterdir()) == []
 
 
