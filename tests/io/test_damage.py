@@ -40,8 +40,8 @@ def ome(path):
     group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": datasets}]
 
 
-def netcdf(path):
-    xr.DataArray(X, dims=("y", "x"), name="t").to_netcdf(path, engine="h5netcdf")
+def netcdf(path, engine="h5netcdf"):
+    xr.DataArray(X, dims=("y", "x"), name="t").to_netcdf(path, engine=engine)
 
 
 def tif(path, **options):
@@ -58,6 +58,7 @@ KINDS = {
     "names.zarr": labelled,
     "ome.zarr": ome,
     "a.nc": netcdf,
+    "old.nc": lambda path: netcdf(path, "scipy"),
     "a.tif": tif,
     "tiled.tif": lambda path: tif(path, tile=(16, 16)),
     "a.png": lambda path: npt.imsave(X.astype("uint8"), path),

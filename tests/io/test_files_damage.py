@@ -44,8 +44,8 @@ def tiny_tiff(entries, following=0, tags=None):
     return struct.pack("<2sHI", b"II", 42, 8) + count + body + struct.pack("<I", following)
 
 
-def page_entries(rows, columns, start=8, stored=100):
-    values = {256: columns, 257: rows, 258: 8, 259: 1, 262: 1, 273: start, 277: 1, 278: rows}
+def page_entries(rows, columns, start=8, stored=100, bits=8):
+    values = {256: columns, 257: rows, 258: bits, 259: 1, 262: 1, 273: start, 277: 1, 278: rows}
     return [(tag, 4, 1, value) for tag, value in values.items()] + [(279, 4, 1, stored)]
 
 
@@ -88,6 +88,7 @@ MANY = (
         ("a.tif", tiny_tiff(page_entries(4, 5), 8), "its chain of pages turns back after page 0"),
         ("a.tif", tiny_tiff([], 0, tags=60000), "suspicious number of tags 60000"),
         ("a.tif", tiny_tiff(page_entries(5, 0)), "it claims to be 5 x 0 pixels"),
+        ("a.tif", tiny_tiff(page_entries(4, 5, bits=40)), "its numbers of 40 bits have no NumPy dtype"),
         ("a.tif", tiny_tiff(page_entries(200000, 200000)), f"it claims 200000 x 200000 {MANY}"),
         ("a.png", rgb(60000, 60000), f"it claims 60000 x 60000 {MANY}"),
         ("a.png", rgb(16000, 16000),

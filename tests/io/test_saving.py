@@ -122,6 +122,9 @@ def test_labels_come_back_as_they_were(tmp_path):
     with xr.open_zarr(path) as back:
         assert back.u.encoding["shards"] == (20, 37)
         xr.testing.assert_identical(back.u.load(), result.load())
+        # Its shards are kept.
+        again = zarr.open_group(npt.save(smooth(back.u), tmp_path / "again.zarr"))["u"]
+        assert (again.chunks, again.shards) == ((5, 37), (20, 37))
     # Variables of a dataset are computed together.
     both = xr.Dataset({"u": (("y", "x"), lazy()), "n": ("x", np.arange(37))})
     both["v"] = smooth(both.u)
