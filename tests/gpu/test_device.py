@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,8 +18,6 @@ pytestmark = pytest.mark.gpu
 # Kernels are compiled one by one, each for some tenths of a second.
 CHUNK = 25
 CHUNKS = 8
-DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-          "float16", "bfloat16", "float32", "float64", "complex64", "complex128")  # fmt: skip
 
 
 def few(rehearsal, enough):
@@ -95,8 +89,6 @@ def corners(x):
 def noise(dtype, *shape):
     random = np.random.default_rng(0)
     dtype = np.dtype(dtype)
-    if dtype.kind == "b":
-        return random.integers(0, 2, shape).astype(bool)
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         return random.integers(info.min // 16, info.max // 16, shape, dtype)
@@ -105,12 +97,10 @@ def noise(dtype, *shape):
     return random.random(shape).astype(dtype)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("rule", kernels.RULES)
-def test_borders_of_every_type(cupy, rehearsal, rule, dtype):
-    few(rehearsal, not (kernels.RULES.index(rule) + DTYPES.index(dtype)) % 14)
-    if rule == "keep" and dtype != "float64":
-        return
+@pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "float64", "complex64"])
+@pytest.mark.parametrize("rule", [rule for rule in kernels.RULES if rule != "keep"])
+def test_borders(cupy, rehearsal, rule, dtype):
+    few(rehearsal, rule == "wrap")
     for shape in ((257, 1031), (3, 2), (1, 1), (64, 1024)):
         agrees(cupy, nine, noise(dtype, *shape), boundary=rule)
 
@@ -223,40 +213,3 @@ def test_no_room_is_said_and_left_behind(cupy, on_a_gpu):
     finally:
         pool.set_limit(size=before)
     same(nine(x), nine(x.get()))
-
-
-SANITIZED = """
-import cupy, numpy as np
-from test_device import corners, middle, nine
-
-for dtype in ("uint8", "float32"):
-    for shape in ((33, 65), (1, 1), (130, 257)):
-        x = cupy.asarray((np.random.default_rng(0).random(shape) * 100).astype(dtype))
-        for rule in ("fill", "valid", "constant", "nearest", "reflect", "mirror", "wrap"):
-            nine(x, boundary=rule)
-        middle(x), corners(x)
-nine.iterate(cupy.zeros((70, 300), np.float32), steps=9)
-cupy.cuda.runtime.deviceSynchronize()
-print("done")
-"""
-
-
-@pytest.mark.parametrize("tool", ["memcheck", "initcheck"])
-def test_nothing_is_read_or_written_beside_arrays(on_a_gpu, tool, tmp_path):
-    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    if not Path(sanitizer).exists():
-        pytest.skip("needs compute-sanitizer")
-    script = tmp_path / "sanitized.py"
-    script.write_text(SANITIZED)
-    folders = [Path(__file__).parent, Path(__file__).parents[1], *sys.path]
-    # CuPy's pool would hide what lies beside an array.
-    done = subprocess.run(
-        [sanitizer, f"--tool={tool}", "--error-exitcode=9", sys.executable, str(script)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders))},
-        capture_output=True, text=True, timeout=500,
-    )  # fmt: skip
-    said = done.stdout + done.stderr
-    if "not supported" in said or "Unable to" in said:
-        pytest.skip(f"compute-sanitizer cannot work here: {said[:300]}")
-    assert done.returncode == 0, said[-4000:]
-    assert "done" in said

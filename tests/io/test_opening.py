@@ -100,30 +100,26 @@ def dataset(**more: Any) -> Any:
     return xr.Dataset({"u": u, **more}, coords={"y": np.arange(60) / 2})
 
 
-def test_labels_of_zarr() -> None:
-    dataset().to_zarr("u.zarr", encoding={"u": {"chunks": (10, 10), "shards": (20, 20)}},
-                      zarr_format=3, consolidated=False)  # fmt: skip
-    opened = npt.open("u.zarr", chunks={"x": 20})
-    made = rise(opened)
-    assert (made.dims, made.y.values[1]) == (("y", "x"), 0.5)
-    assert opened.attrs == {"units": "K"}
-    assert is_right(opened)
-    single = npt.open("u.zarr/u", chunks=20)
-    assert single.dims == ("y", "x")
-    assert is_right(single)
-
-
-@pytest.mark.parametrize("engine", ["h5netcdf", "scipy"])
-def test_netcdf(engine: Any) -> None:
+@pytest.mark.parametrize("engine", ["zarr", "h5netcdf", "scipy"])
+def test_labels(engine: Any) -> None:
     pytest.importorskip(engine)
-    dataset(v=(("y", "x"), 2 * A)).to_netcdf("a.nc", engine=engine)
-    with pytest.raises(ValueError, match=r"several arrays: 'u', 'v'"):
-        npt.open("a.nc")
-    opened = npt.open("a.nc", variable="u", chunks=20)
-    assert opened.attrs["units"] == "K"
-    assert opened.y.values[1] == 0.5
+    made = dataset(v=(("y", "x"), 2 * A))
+    path = "a.zarr" if engine == "zarr" else "a.nc"
+    if engine == "zarr":
+        code = {"u": {"chunks": (10, 10), "shards": (20, 20)}}
+        made.to_zarr(path, encoding=code, zarr_format=3, consolidated=False)
+    else:
+        made.to_netcdf(path, engine=engine)
+    with pytest.raises(ValueError, match=r"several arrays: '[uv]', '[uv]'"):
+        npt.open(path)
+    opened = npt.open(path, variable="u", chunks={"x": 20})
+    assert opened.attrs == {"units": "K"}
+    found = rise(opened)
+    assert (found.dims, found.y.values[1]) == (("y", "x"), 0.5)
     assert is_right(opened)
-    assert is_right(npt.open("a.nc", variable="v"), rise(2 * A))
+    assert is_right(npt.open(path, variable="v"), rise(2 * A))
+    if engine == "zarr":
+        assert npt.open("a.zarr/u", chunks=20).dims == ("y", "x")
 
 
 def test_missing_values_of_netcdf_are_nan() -> None:
