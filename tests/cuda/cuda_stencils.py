@@ -49,6 +49,12 @@ def striped(x):
     return s[-1, 1] if npt.index(s)[1] % 2 else s[1, 0]
 
 
+@npt.stencil(boundary="constant", cval=0.5)
+def moment(x):
+    i, j = npt.index(x)
+    return x[0, 1] * (i + j)
+
+
 @npt.ufunc
 def over(x, y, *, gain=1.0):
     return gain * (x - y) if x > y else x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import xarray as xr
-from cuda_stencils import between, inner, listed, over, same, two
+from cuda_stencils import between, inner, listed, moment, over, same, two
 
 import ninepoint as npt
 import on_gpu
@@ -209,10 +209,13 @@ def both(x, y):
     return s[0] + y[1]
 
 
-@npt.stencil(boundary="constant", cval=0.5)
-def moment(x):
-    i, j = npt.index(x)
-    return x[0, 1] * (i + j)
+@npt.stencil(neighborhood=((-1, 1), (-1, 1)), boundary="reflect")
+def column(x):
+    total, k = 0, -1
+    while k < 2:
+        total += x[k, 0]
+        k += 1
+    return total // 3
 
 
 @npt.stencil(neighborhood=((-2, 2), (-2, 2)), boundary="wrap")
@@ -240,6 +243,7 @@ def test_loops_that_end_and_shorter_stages(cupy):
     given = [
         (both, short, long),
         (moment, X[0, 0]),
+        (column, x.astype("int32")),
         (brightest, x.astype("uint8")),
         (follows, x.astype("float16")),
     ]

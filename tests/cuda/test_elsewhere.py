@@ -14,6 +14,7 @@ from cuda_stencils import (
     heat,
     inner,
     listed,
+    moment,
     over,
     same,
     striped,
@@ -254,6 +255,7 @@ def test_how_far_a_step_goes(cupy):
     for a, b in (
         (far, far + np.array([0.5, 0, 0, 0])),
         (np.array([1, np.nan]), np.array([1.0, 2])),
+        (np.array([True, False]), np.array([True, True])),
         (np.array([-(2**63)]), np.array([2**63 - 1])),
         (np.array([3], "uint8"), np.array([200], "uint8")),
         (np.zeros(0), np.zeros(0)),
@@ -277,6 +279,7 @@ def test_chunks_that_lie_there(cupy):
             "one": (lambda x: inner(x), inner.debug(X)),
             "a ring": (lambda x: turn(x, axes=(0, 1)), turn.debug(X, axes=(0, 1))),
             "several": (lambda x: two(x)[0], two.debug(X)[0]),
+            "positions": (lambda x: moment(x), moment.debug(X)),
             "calls": (lambda x: twice(x, 0.25), twice.debug(X, 0.25)),
             "steps": (lambda x: heat.iterate(x, 0.25, steps=3), heat.iterate(X, 0.25, steps=3)),
             "names": (lambda x: inner(xr.DataArray(x, dims=tuple("tyx"))).data, inner.debug(X)),

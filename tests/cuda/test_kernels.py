@@ -117,6 +117,9 @@ def windows_that_are_loops():
              (in_order, whole), (beside_a_stage, whole)]  # fmt: skip
     for function, values in given:
         yield case(npt.stencil(schedule=LOOPS)(function), values, boundary="reflect")
+    turns = np.array([1j, 2, 0.5])
+    turned = npt.stencil(lambda z: (z[-1:2] * turns).sum(), schedule=LOOPS)
+    yield case(turned, drawn("complex64", (7,)))
 
 
 DISK = npt.shapes.disk(9)
