@@ -218,6 +218,10 @@ def max(value, axis=None):
     return _made(np.max(_host(value), axis=axis))
 
 
+def any(value, axis=None):
+    return _made(np.any(_host(value), axis=axis))
+
+
 def concatenate(values, axis=0):
     return _made(np.concatenate([_host(one) for one in values], axis=axis))
 
