@@ -134,6 +134,9 @@ class ndarray(NDArrayOperatorsMixin):
     def copy(self, order="C"):
         return _made(self._host.copy(order))
 
+    def max(self):
+        return _made(self._host.max())
+
 
 def _host(value):
     return value._host if isinstance(value, ndarray) else value
@@ -216,10 +219,6 @@ def where(test, one, other):
 
 def max(value, axis=None):
     return _made(np.max(_host(value), axis=axis))
-
-
-def any(value, axis=None):
-    return _made(np.any(_host(value), axis=axis))
 
 
 def concatenate(values, axis=0):
