@@ -55,3 +55,6 @@ def test_left_before_right_and_a_subclass_before_its_base():
     for nobody in (Tagged(NotImplemented), Refusing()):
         with pytest.raises(TypeError, match=f"cannot be applied to {type(nobody).__name__}"):
             multiply(nobody, 1.0)
+    # Pandas lays them beside each other for functions of its own alone.
+    with pytest.raises(TypeError, match="cannot be applied to DataFrame and Series: "):
+        multiply(pd.DataFrame({"a": [1.0, 2.0]}), pd.Series([1.0, 2.0]))

@@ -1,19 +1,12 @@
-"""What nvcc makes of what NVRTC is given: it compiles for three generations of GPUs, few functions
-spill registers, nothing is contracted, and few instructions are done for each point.
-
-`pytest -m '' tests/cuda/test_machine_code.py --update-golden` writes anew what spills.
-"""
+"""nvcc compiles what NVRTC is given for three generations of GPUs, and no function spills much."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import json
 import re
 import subprocess
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import agree
@@ -24,16 +17,11 @@ import on_gpu
 
 pytestmark = pytest.mark.skipif(machine_code.NVCC is None, reason="needs nvcc")
 
-HERE = Path(__file__).parent
-SPILLED = HERE / "spilled.json"
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 SEEDS = {"kernel": 8, "pipeline": 4, "steps": 4}
 
-# Bytes that another nvcc may spill besides.
-MORE = 64
-
-# Instructions a point that are not to be exceeded by more than rounding, for sm_90.
-MOST = json.loads((HERE / "instructions.json").read_text(encoding="utf-8"))
+# Bytes that another nvcc may spill.
+MOST = 64
 
 
 @pytest.fixture
@@ -57,107 +45,23 @@ def given(cupy, tmp_path, monkeypatch):
     [("sm_90",), pytest.param(ARCHITECTURES, marks=pytest.mark.nightly)],
     ids=["one", "all"],
 )
-def test_texts_compile_and_few_functions_spill(given, request, architectures):
+def test_texts_compile_and_no_function_spills(given, architectures):
     """By the architecture, the kind and the seed of a program, and the function: bytes."""
     texts = {}
-    all_of_them = architectures == ARCHITECTURES
     for kind, count in SEEDS.items():
-        for seed in range(count if all_of_them else count // 4):
-            asked = agree.asking([drawing.draw(kind, seed)])
-            for text, options in given(*asked):
-                own = [one for one in options if not one.startswith("-arch")]
-                if own == list(machine_code.OPTIONS):
-                    count = sum(name.startswith(f"{kind} {seed},") for name in texts)
-                    texts[f"{kind} {seed}, {count}"] = text
-    assert len(texts) >= 3
+        for seed in range(count // (4 if architectures == ("sm_90",) else 1)):
+            asked = given(*agree.asking([drawing.draw(kind, seed)]))
+            own = [text for text, options in asked if {*options[1:]} == {*machine_code.OPTIONS}]
+            texts |= {f"{kind} {seed}, {k}": text for k, text in enumerate(own)}
     assert {name.split()[0] for name in texts} == set(SEEDS)
     found = machine_code.in_parts(texts, architectures, 15)
     functions = [(n, one) for n, text in texts.items() for one in machine_code.functions(text)]
     wanted = {(arch, *one) for arch, one in itertools.product(architectures, functions)}
     assert set(found) == wanted
-    spilled = {" ".join(key): one.spilled for key, one in found.items() if one.spilled}
-    if request.config.getoption("--update-golden") and all_of_them:
-        SPILLED.write_text(json.dumps(spilled, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    known = json.loads(SPILLED.read_text(encoding="utf-8"))
-    worse = {key: size for key, size in spilled.items() if size > known.get(key, 0) + MORE}
-    assert worse == {}
+    assert {key: one.spilled for key, one in found.items() if one.spilled > MOST} == {}
 
 
-# Instructions.
-
-
-def sum3(x):
-    return (
-        x[-1, -1] + x[-1, 0] + x[-1, 1] + x[0, -1] + x[0, 0] + x[0, 1] + x[1, -1] + x[1, 0]
-        + x[1, 1]
-    ) * np.float32(0.11)  # fmt: skip
-
-
-def mean3(x):
-    return np.sum(x[-1:2, -1:2]) // 9
-
-
-def median3(x):
-    return np.median(x[-1:2, -1:2])
-
-
-def heat3d(x):
-    beside = x[-1, 0, 0] + x[1, 0, 0] + x[0, -1, 0] + x[0, 1, 0] + x[0, 0, -1] + x[0, 0, 1]
-    return x[0, 0, 0] + np.float32(0.1) * (beside - np.float32(6) * x[0, 0, 0])
-
-
-def mean3d(x):
-    return x[-1:2, -1:2, -1:2].sum() // 27
-
-
-BYTES = {"dtype": "uint8", "overflow": "saturate"}
-COUNTED = {
-    "sum3_float32": (sum3, "float32", {}),
-    "sum3_float64": (sum3, "float64", {}),
-    "mean3_uint8": (mean3, "uint8", BYTES),
-    "mean3_int8": (mean3, "int8", BYTES | {"dtype": "int8"}),
-    "median3_uint8": (median3, "uint8", BYTES),
-    "median3_float32": (median3, "float32", {"dtype": "float32"}),
-    "heat3d_float32": (heat3d, "float32", {}),
-    "mean3d_uint8": (mean3d, "uint8", BYTES),
-}
-
-
-def test_few_instructions_a_point(cupy, given, request):
-    """Of the threads that are inside the array, as most are."""
-    shapes = {2: (1024, 1024), 3: (16, 256, 256)}
-    texts, threads, points = [], [], []
-    for function, dtype, options in COUNTED.values():
-        one = npt.stencil(boundary="nearest")(function)
-        shape = shapes[3 if function in (heat3d, mean3d) else 2]
-        x = cupy.empty(shape, dtype)
-        cupy.fake.threads.clear()
-        ((text, _),) = given(lambda one=one, x=x, options=options: one(x, **options))
-        texts.append(machine_code.inside(text))
-        threads.append(list(cupy.fake.threads))
-        points.append(x.size)
-    read = machine_code.CUOBJDUMP is not None
-    found = machine_code.reports(texts, "sm_90", code=read)
-    assert {name: one.spilled for name, one in found.items() if one.spilled} == {}
-    if not read:
-        pytest.skip("instructions are read by cuobjdump")
-    counted = {}
-    for k, name in enumerate(COUNTED):
-        total = 0.0
-        for launched, count in threads[k]:
-            report = found[f"{launched}.{k}"]
-            total += len(report.instructions) * count / points[k]
-            assert not report.count("FFMA", "DFMA", "LDL", "STL"), name
-            assert report.count("LDG.E.128", "LDG.E.64"), name
-            assert report.count("STG.E.128", "STG.E.64"), name
-        counted[name] = round(total, 1)
-    if request.config.getoption("--update-golden"):
-        path = HERE / "instructions.json"
-        path.write_text(json.dumps(counted, indent=2) + "\n", encoding="utf-8")
-    assert {name: n for name, n in counted.items() if n > 1.02 * MOST[name]} == {}
-
-
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "int64"])
+@pytest.mark.parametrize("dtype", ["int8", "int64"])
 def test_ptxas_is_given_no_minimum_of_a_negation(cupy, given, dtype, tmp_path):
     """It forgets the sign where it makes one instruction of two minima: see `device.h`."""
     one = npt.stencil(boundary="nearest")(on_gpu.negated_extremes)

@@ -8,13 +8,13 @@ The rehearsal takes the stand-in for CuPy of `tests/cuda`, which g++ compiles fo
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
+
+import on_gpu
 
 REHEARSAL = bool(os.environ.get("NINEPOINT_STANDIN"))
 
@@ -25,7 +25,7 @@ def _found():
     if REHEARSAL:
         if shutil.which("g++") is None:
             pytest.skip("g++ compiles what a GPU would run")
-        sys.path.insert(0, str(Path(__file__).parents[1] / "cuda" / "standin"))
+        sys.path.insert(0, str(on_gpu.STANDIN))
     cupy = pytest.importorskip("cupy")
     try:
         count = cupy.cuda.runtime.getDeviceCount()
@@ -50,22 +50,7 @@ def rehearsal():
 
 
 @pytest.fixture
-def torch(cupy):
+def on_a_gpu(cupy):
+    """For tests of which no rehearsal knows: libraries, much memory, tools."""
     if REHEARSAL:
-        pytest.skip("torch knows no stand-in")
-    module = pytest.importorskip("torch")
-    if not module.cuda.is_available():
-        pytest.skip("torch sees no GPU")
-    return module
-
-
-@pytest.fixture
-def jax(cupy):
-    if REHEARSAL:
-        pytest.skip("JAX knows no stand-in")
-    # It would take most of the memory at once.
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
-    module = pytest.importorskip("jax")
-    if importlib.import_module("jax").default_backend() != "gpu":
-        pytest.skip("JAX sees no GPU")
-    return module
+        pytest.skip("needs a GPU")

@@ -17,26 +17,14 @@ from nightly import only
 X = np.random.default_rng(1).integers(0, 50, (40, 48)).astype("float32")
 
 
-def npy(path):
-    np.save(path, X)
+def plain(path, **options):
+    zarr.create_array(store=str(path), data=X, chunks=(10, 12), **options)
 
 
 def npy_header(path):
     # Of version 2, and longer.
     with open(path, "wb") as file:
         np.lib.format.write_array(file, X, version=(2, 0))
-
-
-def plain(path, **options):
-    zarr.create_array(store=str(path), data=X, chunks=(10, 12), **options)
-
-
-def old(path):
-    plain(path, zarr_format=2)
-
-
-def sharded(path):
-    plain(path, shards=(20, 24))
 
 
 def labelled(path):
@@ -52,22 +40,30 @@ def ome(path):
     group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": datasets}]
 
 
-def netcdf(path):
-    xr.DataArray(X, dims=("y", "x"), name="t").to_netcdf(path, engine="h5netcdf")
+def netcdf(path, engine="h5netcdf"):
+    xr.DataArray(X, dims=("y", "x"), name="t").to_netcdf(path, engine=engine)
 
 
-def tif(path):
-    tifffile.imwrite(path, X.astype("uint8"), compression="zlib", rowsperstrip=7)
-
-
-def tiled(path):
-    tifffile.imwrite(path, X.astype("uint8"), tile=(16, 16))
+def tif(path, **options):
+    options = options or {"compression": "zlib", "rowsperstrip": 7}
+    tifffile.imwrite(path, X.astype("uint8"), **options)
 
 
 KINDS = {
-    "a.npy": npy, "b.npy": npy_header, "a.zarr": plain, "old.zarr": old, "shards.zarr": sharded,
-    "names.zarr": labelled, "ome.zarr": ome, "a.nc": netcdf, "a.tif": tif, "tiled.tif": tiled,
-}  # fmt: skip
+    "a.npy": lambda path: np.save(path, X),
+    "b.npy": npy_header,
+    "a.zarr": plain,
+    "old.zarr": lambda path: plain(path, zarr_format=2),
+    "shards.zarr": lambda path: plain(path, shards=(20, 24)),
+    "names.zarr": labelled,
+    "ome.zarr": ome,
+    "a.nc": netcdf,
+    "old.nc": lambda path: netcdf(path, "scipy"),
+    "a.tif": tif,
+    "tiled.tif": lambda path: tif(path, tile=(16, 16)),
+    "a.png": lambda path: npt.imsave(X.astype("uint8"), path),
+    "a.jpg": lambda path: npt.imsave(X.astype("uint8"), path),
+}
 
 
 def files_of(path):
@@ -90,22 +86,26 @@ def damaged(whole, rng):
     return bytes(data)
 
 
-@pytest.mark.parametrize("turns", only(1, [range(30), range(30, 300)]), ids=["few", "many"])
+@pytest.mark.parametrize("turns", only(1, [range(15), range(15, 300)]), ids=["few", "many"])
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.filterwarnings("ignore")
 def test_damage_of_any_kind_ends_in_one_error(tmp_path, name, turns):
     path = tmp_path / name
     KINDS[name](path)
-    files, wrong = files_of(path), []
+    files, wrong, wanted = files_of(path), [], npt.open(path).compute()
     for turn in turns:
         rng = np.random.default_rng((5, turn))
         file = files[rng.integers(len(files))]
         whole = file.read_bytes()
-        file.write_bytes(damaged(whole, rng))
+        data = damaged(whole, rng)
+        file.write_bytes(data)
         try:
             found = npt.open(path)
             if found.size < 10**6:
-                found.compute(scheduler="sync")
+                found = found.compute(scheduler="sync")
+                # What is cut short gives no numbers of its own.
+                if len(data) < len(whole) and not np.array_equal(found, wanted):
+                    wrong.append((turn, file.name, "other numbers"))
         except (ValueError, OSError) as error:
             if str(path) not in str(error) or len(str(error)) > 1000 + len(str(path)):
                 wrong.append((turn, file.name, repr(error)))
@@ -114,7 +114,7 @@ def test_damage_of_any_kind_ends_in_one_error(tmp_path, name, turns):
             wrong.append((turn, file.name, repr(error)))
         file.write_bytes(whole)
     assert not wrong
-    assert npt.open(path).shape == X.shape
+    assert npt.open(path).shape[-2:] == X.shape
 
 
 @pytest.mark.parametrize(("name", "chunk"), [("a.zarr", "c/2/3"), ("old.zarr", "2.3")])

@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import subprocess
-import sys
-import textwrap
 import time
 import tracemalloc
 
@@ -22,6 +19,7 @@ zarr = pytest.importorskip("zarr")
 xr = pytest.importorskip("xarray")
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (50, 37)).astype("float32")
+ELSE = "begun with another computation"
 
 
 @npt.stencil(boundary="reflect")
@@ -75,285 +73,233 @@ def begun(path, array, after=5, **options):
     assert unfinished(path)
 
 
-class TestCutting:
-    def test_a_unit_is_a_chunk_of_dask_where_that_is_whole(self, tmp_path):
-        seen = []
-        npt.save(lazy(20), tmp_path / "a.zarr", chunks=5, progress=lambda *n: seen.append(n))
-        assert seen[-1] == (6, 6)
-        assert zarr.open_array(tmp_path / "a.zarr").chunks == (5, 5)
-
-    def test_what_is_not_said_is_chosen(self, tmp_path):
-        large = da.zeros((9000, 8000), dtype="float32", chunks=(3000, 2000))
-        with pytest.raises(Stop):
-            npt.save(large, tmp_path / "a.zarr", progress=stopping(0))
-        made = zarr.open_array(tmp_path / "a.zarr")
-        assert (made.chunks, made.shards) == ((375, 500), (3000, 2000))
-
-    @pytest.mark.parametrize(
-        ("given", "words"),
-        [
-            ({"chunks": 4, "shards": 10}, "shards of 10 are not made of whole chunks of 4"),
-            ({"chunks": (4, 4, 4)}, "chunks has 3 lengths, and the array 2 axes"),
-            ({"shards": 0}, "shards holds 0"),
-            ({"chunks": {"z": 4}}, "chunks names the dimension 'z'"),
-            ({"part": (3, 3)}, r"there are parts \(0, 3\) to \(2, 3\)"),
-            ({"part": (0, 2), "overwrite": True}, "would remove what other parts"),
-            ({"path": ""}, "the path of save is empty"),
-        ],
-    )
-    def test_mistakes(self, tmp_path, given, words):
-        with pytest.raises(ValueError, match=words):
-            npt.save(lazy(), **{"path": tmp_path / "a.zarr"} | given)
-        assert not os.listdir(tmp_path)
+# What is written.
 
 
-class TestZarr:
-    @pytest.mark.parametrize(
-        ("lazily", "chunks", "shards"),
-        [(5, 4, 8), ((17, 37), 8, None), (10, None, 16), (10, None, None)],
-    )
-    def test_any_chunks_give_the_same_values(self, tmp_path, lazily, chunks, shards):
-        path = npt.save(smooth(lazy(lazily)), tmp_path / "a.zarr", chunks=chunks, shards=shards)
-        np.testing.assert_array_equal(stored(path), WANTED)
-        assert not unfinished(path)
-        assert os.listdir(path / ".ninepoint") == ["meaning.json"]
-
-    def test_arrays_of_numpy_and_one_line(self, tmp_path):
-        np.testing.assert_array_equal(stored(npt.save(IMAGE, tmp_path / "a.zarr")), IMAGE)
-        path = npt.save(da.arange(7, chunks=3), tmp_path / "b.zarr")
-        np.testing.assert_array_equal(stored(path), np.arange(7))
-
-    def test_a_dataarray_comes_back_as_it_was(self, tmp_path):
-        named = xr.DataArray(
-            lazy(), dims=("y", "x"), name="u", attrs={"units": "K"},
-            coords={"y": np.arange(50) * 0.5, "x": np.arange(37),
-                    "time": np.datetime64("2020-01-01", "ns"),
-                    "area": (("y", "x"), lazy(20))},
-        )  # fmt: skip
-        result = smooth(named)
-        path = npt.save(result, tmp_path / "a.zarr", chunks={"y": 5}, shards={"y": 20, "x": 37})
-        with xr.open_zarr(path) as back:
-            assert back.u.encoding["shards"] == (20, 37)
-            xr.testing.assert_identical(back.u.load(), result.load())
-            again = npt.save(smooth(back.u), tmp_path / "b.zarr")
-        assert zarr.open_group(again)["u"].shape == (50, 37)
-
-    def test_variables_of_a_dataset_are_computed_together(self, tmp_path):
-        both = xr.Dataset({"u": (("y", "x"), lazy()), "n": ("x", np.arange(37))})
-        both["v"] = smooth(both.u)
-        path = npt.save(both, tmp_path / "a.zarr", shards={"y": 20})
-        with xr.open_zarr(path) as back:
-            xr.testing.assert_identical(back.load(), both.load())
-
-    def test_a_dtype_that_no_store_holds(self, tmp_path):
-        with pytest.raises(TypeError, match=r"cannot hold the (float128|\S+) values"):
-            npt.save(IMAGE.astype("longdouble"), tmp_path / "a.zarr")
-        with pytest.raises(TypeError, match="mask"):
-            npt.save(np.ma.masked_less(IMAGE, 3), tmp_path / "a.zarr")
-        with pytest.raises(TypeError, match=r"not builtins\.list"):
-            npt.save([1, 2], tmp_path / "a.zarr")
-        with pytest.raises(ValueError, match="compute_chunk_sizes"):
-            npt.save(lazy()[lazy()[:, 0] > 3], tmp_path / "a.zarr")
-        assert not os.listdir(tmp_path)
-
-    @pytest.mark.parametrize("array", [np.zeros((0, 4)), np.array(3.0), np.ones((3, 2), bool)])
-    def test_arrays_of_any_shape(self, tmp_path, array):
-        for path in (npt.save(array, tmp_path / "a.zarr"), npt.save(array, tmp_path / "a.npy")):
-            back = np.load(path) if path.suffix == ".npy" else zarr.open_array(path)[...]
-            np.testing.assert_array_equal(back, array, strict=True)
-        named = xr.DataArray(da.from_array(array, chunks=-1))
-        with xr.open_zarr(npt.save(named, tmp_path / "b.zarr")) as back:
-            np.testing.assert_array_equal(back["data"], array, strict=True)
-
-    def test_coordinates_that_no_store_holds(self, tmp_path):
-        stacked = xr.DataArray(lazy(), dims=("y", "x")).stack(both=("y", "x"))
-        with pytest.raises(TypeError, match=r"coordinates or attributes cannot be stored.*'both'"):
-            npt.save(stacked, tmp_path / "a.zarr")
-        assert not os.listdir(tmp_path)
-
-    def test_memory_is_that_of_a_few_units(self, tmp_path):
-        np.save(tmp_path / "a.npy", np.ones((2400, 2400), "float32"))
-        array = smooth(smooth(npt.open(tmp_path / "a.npy")))
-        npt.save(array[:300, :300], tmp_path / "warm.zarr", chunks=100, shards=200)
-        tracemalloc.start()
-        try:
-            npt.save(array, tmp_path / "b.zarr", chunks=200, shards=400)
-            _, peak = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        # Two threads, each with a unit of 640 kB, what is read for it and what is compressed.
-        assert peak < array.nbytes / 4, peak
+@pytest.mark.parametrize(
+    ("lazily", "chunks", "shards"), [(5, 4, 8), ((17, 37), 8, None), (10, None, 16)]
+)
+def test_any_chunks_give_the_same_values(tmp_path, lazily, chunks, shards):
+    path = npt.save(smooth(lazy(lazily)), tmp_path / "a.zarr", chunks=chunks, shards=shards)
+    np.testing.assert_array_equal(stored(path), WANTED)
+    assert not unfinished(path)
+    assert os.listdir(path / ".ninepoint") == ["meaning.json"]
 
 
-class TestWhatIsThere:
-    def test_is_an_error_unless_it_is_to_be_replaced(self, tmp_path):
-        path = npt.save(lazy(), tmp_path / "a.zarr")
-        with pytest.raises(FileExistsError, match=r"exists; overwrite=True replaces it"):
-            npt.save(lazy(), path)
-        np.testing.assert_array_equal(
-            stored(npt.save(smooth(lazy()), path, overwrite=True)), WANTED
-        )
-        assert os.listdir(tmp_path) == ["a.zarr"]
-
-    def test_is_not_removed_where_it_is_no_store_or_still_read(self, tmp_path):
-        (tmp_path / "thesis").mkdir()
-        (tmp_path / "thesis" / "text").touch()
-        for path, words in [("thesis", "no store of Zarr"), ("thesis/text", "no folder")]:
-            os.rename(tmp_path / path, tmp_path / (path + ".zarr"))
-            with pytest.raises(FileExistsError, match=words):
-                npt.save(lazy(), tmp_path / (path + ".zarr"), overwrite=True)
-            os.rename(tmp_path / (path + ".zarr"), tmp_path / path)
-        path = npt.save(lazy(), tmp_path / "a.zarr")
-        with pytest.raises(ValueError, match="still to be read"):
-            npt.save(smooth(da.from_zarr(path)), path, overwrite=True)
-        np.testing.assert_array_equal(stored(path), IMAGE)
-
-    def test_is_gone_on_with_only_where_save_began_it(self, tmp_path):
-        np.save(tmp_path / "a.npy", IMAGE)
-        with pytest.raises(FileExistsError, match=r"a\.npy' exists; overwrite=True replaces it"):
-            npt.save(lazy(), tmp_path / "a.npy")
-
-    def test_a_link_is_not_replaced(self, tmp_path):
-        os.symlink(npt.save(lazy(), tmp_path / "a.zarr"), tmp_path / "b.zarr")
-        with pytest.raises(FileExistsError, match=r"is a link.*save to '.*a\.zarr'"):
-            npt.save(lazy(), tmp_path / "b.zarr", overwrite=True)
-
-    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-    def test_a_folder_that_cannot_be_written(self, tmp_path):
-        tmp_path.chmod(0o500)
-        with pytest.raises(PermissionError, match="cannot be written"):
-            npt.save(lazy(), tmp_path / "a.zarr")
-        tmp_path.chmod(0o700)
+def test_what_is_not_said_of_chunks_is_chosen(tmp_path):
+    large = da.zeros((9000, 8000), dtype="float32", chunks=(3000, 2000))
+    begun(tmp_path / "a.zarr", large, 0)
+    made = zarr.open_array(tmp_path / "a.zarr")
+    assert (made.chunks, made.shards) == ((375, 500), (3000, 2000))
+    # A unit is a chunk of Dask where that is whole.
+    seen = []
+    npt.save(lazy(20), tmp_path / "b.zarr", chunks=5, progress=lambda *n: seen.append(n))
+    assert seen[-1] == (6, 6)
+    assert zarr.open_array(tmp_path / "b.zarr").chunks == (5, 5)
 
 
-class TestResume:
-    def test_writes_what_is_left_and_nothing_else(self, tmp_path):
-        path = tmp_path / "a.zarr"
-        begun(path, smooth(lazy()), 5)
-        with pytest.raises(FileExistsError, match="resume=True goes on with it"):
-            npt.save(smooth(lazy()), path)
-        seen = []
-        npt.save(smooth(lazy()), path, resume=True, progress=lambda *n: seen.append(n))
-        assert seen[-1][0] == seen[-1][1] <= 15
-        np.testing.assert_array_equal(stored(path), WANTED)
-        assert not unfinished(path)
-        npt.save(smooth(lazy()), path, resume=True, progress=stopping(0))
-
-    @pytest.mark.parametrize(
-        ("other", "options"),
-        [
-            (lambda: rough(lazy()), {}),
-            (lambda: smooth(lazy(), weight=2), {}),
-            (lambda: smooth(lazy(), boundary="wrap"), {}),
-            (lambda: smooth(lazy(), dtype="float64"), {}),
-            (lambda: smooth(lazy()), {"chunks": 5}),
-            (lambda: smooth(lazy() + 1), {}),
-        ],
-    )
-    def test_another_meaning_is_refused(self, tmp_path, other, options):
-        path = tmp_path / "a.zarr"
-        begun(path, smooth(lazy()))
-        with pytest.raises(ValueError, match=r"a\.zarr' was begun with another computation"):
-            npt.save(other(), path, resume=True, **options)
-        npt.save(smooth(lazy()), path, resume=True)
-        np.testing.assert_array_equal(stored(path), WANTED)
-
-    def test_a_source_that_has_changed_is_refused(self, tmp_path):
-        source, path = tmp_path / "source.zarr", tmp_path / "a.zarr"
-        npt.save(lazy(), source)
-        begun(path, smooth(da.from_zarr(source)))
-        npt.save(lazy() + 1, source, overwrite=True)
-        with pytest.raises(ValueError, match="begun with another computation"):
-            npt.save(smooth(da.from_zarr(source)), path, resume=True)
-
-    def test_a_foreign_store_is_not_gone_on_with(self, tmp_path):
-        zarr.save_array(tmp_path / "a.zarr", IMAGE)
-        with pytest.raises(FileExistsError, match="nothing that save has begun"):
-            npt.save(lazy(), tmp_path / "a.zarr", resume=True)
-
-    def test_a_piece_that_was_cut_off_does_not_count(self, tmp_path):
-        path = tmp_path / "a.zarr"
-        begun(path, smooth(lazy()), 1, part=(0, 4))
-        with zarr.config.set({"array.write_empty_chunks": True}):
-            other = zarr.open_array(path)
-        other[40:, 10:20] = 0
-        (path / "c" / "3").mkdir()
-        (path / "c" / "3" / "1.0123.partial").write_bytes(b"17")
-        seen = []
-        npt.save(smooth(lazy()), path, resume=True, progress=lambda *n: seen.append(n[1]))
-        assert 16 <= seen[0] <= 18
-        # Nobody has written this piece, as somebody claimed.
-        np.testing.assert_array_equal(stored(path)[:40], WANTED[:40])
-        assert not stored(path)[40:, 10:20].any()
-
-    def test_a_full_disk(self, tmp_path):
-        noise = np.random.default_rng(0).random((200, 200))
-        small = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, small[1]))
-        try:
-            with pytest.raises(OSError, match=r"File too large: \[0:200, .* resume=True goes on"):
-                npt.save(noise, tmp_path / "a.zarr", chunks=(200, 50))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, small)
-        assert unfinished(tmp_path / "a.zarr")
-        npt.save(noise, tmp_path / "a.zarr", chunks=(200, 50), resume=True)
-        np.testing.assert_array_equal(stored(tmp_path / "a.zarr"), noise)
+@pytest.mark.parametrize(
+    "array", [np.zeros((0, 4)), np.array(3.0), np.ones((3, 2), bool), np.arange(7)]
+)
+def test_arrays_of_any_shape(tmp_path, array):
+    for path in (npt.save(array, tmp_path / "a.zarr"), npt.save(array, tmp_path / "a.npy")):
+        back = np.load(path) if path.suffix == ".npy" else zarr.open_array(path)[...]
+        np.testing.assert_array_equal(back, array, strict=True)
+    named = xr.DataArray(da.from_array(array, chunks=-1))
+    with xr.open_zarr(npt.save(named, tmp_path / "b.zarr")) as back:
+        np.testing.assert_array_equal(back["data"], array, strict=True)
 
 
-class TestParts:
-    def test_in_any_order_the_last_one_completes_the_store(self, tmp_path):
-        path = tmp_path / "a.zarr"
-        for part in (2, 0):
-            npt.save(smooth(lazy()), path, shards=8, part=(part, 3))
-            assert unfinished(path)
-        with pytest.raises(ValueError, match="begun with another computation"):
-            npt.save(smooth(lazy(), weight=2), path, shards=8, part=(1, 3))
-        npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
-        assert not unfinished(path)
-        np.testing.assert_array_equal(stored(path), WANTED)
-        with pytest.raises(FileExistsError, match="is complete"):
-            npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
+def test_labels_come_back_as_they_were(tmp_path):
+    named = xr.DataArray(
+        lazy(), dims=("y", "x"), name="u", attrs={"units": "K"},
+        coords={"y": np.arange(50) * 0.5, "x": np.arange(37),
+                "time": np.datetime64("2020-01-01", "ns"),
+                "area": (("y", "x"), lazy(20))},
+    )  # fmt: skip
+    result = smooth(named)
+    path = npt.save(result, tmp_path / "a.zarr", chunks={"y": 5}, shards={"y": 20, "x": 37})
+    with xr.open_zarr(path) as back:
+        assert back.u.encoding["shards"] == (20, 37)
+        xr.testing.assert_identical(back.u.load(), result.load())
+        # Its shards are kept.
+        again = zarr.open_group(npt.save(smooth(back.u), tmp_path / "again.zarr"))["u"]
+        assert (again.chunks, again.shards) == ((5, 37), (20, 37))
+    # Variables of a dataset are computed together.
+    both = xr.Dataset({"u": (("y", "x"), lazy()), "n": ("x", np.arange(37))})
+    both["v"] = smooth(both.u)
+    with xr.open_zarr(npt.save(both, tmp_path / "b.zarr", shards={"y": 20})) as back:
+        xr.testing.assert_identical(back.load(), both.load())
 
-    def test_more_parts_than_units(self, tmp_path):
-        array, path = da.arange(6, chunks=3), tmp_path / "a.zarr"
-        for part in (1, 2, 0):
-            npt.save(array, path, part=(np.int64(part), 3))
-        np.testing.assert_array_equal(stored(path), array)
 
-    @pytest.mark.nightly
-    def test_a_process_that_is_killed_loses_no_part(self, tmp_path):
-        """Another process writes a part while this one writes others, and is killed at it."""
-        path = tmp_path / "a.zarr"
-        array = da.from_array(np.arange(60.0).reshape(20, 3), chunks=(1, 3))
-        other = subprocess.Popen([sys.executable, "-c", textwrap.dedent(JOB), str(path)])
-        deadline = time.monotonic() + 120
-        while not list(path.glob("c/*/*")):
-            assert time.monotonic() < deadline
-            assert other.poll() is None
-            time.sleep(0.01)
-        for part in (2, 0):
-            npt.save(array, path, part=(part, 3))
-        os.kill(other.pid, signal.SIGKILL)
-        assert other.wait() == -signal.SIGKILL
+def test_memory_is_that_of_a_few_units(tmp_path):
+    np.save(tmp_path / "a.npy", np.ones((1600, 1600), "float32"))
+    array = smooth(smooth(npt.open(tmp_path / "a.npy")))
+    npt.save(array[:300, :300], tmp_path / "warm.zarr", chunks=100, shards=200)
+    tracemalloc.start()
+    try:
+        npt.save(array, tmp_path / "b.zarr", chunks=100, shards=200)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Two threads, each with a unit of 160 kB, what is read for it and what is compressed.
+    assert peak < array.nbytes / 4, peak
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"shards": 0}, ValueError, "shards holds 0"),
+        ({"chunks": {"z": 4}}, ValueError, "chunks names the dimension 'z'"),
+        ({"part": (0, 2), "overwrite": True}, ValueError, "would remove what other parts"),
+        ({"array": lambda: IMAGE.astype("longdouble")}, TypeError, r"cannot hold the \S+ values"),
+        ({"array": lambda: np.ma.masked_less(IMAGE, 3)}, TypeError, "mask"),
+        ({"array": lambda: lazy()[lazy()[:, 0] > 3]}, ValueError, "compute_chunk_sizes"),
+        ({"array": lambda: xr.DataArray(lazy(), dims=("y", "x")).stack(both=("y", "x"))},
+         TypeError, r"coordinates or attributes cannot be stored.*'both'"),
+        *(({"array": lambda: xr.DataArray(np.arange(4).astype("M8[s]"), name="when"), "path": p},
+           TypeError, r"npt\.open reads no array of them; save numbers")
+          for p in ("a.nc", "a.zarr")),
+        ({"array": lambda: lazy().astype("complex64"), "path": "a.nc"}, TypeError,
+         r"complex64 values of 'data': save as \.zarr"),
+        ({"path": "a.nc", "part": (0, 2)}, ValueError, "cannot be written by several processes"),
+        ({"path": "a.npy", "part": (0, 2)}, ValueError, "cannot be written by several processes"),
+        ({"path": "a.xyz"}, ValueError, "save cannot tell the format"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_writes_nothing(tmp_path, given, error, words):
+    given = {"array": lazy, "path": "a.zarr"} | given
+    array, path = given.pop("array")(), tmp_path / given.pop("path")
+    with pytest.raises(error, match=words):
+        npt.save(array, path, **given)
+    assert not os.listdir(tmp_path)
+
+
+# What is there.
+
+
+def test_what_is_there_is_replaced_only_where_that_is_said(tmp_path):
+    path = npt.save(lazy(), tmp_path / "a.zarr")
+    with pytest.raises(FileExistsError, match=r"exists; overwrite=True replaces it"):
+        npt.save(lazy(), path)
+    with pytest.raises(ValueError, match="still to be read"):
+        npt.save(smooth(da.from_zarr(path)), path, overwrite=True)
+    np.testing.assert_array_equal(stored(path), IMAGE)
+    np.testing.assert_array_equal(stored(npt.save(smooth(lazy()), path, overwrite=True)), WANTED)
+    assert os.listdir(tmp_path) == ["a.zarr"]
+    np.save(tmp_path / "a.npy", IMAGE)
+    with pytest.raises(FileExistsError, match=r"a\.npy' exists; overwrite=True replaces it"):
+        npt.save(lazy(), tmp_path / "a.npy")
+
+
+def test_what_is_no_store_is_not_replaced(tmp_path):
+    (tmp_path / "folder.zarr").mkdir()
+    (tmp_path / "folder.zarr" / "thesis").touch()
+    (tmp_path / "file.zarr").touch()
+    os.symlink(npt.save(lazy(), tmp_path / "a.zarr"), tmp_path / "link.zarr")
+    for name, words in [("folder", "no store of Zarr"), ("file", "no folder"),
+                        ("link", r"is a link.*save to '.*a\.zarr'")]:  # fmt: skip
+        with pytest.raises(FileExistsError, match=words):
+            npt.save(lazy(), tmp_path / f"{name}.zarr", overwrite=True)
+    assert (tmp_path / "folder.zarr" / "thesis").exists()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(PermissionError, match="cannot be written"):
+        npt.save(lazy(), tmp_path / "a.zarr")
+    tmp_path.chmod(0o700)
+
+
+# Going on.
+
+
+def test_resume_writes_what_is_left_and_nothing_else(tmp_path):
+    path = tmp_path / "a.zarr"
+    begun(path, smooth(lazy()), 5)
+    with pytest.raises(FileExistsError, match="resume=True goes on with it"):
+        npt.save(smooth(lazy()), path)
+    seen = []
+    npt.save(smooth(lazy()), path, resume=True, progress=lambda *n: seen.append(n))
+    assert seen[-1][0] == seen[-1][1] <= 15
+    np.testing.assert_array_equal(stored(path), WANTED)
+    assert not unfinished(path)
+    npt.save(smooth(lazy()), path, resume=True, progress=stopping(0))
+    zarr.save_array(tmp_path / "b.zarr", IMAGE)
+    with pytest.raises(FileExistsError, match="nothing that save has begun"):
+        npt.save(lazy(), tmp_path / "b.zarr", resume=True)
+
+
+def test_another_meaning_is_not_gone_on_with(tmp_path):
+    path, source = tmp_path / "a.zarr", tmp_path / "source.zarr"
+    begun(path, smooth(lazy()))
+    others = {
+        "kernel": rough(lazy()), "number": smooth(lazy(), weight=2),
+        "border": smooth(lazy(), boundary="wrap"), "type": smooth(lazy(), dtype="float64"),
+        "array": smooth(lazy() + 1),
+    }  # fmt: skip
+    for other in others.values():
+        with pytest.raises(ValueError, match=rf"a\.zarr' was {ELSE}"):
+            npt.save(other, path, resume=True)
+    with pytest.raises(ValueError, match=ELSE):
+        npt.save(smooth(lazy()), path, resume=True, chunks=5)
+    npt.save(smooth(lazy()), path, resume=True)
+    np.testing.assert_array_equal(stored(path), WANTED)
+    # Nor what is made of a source that has changed.
+    npt.save(lazy(), source)
+    begun(tmp_path / "b.zarr", smooth(da.from_zarr(source)))
+    npt.save(lazy() + 1, source, overwrite=True)
+    with pytest.raises(ValueError, match=ELSE):
+        npt.save(smooth(da.from_zarr(source)), tmp_path / "b.zarr", resume=True)
+
+
+def test_a_piece_that_was_cut_off_does_not_count(tmp_path):
+    path = tmp_path / "a.zarr"
+    begun(path, smooth(lazy()), 1, part=(0, 4))
+    with zarr.config.set({"array.write_empty_chunks": True}):
+        other = zarr.open_array(path)
+    other[40:, 10:20] = 0
+    (path / "c" / "3").mkdir()
+    (path / "c" / "3" / "1.0123.partial").write_bytes(b"17")
+    seen = []
+    npt.save(smooth(lazy()), path, resume=True, progress=lambda *n: seen.append(n[1]))
+    assert 16 <= seen[0] <= 18
+    # Nobody has written this piece, as somebody claimed.
+    np.testing.assert_array_equal(stored(path)[:40], WANTED[:40])
+    assert not stored(path)[40:, 10:20].any()
+
+
+def test_a_full_disk(tmp_path):
+    noise = np.random.default_rng(0).random((200, 200))
+    small = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, small[1]))
+    try:
+        with pytest.raises(OSError, match=r"File too large: \[0:200, .* resume=True goes on"):
+            npt.save(noise, tmp_path / "a.zarr", chunks=(200, 50))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, small)
+    assert unfinished(tmp_path / "a.zarr")
+    npt.save(noise, tmp_path / "a.zarr", chunks=(200, 50), resume=True)
+    np.testing.assert_array_equal(stored(tmp_path / "a.zarr"), noise)
+
+
+def test_parts_come_in_any_order_and_the_last_one_completes_the_store(tmp_path):
+    path = tmp_path / "a.zarr"
+    for part in (2, 0):
+        npt.save(smooth(lazy()), path, shards=8, part=(part, 3))
         assert unfinished(path)
-        npt.save(array, path, part=(1, 3), resume=True)
-        assert not unfinished(path)
-        np.testing.assert_array_equal(stored(path), array)
-
-
-JOB = """
-    import sys, time
-    import dask, dask.array as da, numpy as np
-    import ninepoint as npt
-
-    array = da.from_array(np.arange(60.0).reshape(20, 3), chunks=(1, 3))
-
-    def hang(done, total):
-        time.sleep(1000 if done > 2 else 0)
-
-    with dask.config.set(scheduler="sync"):
-        npt.save(array, sys.argv[1], part=(1, 3), progress=hang)
-"""
+    with pytest.raises(ValueError, match=ELSE):
+        npt.save(smooth(lazy(), weight=2), path, shards=8, part=(1, 3))
+    npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
+    assert not unfinished(path)
+    np.testing.assert_array_equal(stored(path), WANTED)
+    with pytest.raises(FileExistsError, match="is complete"):
+        npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
+    # More parts than units.
+    for part in (1, 2, 0):
+        npt.save(da.arange(6, chunks=3), tmp_path / "b.zarr", part=(np.int64(part), 3))
+    np.testing.assert_array_equal(stored(tmp_path / "b.zarr"), np.arange(6))
 
 
 def pausing(block):
@@ -364,118 +310,105 @@ def pausing(block):
 @pytest.mark.nightly
 def test_workers_that_are_killed_lose_nothing(tmp_path):
     distributed = pytest.importorskip("distributed")
+    film = da.from_array(IMAGE[:, :, None].astype("uint8"), chunks=(5, 37, 1))
+    given = {"a.zarr": (smooth(lazy()), {"shards": 20}), "{}.png": (film, {})}
     with distributed.LocalCluster(
         n_workers=4, threads_per_worker=1, processes=True, dashboard_address=":0",
         memory_limit="2GB", silence_logs=50,
     ) as cluster, distributed.Client(cluster, set_as_default=False) as client:  # fmt: skip
-        workers = list(client.run(os.getpid).values())
-        killed = []
+        for name, (array, options) in given.items():
+            workers = list(client.run(os.getpid).values())
 
-        def kill(done, total):
-            if done >= 3 and not killed:
-                killed.append(workers[0])
-                os.kill(workers[0], signal.SIGKILL)
+            def kill(done, total, workers=workers):
+                if done >= 3 and workers:
+                    os.kill(workers.pop(), signal.SIGKILL)
+                    workers.clear()
 
-        with dask.config.set(scheduler=client):
-            array = smooth(lazy()).map_blocks(pausing, dtype="float32")
-            path = npt.save(array, tmp_path / "a.zarr", shards=20, progress=kill)
-            np.testing.assert_array_equal(stored(path), WANTED)
-            assert not unfinished(path)
-            total = client.compute(array.sum())
-            time.sleep(0.3)
-            os.kill(workers[1], signal.SIGKILL)
-            assert total.result() == WANTED.sum()
-            film = da.from_array(IMAGE[:, :, None].astype("uint8"), chunks=(5, 37, 1))
-            workers[0] = workers[2]
-            killed.clear()
-            npt.imsave(film.map_blocks(pausing, dtype="uint8"), tmp_path / "{}.png", progress=kill)
-            assert killed
+            with dask.config.set(scheduler=client):
+                slow = array.map_blocks(pausing, dtype=array.dtype)
+                npt.save(slow, tmp_path / name, progress=kill, **options)
+            assert not workers
+    np.testing.assert_array_equal(stored(tmp_path / "a.zarr"), WANTED)
+    assert not unfinished(tmp_path / "a.zarr")
     np.testing.assert_array_equal(npt.imread(tmp_path / "*.png"), IMAGE[:, :, None])
 
 
-class TestOtherFormats:
-    def test_npy(self, tmp_path):
-        path = tmp_path / "a.npy"
-        npt.save(smooth(lazy()), path)
-        np.testing.assert_array_equal(np.load(path), WANTED)
-        with pytest.raises(ValueError, match="written as a whole"):
-            npt.save(smooth(lazy()), path, resume=True)
-        np.testing.assert_array_equal(np.load(npt.save(lazy(), path, overwrite=True)), IMAGE)
-        with pytest.raises(ValueError, match="cannot be written by several processes"):
-            npt.save(lazy(), tmp_path / "b.npy", part=(0, 2))
-        with pytest.warns(npt.MetadataWarning, match="neither coordinates"):
-            npt.save(xr.DataArray(IMAGE, attrs={"units": "K"}), tmp_path / "b.npy")
-
-    @pytest.mark.parametrize("suffix", [".nc", ".h5"])
-    def test_netcdf(self, tmp_path, suffix):
-        pytest.importorskip("h5netcdf")
-        named = xr.DataArray(
-            lazy(), dims=("y", "x"), name="u", attrs={"units": "K"},
-            coords={"y": np.arange(50) * 0.5, "area": (("y", "x"), IMAGE)},
-        )  # fmt: skip
-        path = npt.save(smooth(named), tmp_path / f"a{suffix}", chunks=16)
-        with xr.open_dataset(path, engine="h5netcdf") as back:
-            assert back.u.encoding["chunksizes"] == (16, 16)
-            xr.testing.assert_identical(back.u.load(), smooth(named).load())
-        with pytest.raises(TypeError, match=r"complex64 values of 'data': save as \.zarr"):
-            npt.save(lazy().astype("complex64"), tmp_path / "b.nc")
-        with pytest.raises(ValueError, match="cannot be written by several processes"):
-            npt.save(lazy(), tmp_path / "b.nc", part=(0, 2))
-
-    @pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
-    def test_numbers_that_were_scaled_are_scaled_again(self, tmp_path, name):
-        pytest.importorskip("h5netcdf")
-        packed = xr.DataArray(np.arange(600).reshape(20, 30) / 4, dims=("y", "x"), name="u")
-        code = {"dtype": "i2", "scale_factor": 0.25, "_FillValue": -1}
-        packed.to_netcdf(tmp_path / "in.nc", engine="h5netcdf", encoding={"u": code})
-        with xr.open_dataset(tmp_path / "in.nc", engine="h5netcdf", chunks={"y": 5}) as source:
-            path = npt.save(source, tmp_path / name)
-            kind = {"engine": "h5netcdf"} if name == "a.nc" else {"engine": "zarr"}
-            with xr.open_dataset(path, **kind) as back:
-                assert back.u.encoding["dtype"] == np.int16
-                xr.testing.assert_identical(back.load(), source.load())
-
-    @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
-    def test_geotiff(self, tmp_path):
-        rioxarray = pytest.importorskip("rioxarray")
-        named = xr.DataArray(
-            lazy(), dims=("y", "x"), coords={"y": np.arange(50), "x": np.arange(37)}
-        )
-        path = npt.save(smooth(named.rio.write_crs("EPSG:32633")), tmp_path / "a.tif")
-        with rioxarray.open_rasterio(path) as back:
-            assert back.rio.crs.to_epsg() == 32633
-            np.testing.assert_array_equal(back.values[0], WANTED)
-            assert back.rio.transform() == named.rio.transform()
-
-    def test_images(self, tmp_path):
-        frames = da.from_array(
-            np.arange(5 * 6 * 7, dtype="uint8").reshape(5, 6, 7), chunks=(2, 6, 7)
-        )
-        pattern = tmp_path / "{:02d}.png"
-        npt.save(frames, pattern, part=(1, 2))
-        assert sorted(p.name for p in tmp_path.glob("*.png")) == ["02.png", "03.png", "04.png"]
-        npt.save(frames, pattern, resume=True)
-        np.testing.assert_array_equal(npt.imread(tmp_path), frames)
-        with pytest.raises(ValueError, match="begun with another computation"):
-            npt.save(frames + np.uint8(1), pattern, resume=True)
-        with pytest.raises(ValueError, match="save cannot tell the format"):
-            npt.save(frames, tmp_path / "a.xyz")
+# Other formats.
 
 
-class TestOMEZarr:
-    def test_axes_scales_and_channels_are_kept(self, tmp_path):
-        cells = xr.DataArray(
-            da.from_array(np.arange(2 * 9 * 8, dtype="float32").reshape(2, 9, 8), chunks=4),
-            dims=("c", "y", "x"), name="cells",
-            coords={"c": ["dapi", "gfp"], "y": ("y", 3 + 0.1 * np.arange(9), {"units": "nm"})},
-        )  # fmt: skip
-        npt.save(cells, tmp_path / "a.ome.zarr", shards=8, chunks=4)
-        result = smooth(npt.open(tmp_path / "a.ome.zarr"))
-        back = npt.open(npt.save(result, tmp_path / "b.ome.zarr"))
-        xr.testing.assert_identical(back.load(), result.load())
-        assert list(back.c.values) == ["dapi", "gfp"]
-        with pytest.raises(ValueError, match="rename and transpose"):
-            npt.save(cells.transpose("y", "c", "x"), tmp_path / "c.ome.zarr")
-        # What has names of its own for its channels, and is no image, is a group of variables.
-        with xr.open_zarr(npt.save(cells, tmp_path / "d.zarr")) as plain:
-            xr.testing.assert_identical(plain.cells.load(), cells.load())
+def test_npy(tmp_path):
+    path = npt.save(smooth(lazy()), tmp_path / "a.npy")
+    np.testing.assert_array_equal(np.load(path), WANTED)
+    with pytest.raises(ValueError, match="written as a whole"):
+        npt.save(smooth(lazy()), path, resume=True)
+    np.testing.assert_array_equal(np.load(npt.save(lazy(), path, overwrite=True)), IMAGE)
+    with pytest.warns(npt.MetadataWarning, match="neither coordinates"):
+        npt.save(xr.DataArray(IMAGE, attrs={"units": "K"}), tmp_path / "b.npy")
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".h5"])
+def test_netcdf(tmp_path, suffix):
+    pytest.importorskip("h5netcdf")
+    named = xr.DataArray(
+        lazy(), dims=("y", "x"), name="u", attrs={"units": "K"},
+        coords={"y": np.arange(50) * 0.5, "area": (("y", "x"), IMAGE)},
+    )  # fmt: skip
+    path = npt.save(smooth(named), tmp_path / f"a{suffix}", chunks=16)
+    with xr.open_dataset(path, engine="h5netcdf") as back:
+        assert back.u.encoding["chunksizes"] == (16, 16)
+        xr.testing.assert_identical(back.u.load(), smooth(named).load())
+
+
+@pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
+def test_numbers_that_were_scaled_are_scaled_again(tmp_path, name):
+    pytest.importorskip("h5netcdf")
+    packed = xr.DataArray(np.arange(600).reshape(20, 30) / 4, dims=("y", "x"), name="u")
+    code = {"dtype": "i2", "scale_factor": 0.25, "_FillValue": -1}
+    packed.to_netcdf(tmp_path / "in.nc", engine="h5netcdf", encoding={"u": code})
+    with xr.open_dataset(tmp_path / "in.nc", engine="h5netcdf", chunks={"y": 5}) as source:
+        path = npt.save(source, tmp_path / name)
+        engine = "h5netcdf" if name == "a.nc" else "zarr"
+        with xr.open_dataset(path, engine=engine) as back:
+            assert back.u.encoding["dtype"] == np.int16
+            xr.testing.assert_identical(back.load(), source.load())
+
+
+@pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
+def test_geotiff(tmp_path):
+    rioxarray = pytest.importorskip("rioxarray")
+    places = {"y": np.arange(50), "x": np.arange(37)}
+    named = xr.DataArray(lazy(), dims=("y", "x"), coords=places)
+    path = npt.save(smooth(named.rio.write_crs("EPSG:32633")), tmp_path / "a.tif")
+    with rioxarray.open_rasterio(path) as back:
+        assert back.rio.crs.to_epsg() == 32633
+        np.testing.assert_array_equal(back.values[0], WANTED)
+        assert back.rio.transform() == named.rio.transform()
+
+
+def test_images(tmp_path):
+    stack = np.arange(5 * 6 * 7, dtype="uint8").reshape(5, 6, 7)
+    frames, pattern = da.from_array(stack, chunks=(2, 6, 7)), tmp_path / "{:02d}.png"
+    npt.save(frames, pattern, part=(1, 2))
+    assert sorted(p.name for p in tmp_path.glob("*.png")) == ["02.png", "03.png", "04.png"]
+    npt.save(frames, pattern, resume=True)
+    np.testing.assert_array_equal(npt.imread(tmp_path), frames)
+    with pytest.raises(ValueError, match=ELSE):
+        npt.save(frames + np.uint8(1), pattern, resume=True)
+
+
+def test_axes_scales_and_channels_of_ome_zarr_are_kept(tmp_path):
+    cells = xr.DataArray(
+        da.from_array(np.arange(2 * 9 * 8, dtype="float32").reshape(2, 9, 8), chunks=4),
+        dims=("c", "y", "x"), name="cells",
+        coords={"c": ["dapi", "gfp"], "y": ("y", 3 + 0.1 * np.arange(9), {"units": "nm"})},
+    )  # fmt: skip
+    npt.save(cells, tmp_path / "a.ome.zarr", shards=8, chunks=4)
+    result = smooth(npt.open(tmp_path / "a.ome.zarr"))
+    back = npt.open(npt.save(result, tmp_path / "b.ome.zarr"))
+    xr.testing.assert_identical(back.load(), result.load())
+    assert list(back.c.values) == ["dapi", "gfp"]
+    with pytest.raises(ValueError, match="rename and transpose"):
+        npt.save(cells.transpose("y", "c", "x"), tmp_path / "c.ome.zarr")
+    # What has names of its own for its channels, and is no image, is a group of variables.
+    with xr.open_zarr(npt.save(cells, tmp_path / "d.zarr")) as plain:
+        xr.testing.assert_identical(plain.cells.load(), cells.load())

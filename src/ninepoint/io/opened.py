@@ -88,6 +88,14 @@ def _hdf5(path: str, name: str) -> Any:
     return need("Reading HDF5", "h5py").File(path, "r")[name]
 
 
+def check_whole(path: str) -> None:
+    """Raise where a file of HDF5 was cut short: what is missing would be read as zeros."""
+    with need("Reading HDF5", "h5py").File(path, "r") as file:
+        missing = file.id.get_filesize() - os.path.getsize(path)
+    if missing > 0:
+        raise ValueError(f"it is truncated: {missing:,} of its bytes are missing")
+
+
 def open_netcdf(path: str, variable: str | None, engine: str) -> Found:
     """Look for a variable of a NetCDF or HDF5 file."""
     stamp = readable(path)

@@ -11,7 +11,7 @@ from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
-from .opened import Found, open_hdf5, open_netcdf, open_npy, open_zarr
+from .opened import Found, check_whole, open_hdf5, open_netcdf, open_npy, open_zarr
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
 from .run import Shape, grown, lengths
 from .tiff import open_tiff
@@ -149,7 +149,9 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
         return open_netcdf(path, variable, "scipy")
     if is_hdf5:
         found = None if suffix in _NETCDF else open_hdf5(path, variable)
-        return found or open_netcdf(path, variable, "h5netcdf")
+        found = found or open_netcdf(path, variable, "h5netcdf")
+        check_whole(path)
+        return found
     if start.startswith(b"\x93NUMPY"):
         return open_npy(path)
     if start.startswith(b"PK") and suffix == ".npz":

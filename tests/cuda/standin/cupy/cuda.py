@@ -1,7 +1,6 @@
 """Devices, streams and modules of the stand-in."""
 
 import json
-import math
 import threading
 from functools import cached_property
 from types import SimpleNamespace
@@ -157,7 +156,6 @@ class Function:
             # Kept on disk by an earlier process.
             fake.asked.append(self._text)
         fake.log.append((self._name, fake.streams[-1], fake.device))
-        fake.threads.append((self._name, math.prod(grid) * math.prod(block)))
 
 
 def _by_value(one):

@@ -41,8 +41,6 @@ device = 0
 streams = _Streams()
 # What was done, in order: a word, or the name of a function with its stream and its GPU.
 log = []
-# What was launched, on how many threads.
-threads = []
 # How often NVRTC compiled, and what, with which options.
 compiled = 0
 texts = []
@@ -65,8 +63,6 @@ queues = {}
 rooms = weakref.WeakValueDictionary()
 # Threads take memory at the same time, and one may give some back while it takes some.
 _counting = threading.RLock()
-# Arrays that lie on another GPU than the current one, by their addresses.
-places = {}
 
 
 class OutOfMemoryError(MemoryError):
@@ -95,10 +91,6 @@ def finish(stream):
 
 def current():
     return device
-
-
-def at(address):
-    return places.get(address, device)
 
 
 def note(word):
@@ -164,18 +156,12 @@ def room_for(size):
 
 def reset():
     """As it is at the beginning of a test."""
-    global without_compiler, refusing
-    without_compiler, refusing = False, ""
-    texts.clear()
-    threads.clear()
     global devices, driver, room, device, streams, compiled, architecture
-    global failing, broken
-    failing, broken = 0, False
+    global failing, broken, without_compiler, refusing
     devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, _Streams(), 0
-    architecture = "90"
-    log.clear()
-    places.clear()
-    queues.clear()
+    failing, broken, without_compiler, refusing, architecture = 0, False, False, "", "90"
+    for some in (texts, log, queues):
+        some.clear()
 
 
 POOL = SimpleNamespace(

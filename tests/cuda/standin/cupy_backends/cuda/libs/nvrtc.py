@@ -45,11 +45,7 @@ def compileProgram(program, options):
     if fake.asked is not None:
         fake.asked.append(emulator.Text(text, tuple(define)))
     else:
-        try:
-            emulator.build([emulator.Text(text, tuple(define))])
-        except emulator.Refused as error:
-            _programs[program][2] = str(error)
-            raise NVRTCError("NVRTC_ERROR_COMPILATION (6)") from None
+        emulator.build([emulator.Text(text, tuple(define))])
     _programs[program][1] = "\n".join([architecture, json.dumps(define), text]).encode()
 
 
