@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import gc
 import re
 import sys
 import traceback
@@ -256,6 +257,9 @@ def main() -> None:
         on_gpu.stand_in()
         # What touches memory that it must not ends the process.
         faulthandler.enable()
+    # Programs come and go; what is imported stays.
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     failed = []
     for kind in asked.kind or drawing.KINDS:
         counts = Counter[str]()

@@ -15,7 +15,9 @@ import linecache
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache
 from random import Random
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -136,12 +138,18 @@ def _dict(values: Mapping[str, Any], text: Callable[[Any], str]) -> str:
 
 def executed(text: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a text whose source can be found, beside `names`; gives all that it defines."""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    filename = f"<random program {digest}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    names = {"__name__": f"random_program_{digest}"} if names is None else names
-    exec(compile(text, filename, "exec"), names)
+    code = _code(text)
+    if names is None:
+        names = {"__name__": re.sub(r"\W", "_", code.co_filename[1:-1])}
+    exec(code, names)
     return names
+
+
+@lru_cache
+def _code(text: str) -> CodeType:
+    filename = f"<random program {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    return compile(text, filename, "exec")
 
 
 def draw(kind: str, seed: int) -> Program:
@@ -667,7 +675,7 @@ def _steps(rng: Random, seed: int) -> Program:
             break
     names = tuple(rule for rule in kernels.RULES if rule != "valid")
     options = {"boundary": repr(kernels.random_boundary(rng, ndim, rules=names))}
-    core = tuple(rng.randint(1, 14) for _ in range(ndim)) if ndim < 3 else (4, 5, 6)
+    core = tuple(rng.randint(1, {1: 14, 2: 9, 3: 5}[ndim]) for _ in range(ndim))
     if rng.random() < 0.2:
         options["boundary"] = conditions(rng, core, _kinds(case), valid=False)
     options["cval"] = repr(rng.choice([0, 1]))

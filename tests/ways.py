@@ -10,12 +10,15 @@ A text uses the names of `Program.text`, so that what fails can be printed below
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
+from dask._task_spec import convert_legacy_graph
 
 from drawing import Program
 
@@ -76,21 +79,30 @@ def _call(program: Program, arguments: str = "**named", more: str = "") -> str:
 def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> list[Way]:
     """All other ways, or `most` of them; `results` are what the first call gave, if any."""
     rng = Random(f"ways of {program.kind} {program.seed}")
-    found = [*_again(rng, program), *_lazily(rng, program)]
+    found = [*_some(rng, 4, _again(rng, program)), *_otherwise(rng, program)]
+    found += _some(rng, 1, _lazily(rng, program))
     if not {"axes", "dims", "out"} & set(program.options):
         # Other places have other mistakes to tell of.
-        found += _chunked(rng, program)
-        found += _labelled(rng, program)
+        found += _some(rng, 2, _chunked(rng, program))
+        found += _some(rng, 2, _labelled(rng, program))
         if program.kind in ("kernel", "pipeline"):
-            found += _placed(rng, program)
+            found += _some(rng, 3, _placed(rng, program))
+    if program.apart and program.defined:
+        found += _some(rng, 1, _one_by_one(rng, program))
     if results is not None:
-        found += _into(rng, program, results)
+        found += _some(rng, 3, _into(rng, program, results))
         if program.kind == "steps":
             found += _in_parts(rng, program)
         if program.kind == "kernel":
             found += _one_step(program, results)
             found += _all_points(program)
     return rng.sample(found, most) if 0 < most < len(found) else found
+
+
+def _some(rng: Random, count: int, alike: Iterator[Way]) -> list[Way]:
+    """A few of those ways that have most of their path in common, in their order."""
+    ways = list(alike)
+    return [ways[k] for k in sorted(rng.sample(range(len(ways)), min(count, len(ways))))]
 
 
 def _again(rng: Random, program: Program) -> Iterator[Way]:
@@ -110,12 +122,6 @@ def _again(rng: Random, program: Program) -> Iterator[Way]:
     yield Way("by position", "call", f"found = {_call(program, positional(99))}")
     yield Way("by position again", "call", f"found = {_call(program, positional(99))}")
     yield Way("mixed", "call", f"found = {_call(program, positional(rng.randint(0, 3)))}")
-    for k, others in enumerate(program.others):
-        made = "{" + ", ".join(f"{n!r}: {one}" for n, one in others.items()) + "}"
-        other = _call(program, f"**(named | {made})")
-        text = f"try:\n    {other}\nexcept (IndexError, TypeError, ValueError):\n    pass\n"
-        call = _call(program, positional(99))
-        yield Way(f"after another shape, {k}", "call", f"{text}found = {call}")
     # An array without axes is a number, but not one of Python.
     arrays = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
     copies = f"**(named | {{n: np.array(fields[n], order='C') for n in {arrays}}})"
@@ -125,11 +131,30 @@ def _again(rng: Random, program: Program) -> Iterator[Way]:
         yield Way("threads", "call", text)
     pickled = _call(program).replace("program", "pickle.loads(pickle.dumps(program))", 1)
     yield Way("pickled", "call", f"found = {pickled}")
-    if program.staged:
+
+
+def _otherwise(rng: Random, program: Program) -> Iterator[Way]:
+    """After a call for another shape, and with a stage before each field."""
+    for k, others in enumerate(program.others):
+        made = "{" + ", ".join(f"{n!r}: {one}" for n, one in others.items()) + "}"
+        other = _call(program, f"**(named | {made})")
+        text = f"try:\n    {other}\nexcept (IndexError, TypeError, ValueError):\n    pass\n"
+        yield Way(f"after another shape, {k}", "call", f"{text}found = {_call(program)}")
+    if program.staged and rng.random() < 0.5:
         yield Way("staged", "stage", f"{program.staged}\nfound = {_call(program)}")
-    if program.apart and program.defined:
-        text = f"{program.apart}\nfound = calls(**named, **options)"
-        yield Way("one by one", "apart", text)
+
+
+def _one_by_one(rng: Random, program: Program) -> Iterator[Way]:
+    """The stages of a pipeline as calls."""
+    call = "calls(**(named | {given}), **options)"
+    yield Way("one by one", "apart", f"{program.apart}\nfound = calls(**named, **options)")
+    names = [n for n, one in program.fields.items() if np.ndim(one.values)]
+    given = f"{{n: npt.lazy(fields[n]) for n in {names}}}"
+    text = f"{program.apart}\nmade = listed({call.format(given=given)})\n"
+    yield Way("one by one, lazy", "apart", f"{text}found = listed(npt.compute(*made))")
+    given = _on_dask(rng, program, "chunks", alone=True)
+    text = f"{program.apart}\nmade = listed({call.format(given=given)})\n{COMPUTED}"
+    yield Way("one by one, on Dask", "apart", text)
 
 
 def _lazily(rng: Random, program: Program) -> Iterator[Way]:
@@ -143,27 +168,59 @@ def _lazily(rng: Random, program: Program) -> Iterator[Way]:
     for name, arguments in {"lazy": some, "all lazy": every}.items():
         text = f"made = listed({_call(program, arguments)})\nfound = listed(npt.compute(*made))"
         yield Way(name, "lazy", text)
-    if program.apart and program.defined:
-        text = (
-            f"{program.apart}\nmade = listed(calls({every}, **options))\n"
-            "found = listed(npt.compute(*made))"
-        )
-        yield Way("one by one, lazy", "apart", text)
 
 
-def cut(rng: Random, n: int, how: str) -> tuple[int, ...]:
-    """The chunks of an axis: one, single elements, or any, with empty ones.
+# An array is cut into so many chunks at most: more would go the same ways.
+MOST_CHUNKS = 16
 
-    An axis of one element has one chunk: Dask's own arithmetic fails on empty ones beside it.
-    """
+
+def cuts(rng: Random, shape: tuple[int, ...], how: str = "chunks") -> tuple[tuple[int, ...], ...]:
+    """The chunks of an array along each axis: one, single elements, or any, with empty ones."""
+    found = [_cut(rng, n, how) for n in shape]
+    while math.prod(map(len, found)) > MOST_CHUNKS:
+        k = rng.choice([k for k, one in enumerate(found) if len(one) > 1])
+        found[k] = _cut(rng, shape[k], "chunks" if len(found[k]) > 3 else "one chunk")
+    return tuple(found)
+
+
+def _cut(rng: Random, n: int, how: str) -> tuple[int, ...]:
+    # An axis of one element has one chunk: Dask's own arithmetic fails on empty ones beside it.
     if how == "one chunk" or n < 2:
         return (n,)
     if how == "chunks of one":
-        return (1,) * n if n < 5 else (2,) * (n // 2) + (1,) * (n % 2)
+        return (1,) * n
     if rng.random() < 0.2:
         return (n,)
     ends = sorted(rng.randint(0, n) for _ in range(rng.randint(1, 3)))
     return tuple(b - a for a, b in zip([0, *ends], [*ends, n], strict=True))
+
+
+def in_any_order(graph: Any, keys: Any, **options: Any) -> Any:
+    """A scheduler of Dask's: any of the tasks that can be done is the next."""
+    if not isinstance(graph, Mapping):
+        graph = graph.__dask_graph__()
+    tasks = convert_legacy_graph(graph)
+    rng, done = Random(len(tasks)), {}
+    needed = {key: set(task.dependencies) for key, task in tasks.items()}
+    after: dict[Any, list[Any]] = {key: [] for key in tasks}
+    for key, others in needed.items():
+        for other in others:
+            after[other].append(key)
+    ready = [key for key, others in needed.items() if not others]
+    while ready:
+        k = rng.randrange(len(ready))
+        ready[k], ready[-1] = ready[-1], ready[k]
+        key = ready.pop()
+        done[key] = tasks[key](done)
+        for other in after[key]:
+            needed[other].discard(key)
+            if not needed[other]:
+                ready.append(other)
+
+    def taken(keys: Any) -> Any:
+        return tuple(map(taken, keys)) if isinstance(keys, list) else done[keys]
+
+    return taken(keys)
 
 
 def _on_dask(rng: Random, program: Program, how: str, alone: bool) -> str:
@@ -172,12 +229,15 @@ def _on_dask(rng: Random, program: Program, how: str, alone: bool) -> str:
     names = [n for n, one in program.fields.items() if np.ndim(one.values)]
     taken = [n for n in names if not alone or rng.random() < 0.7] or names[:1]
     for name in taken:
-        chunks = tuple(cut(rng, n, how) for n in program.fields[name].values.shape)
+        chunks = cuts(rng, program.fields[name].values.shape, how)
         made.append(f"{name!r}: da.from_array(fields[{name!r}], chunks={chunks})")
     return "{" + ", ".join(made) + "}"
 
 
-COMPUTED = "found = listed(dask.compute(*made, scheduler='sync'))"
+COMPUTED = """\
+from ways import in_any_order
+made = dask.compute(*made, scheduler=in_any_order)
+found = listed(made)"""
 
 
 def _chunked(rng: Random, program: Program) -> Iterator[Way]:
@@ -187,9 +247,6 @@ def _chunked(rng: Random, program: Program) -> Iterator[Way]:
             return
         text = f"made = listed({_call(program, f'**(named | {held})')})\n{COMPUTED}"
         yield Way(f"on Dask, {how}", "Dask", text)
-        if how == "chunks" and program.apart and program.defined:
-            call = f"made = listed(calls(**(named | {held}), **options))"
-            yield Way("one by one, on Dask", "apart", f"{program.apart}\n{call}\n{COMPUTED}")
 
 
 def _labelled(rng: Random, program: Program) -> Iterator[Way]:
@@ -208,8 +265,7 @@ def _labelled(rng: Random, program: Program) -> Iterator[Way]:
         made = []
         for name, one in program.fields.items():
             own = dims[len(dims) - one.values.ndim :]
-            cuts = tuple(cut(rng, n, "chunks") for n in one.values.shape)
-            held = f"da.from_array(fields[{name!r}], chunks={cuts})"
+            held = f"da.from_array(fields[{name!r}], chunks={cuts(rng, one.values.shape)})"
             held = held if chunks else f"fields[{name!r}]"
             made.append(f"{name!r}: xr.DataArray({held}, dims={own})")
         return "**(named | {" + ", ".join(made) + "})"
@@ -223,8 +279,7 @@ def _labelled(rng: Random, program: Program) -> Iterator[Way]:
             text = f"made = listed({_call(program, arrays(False), named)})"
             yield Way("xarray, dims", "xarray", text + taken)
         text = f"made = listed({_call(program, arrays(True))})"
-        text += "\nmade = listed(dask.compute(*made, scheduler='sync'))"
-        yield Way("xarray on Dask", "xarray", text + taken)
+        yield Way("xarray on Dask", "xarray", f"{text}\n{COMPUTED}{taken}")
 
 
 def _placed(rng: Random, program: Program) -> Iterator[Way]:
@@ -249,10 +304,11 @@ def _placed(rng: Random, program: Program) -> Iterator[Way]:
         call = _call(program, more=f", axes={to}")
         yield Way(name, "call", f"{text}found = {call}{taken}")
     if not (shape and 0 in shape):
-        held = [
-            f"{n!r}: da.from_array(np.moveaxis(fields[{n!r}], {ends}, {front}), chunks=2)"
-            for n in whole
-        ]
+        held = []
+        for n in whole:
+            turned = np.moveaxis(program.fields[n].values, ends, front)
+            made = f"np.moveaxis(fields[{n!r}], {ends}, {front})"
+            held.append(f"{n!r}: da.from_array({made}, {cuts(rng, turned.shape)})")
         text = f"named |= {{{', '.join(held)}}}\n"
         call = _call(program, more=f", axes={front}")
         taken = f"\nfound = [np.moveaxis(one, {front}, {ends}) for one in found]"
