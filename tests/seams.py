@@ -351,18 +351,18 @@ def _look(function: ast.FunctionDef) -> None:
                 return value >= 0
             case ast.Name(name):
                 return name in counted
-            case ast.BinOp(left, ast.Add() | ast.Mult(), right):
+            case ast.BinOp(left, ast.Add() | ast.Mult() | ast.Mod(), right):
                 return natural(left) and natural(right)
             case ast.Tuple(elements):
                 return all(map(natural, elements))
         return False
 
-    for node in nodes:
+    for node in [one for one in nodes if isinstance(one, ast.For)]:
         match node:
-            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [_] as ends)):
-                pass
-            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [start, _, *ends])):
-                ends.append(start)
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [_])):
+                ends = []
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [start, _, *step])):
+                ends = [start, *step]
             case _:
                 continue
         if name not in changed and all(map(natural, ends)):

@@ -14,40 +14,13 @@ from typing import assert_never
 
 import numpy as np
 
-from ninepoint.loops.nodes import (
-    BITS,
-    COMPARISONS,
-    FLOATS,
-    PARTS,
-    QUESTIONS,
-    Alloc,
-    Array,
-    Assign,
-    Break,
-    Call,
-    For,
-    Function,
-    If,
-    Let,
-    Load,
-    Module,
-    Name,
-    Number,
-    Op,
-    Return,
-    Size,
-    Statement,
-    Store,
-    Value,
-    Variable,
-    View,
-    While,
-)
+from ninepoint.loops import nodes as n
+from ninepoint.loops.nodes import BITS, COMPARISONS, FLOATS, PARTS, QUESTIONS
 
 _TYPES = frozenset({"bool", *BITS, *FLOATS, *PARTS})
 
 
-def verify(module: Module) -> None:
+def verify(module: n.Module) -> None:
     """Raise `AssertionError` for what no module may be."""
     names = [one.name for one in module.functions]
     assert len(set(names)) == len(names), f"two functions have one name: {names}"
@@ -58,20 +31,20 @@ def verify(module: Module) -> None:
 class _Check:
     """Looks at one function; names are known in the block that binds them, and inside."""
 
-    def __init__(self, module: Module, function: Function) -> None:
+    def __init__(self, module: n.Module, function: n.Function) -> None:
         self.module, self.of = module, function
         self.values: dict[str, str] = {}
         self.variables: set[str] = set()
         self.bound: set[str] = set()
         self.loops = 0
-        self.arrays: dict[str, Array] = {
-            name: Array(table.dtype.name, table.ndim, name, dense=True)
+        self.arrays: dict[str, n.Array] = {
+            name: n.Array(table.dtype.name, table.ndim, name, dense=True)
             for name, table in module.tables
         }
 
     def function(self) -> None:
         for parameter in self.of.parameters:
-            if isinstance(parameter, Array):
+            if isinstance(parameter, n.Array):
                 self._bind_array(parameter)
             else:
                 self._bind(parameter.name, parameter.type)
@@ -83,7 +56,7 @@ class _Check:
         self.bound.add(name)
         self.values[name] = machine
 
-    def _bind_array(self, array: Array) -> None:
+    def _bind_array(self, array: n.Array) -> None:
         assert array.element in _TYPES, f"{array.name}: no type {array.element!r}"
         assert array.name not in self.bound, f"{array.name} is bound twice in {self.of.name}"
         self.bound.add(array.name)
@@ -97,53 +70,53 @@ class _Check:
         yield
         self.values, self.arrays = before
 
-    def _block(self, statements: Sequence[Statement]) -> None:
+    def _block(self, statements: Sequence[n.Statement]) -> None:
         for one in statements:
             self._statement(one)
 
-    def _statement(self, node: Statement) -> None:
+    def _statement(self, node: n.Statement) -> None:
         match node:
-            case Let(name, value):
+            case n.Let(name, value):
                 self._bind(name, self._value(value))
-            case Variable(name, value):
+            case n.Variable(name, value):
                 self._bind(name, self._value(value))
                 self.variables.add(name)
-            case Assign(name, value):
+            case n.Assign(name, value):
                 found = self._value(value)
                 assert name in self.variables, f"{name} is no variable"
                 assert name in self.values, f"{name} is not known here"
                 self._same(name, self.values[name], found)
-            case Store(array, index, value):
+            case n.Store(array, index, value):
                 self._element(array, index)
                 self._same(array.name, array.element, self._value(value))
-            case View():
+            case n.View():
                 self._view(node)
-            case Alloc(array, shape):
+            case n.Alloc(array, shape):
                 self._index(array, shape)
                 assert array.dense, f"{array.name}: new memory is dense"
                 self._bind_array(array)
-            case For(index, start, stop, body, step):
+            case n.For(index, start, stop, body, step):
                 self._word(index, start)
                 self._word(index, stop)
                 assert step > 0, f"{index}: a step of {step}"
                 with self._loop():
                     self._bind(index, "int64")
                     self._block(body)
-            case While(head, test, body):
+            case n.While(head, test, body):
                 with self._loop():
                     self._block(head)
                     self._truth(test)
                     self._block(body)
-            case If(test, then, other):
+            case n.If(test, then, other):
                 self._truth(test)
                 for body in (then, other):
                     with self._scope():
                         self._block(body)
-            case Break():
+            case n.Break():
                 assert self.loops, "no loop is left"
-            case Return(value):
+            case n.Return(value):
                 self._same(self.of.name, self.of.result, self._value(value))
-            case Call():
+            case n.Call():
                 self._value(node)
             case _:
                 assert_never(node)
@@ -155,7 +128,7 @@ class _Check:
             yield
         self.loops -= 1
 
-    def _view(self, node: View) -> None:
+    def _view(self, node: n.View) -> None:
         of, array = self._known(node.of), node.array
         for one in node.index:
             self._word(array.name, one)
@@ -169,29 +142,29 @@ class _Check:
 
     # Values.
 
-    def _value(self, node: Value) -> str:
+    def _value(self, node: n.Value) -> str:
         """Look at a value; its type."""
-        assert node.type in _TYPES or isinstance(node, Call), f"no type {node.type!r}"
+        assert node.type in _TYPES or isinstance(node, n.Call), f"no type {node.type!r}"
         match node:
-            case Name(machine, name):
+            case n.Name(machine, name):
                 assert name in self.values, f"{name} is not known here"
                 self._same(name, self.values[name], machine)
-            case Number(machine, value):
+            case n.Number(machine, value):
                 kept = np.asarray(value).astype(machine)
                 assert value != value or kept == value, f"{value!r} is no {machine}"
-            case Op():
+            case n.Op():
                 self._operation(node)
-            case Load(array, index):
+            case n.Load(array, index):
                 self._element(array, index)
-            case Size(array, axis):
+            case n.Size(array, axis):
                 assert 0 <= axis < self._known(array).ndim, f"{array.name}: no axis {axis}"
-            case Call():
+            case n.Call():
                 self._call(node)
             case _:
                 assert_never(node)
         return node.type
 
-    def _operation(self, node: Op) -> None:
+    def _operation(self, node: n.Op) -> None:
         types = [self._value(arg) for arg in node.args]
         told = f"{node.op} of {', '.join(types)} is no {node.type}"
         match node.op:
@@ -221,39 +194,39 @@ class _Check:
             known = node.type in BITS and node.op in ("+", "-", "*")
             assert known, f"{node.op} of {node.type} is never exact"
 
-    def _call(self, node: Call) -> None:
+    def _call(self, node: n.Call) -> None:
         function = self.module.function(node.function)
         self._same(function.name, function.result, node.type)
         for arg, parameter in zip(node.args, function.parameters, strict=True):
             place = f"{parameter.name} of {function.name}"
-            if isinstance(parameter, Array):
-                assert isinstance(arg, Array), f"{place}: no array"
+            if isinstance(parameter, n.Array):
+                assert isinstance(arg, n.Array), f"{place}: no array"
                 array = self._known(arg)
                 self._same(place, parameter.element, array.element)
                 assert parameter.ndim == array.ndim, f"{place}: {array.ndim} axes"
                 assert array.dense or not parameter.dense, f"{place}: not dense"
             else:
-                assert not isinstance(arg, Array), f"{place}: an array"
+                assert not isinstance(arg, n.Array), f"{place}: an array"
                 self._same(place, parameter.type, self._value(arg))
 
     # Arrays.
 
-    def _known(self, array: Array) -> Array:
+    def _known(self, array: n.Array) -> n.Array:
         assert self.arrays.get(array.name) == array, f"{array.name} is not known here as {array}"
         return array
 
-    def _element(self, array: Array, index: Sequence[Value]) -> None:
+    def _element(self, array: n.Array, index: Sequence[n.Value]) -> None:
         self._index(self._known(array), index)
 
-    def _index(self, array: Array, index: Sequence[Value]) -> None:
+    def _index(self, array: n.Array, index: Sequence[n.Value]) -> None:
         assert len(index) == array.ndim, f"{array.name}: {len(index)} indices, {array.ndim} axes"
         for one in index:
             self._word(array.name, one)
 
-    def _word(self, place: str, value: Value) -> None:
+    def _word(self, place: str, value: n.Value) -> None:
         self._same(place, "int64", self._value(value))
 
-    def _truth(self, value: Value) -> None:
+    def _truth(self, value: n.Value) -> None:
         self._same("a test", "bool", self._value(value))
 
     def _same(self, place: str, wanted: str, found: str) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -79,27 +79,29 @@ def _call(program: Program, arguments: str = "**named", more: str = "") -> str:
 def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> list[Way]:
     """All other ways, or `most` of them; `results` are what the first call gave, if any."""
     rng = Random(f"ways of {program.kind} {program.seed}")
-    found = [*_some(rng, 4, _again(rng, program)), *_otherwise(rng, program)]
-    found += _some(rng, 1, _lazily(rng, program))
+    groups = [(4, _again(rng, program)), (1, _others(program)), (1, _lazily(rng, program))]
+    kinds = [_one_by_one(rng, program)]
     if not {"axes", "dims", "out"} & set(program.options):
         # Other places have other mistakes to tell of.
-        found += _some(rng, 2, _chunked(rng, program))
-        found += _some(rng, 2, _labelled(rng, program))
-        if program.kind in ("kernel", "pipeline"):
-            found += _some(rng, 3, _placed(rng, program))
-    if program.apart and program.defined:
-        found += _some(rng, 1, _one_by_one(rng, program))
+        kinds += [_chunked(rng, program), _labelled(rng, program), _placed(rng, program)]
+    on_dask: list[Way] = []
+    for some in map(list, kinds):
+        on_dask += [way for way in some if "Dask" in way.name]
+        groups.append((2, [way for way in some if "Dask" not in way.name]))
+    groups.append((3, on_dask))
     if results is not None:
-        found += _some(rng, 3, _into(rng, program, results))
+        groups += [(3, _into(rng, program, results))]
         if program.kind == "steps":
-            found += _in_parts(rng, program)
+            groups += [(1, _in_parts(rng, program))]
         if program.kind == "kernel":
-            found += _one_step(program, results)
-            found += _all_points(program)
+            groups += [(2, [*_one_step(program, results), *_all_points(program)])]
+    found = [way for count, alike in groups for way in _some(rng, count, alike)]
+    if program.staged and rng.random() < 0.4:
+        found.append(Way("staged", "stage", f"{program.staged}\nfound = {_call(program)}"))
     return rng.sample(found, most) if 0 < most < len(found) else found
 
 
-def _some(rng: Random, count: int, alike: Iterator[Way]) -> list[Way]:
+def _some(rng: Random, count: int, alike: Iterable[Way]) -> list[Way]:
     """A few of those ways that have most of their path in common, in their order."""
     ways = list(alike)
     return [ways[k] for k in sorted(rng.sample(range(len(ways)), min(count, len(ways))))]
@@ -133,19 +135,18 @@ def _again(rng: Random, program: Program) -> Iterator[Way]:
     yield Way("pickled", "call", f"found = {pickled}")
 
 
-def _otherwise(rng: Random, program: Program) -> Iterator[Way]:
-    """After a call for another shape, and with a stage before each field."""
+def _others(program: Program) -> Iterator[Way]:
     for k, others in enumerate(program.others):
         made = "{" + ", ".join(f"{n!r}: {one}" for n, one in others.items()) + "}"
         other = _call(program, f"**(named | {made})")
         text = f"try:\n    {other}\nexcept (IndexError, TypeError, ValueError):\n    pass\n"
         yield Way(f"after another shape, {k}", "call", f"{text}found = {_call(program)}")
-    if program.staged and rng.random() < 0.5:
-        yield Way("staged", "stage", f"{program.staged}\nfound = {_call(program)}")
 
 
 def _one_by_one(rng: Random, program: Program) -> Iterator[Way]:
     """The stages of a pipeline as calls."""
+    if not program.apart or not program.defined:
+        return
     call = "calls(**(named | {given}), **options)"
     yield Way("one by one", "apart", f"{program.apart}\nfound = calls(**named, **options)")
     names = [n for n, one in program.fields.items() if np.ndim(one.values)]
@@ -285,7 +286,7 @@ def _labelled(rng: Random, program: Program) -> Iterator[Way]:
 def _placed(rng: Random, program: Program) -> Iterator[Way]:
     """The same along other axes, and as one of a stack."""
     shape, ndim = program.shape, program.ndim
-    if shape is None or len(shape) < ndim:
+    if program.kind not in ("kernel", "pipeline") or shape is None or len(shape) < ndim:
         return
     whole = [n for n, one in program.fields.items() if one.values.ndim == len(shape)]
     if not whole:
