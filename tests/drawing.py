@@ -427,28 +427,8 @@ def arrays(
             own = tuple(1 if rng.random() < 0.3 else n for n in shape)
             own = own[min(rng.choice([0, 0, 1]), len(shape) - least) :]
         values = kernels.values(rng, dtype, own, case.averages)
-        found[name] = Given(values, lies(rng, values))
+        found[name] = Given(values, kernels.lies(rng, values))
     return found
-
-
-def lies(rng: Random, values: np.ndarray) -> str:
-    """How an array lies in memory, as an expression in `a`."""
-    ndim = values.ndim
-    ways = ["a", "a", "a.astype(a.dtype.newbyteorder())"]
-    if ndim:
-        order = tuple(rng.sample(range(ndim), ndim))
-        back = tuple(map(int, np.argsort(order)))
-        ways += [
-            "np.asfortranarray(a)",
-            "np.flip(np.flip(a).copy())",
-            "np.repeat(np.repeat(a, 2, 0), 2, -1)[::2][..., ::2]",
-            f"a.transpose({order}).copy().transpose({back})",
-            # Colours innermost, as images have them.
-            "np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0)",
-            # At no multiple of the size of an element.
-            "np.ndarray(a.shape, a.dtype, b'.' + a.tobytes(), 1)",
-        ]
-    return rng.choice(ways)
 
 
 def tables(rng: Random, case: kernels.Case) -> dict[str, Given]:
@@ -734,7 +714,7 @@ def _ufunc(rng: Random, seed: int) -> Program:
                 plain = rng.random() < 0.5 and dtype != "uint64"
                 found[name] = Given(values.item() if plain else values[()])
             else:
-                found[name] = Given(values, lies(rng, values))
+                found[name] = Given(values, kernels.lies(rng, values))
         return found
 
     options: dict[str, str] = {}
