@@ -589,7 +589,7 @@ def _pipeline(rng: Random, seed: int) -> Program:
     options = {"boundary": stages.boundary or repr(rules(rng, case))}
     if "keep" in options["boundary"] and (loose or len(case.outputs) > len(piped.fields)):
         options["boundary"] = "'fill'"
-    core = tuple(rng.randint(1, 8) for _ in range(ndim)) if ndim < 3 else (2, 4, 3)
+    core = tuple(rng.randint(1, {1: 8, 2: 6, 3: 3}[ndim]) for _ in range(ndim))
     if rng.random() < 0.15 and not small:
         options["boundary"] = conditions(rng, core, _kinds(case), valid=False)
     options["cval"] = repr(rng.choice([0, 1]))

@@ -19,6 +19,7 @@ import dataclasses
 import inspect
 import shutil
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -340,10 +341,8 @@ def _look(function: ast.FunctionDef) -> None:
     Numbers that count from 0 need no look, and what is added to them.
     """
     nodes = list(ast.walk(function))
-    assigned = [one for one in nodes if isinstance(one, ast.Assign | ast.AugAssign)]
-    stored = [part for one in assigned for part in ast.walk(one) if isinstance(part, ast.Name)]
-    changed = {one.id for one in stored if isinstance(one.ctx, ast.Store)}
-    counted: set[str] = set()
+    stores = [one.id for one in nodes if isinstance(one, ast.Name) and type(one.ctx) is ast.Store]
+    left, counted = Counter(stores), set[str]()
 
     def natural(node: ast.expr) -> bool:
         match node:
@@ -365,11 +364,9 @@ def _look(function: ast.FunctionDef) -> None:
                 ends = [start, *step]
             case _:
                 continue
-        if name not in changed and all(map(natural, ends)):
+        left[name] -= all(map(natural, ends))
+        if not left[name]:
             counted.add(name)
-        else:
-            changed.add(name)
-    counted -= changed
     for node in nodes:
         # An attribute is the shape of an array.
         if not isinstance(node, ast.Subscript) or isinstance(node.value, ast.Attribute):
