@@ -1,15 +1,11 @@
 """Random programs: every way to run one gives what its definition says, or refuses it alike.
 
 Seeds are fixed, so that a failure is found again; its message is a program that can be run.  Many
-more seeds are tried by `python tests/agree.py FIRST LAST`, and every night.
+more seeds are tried by `python tests/agree.py FIRST LAST`, and every night; those for a GPU stand
+in tests/cuda.
 """
 
 from __future__ import annotations
-
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -20,8 +16,6 @@ import agree
 import drawing
 import ninepoint as npt
 import ways
-
-TESTS = Path(__file__).parent
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
 INTERPRETED = {"kernel": (50, 2), "pipeline": (16, 2), "steps": (16, 2), "ufunc": (50, 2)}
@@ -71,21 +65,6 @@ def test_many_programs(kind, seeds, most):
 @pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 60_000))
 def test_many_programs_as_machine_code(kind, seeds, most):
     agrees(kind, seeds, most, compiled=True)
-
-
-@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ compiles what a GPU would run")
-def test_a_gpu_gives_the_same():
-    kinds = [word for kind in ("kernel", "pipeline", "steps") for word in ("--kind", kind)]
-    asked = ["0", "3", *kinds, "--most", "1", "--gpu", "1"]
-    # CuPy is the stand-in: one process has it, or has it not.
-    done = subprocess.run(
-        [sys.executable, "agree.py", *asked],
-        cwd=TESTS,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_failure_is_a_program(capsys):
