@@ -46,7 +46,6 @@ class Case:
     """A kernel, what it takes, and what kind of numbers come out."""
 
     source: str
-    function: Callable[..., Any]
     ndim: int
     fields: dict[str, str]  # name -> dtype
     standard: dict[str, tuple[str, tuple[int, ...]]]  # name -> dtype and shape
@@ -58,6 +57,11 @@ class Case:
 
     def __str__(self) -> str:
         return f"{self.source}# {self.fields} {self.standard} {self.scalars}"
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The kernel, made anew."""
+        return compiled(self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +258,6 @@ class _Writer:
         text, given = self.text()
         return Case(
             source=text,
-            function=compiled(text),
             ndim=self.ndim,
             fields=self.fields,
             standard=self.standard,

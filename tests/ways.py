@@ -88,7 +88,7 @@ def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> l
     rng = Random(f"ways of {program.kind} {program.seed}")
     every = _Ways(rng, program)
     groups = [(3, every.again()), (1, every.after_others()), (1, every.lazily())]
-    groups += [(0.4, every.staged()), (1, every.one_by_one())]
+    groups += [(0.4, every.staged()), (0.6, every.one_by_one())]
     if not PLACES & set(program.options):
         groups += [(2, every.in_chunks()), (1, every.labelled()), (2, every.placed())]
     if results is not None:
