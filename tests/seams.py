@@ -256,7 +256,10 @@ class Interpreted:
             try:
                 in_bounds(self._text)(*given)
             except (IndexError, ValueError) as error:
-                raise Outside(str(error)) from error
+                # A kernel may raise errors of its own.
+                if isinstance(error, IndexError) or "read-only" in str(error):
+                    raise Outside(str(error)) from error
+                raise
 
 
 class Outside(AssertionError):
