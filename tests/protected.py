@@ -34,12 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def between(
-    array: np.ndarray,
-    *,
-    at_end: bool,
-    read_only: bool = False,
-    fill: bool = True,
-    shared: bool = False,
+    array: np.ndarray, *, at_end: bool, read_only: bool = False, shared: bool = False
 ) -> np.ndarray:
     """A copy between two protected pages: flush with the first, or with the last.
 
@@ -53,8 +48,7 @@ def between(
     first = PAGE + (pages * PAGE - size) * at_end
     start = first - before if size else first
     copy = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
-    if fill:
-        copy[...] = array
+    copy[...] = array
     address = _address(memory)
     _protect(address, PAGE, NOBODY)
     _protect(address + (pages + 1) * PAGE, PAGE, NOBODY)
@@ -119,39 +113,34 @@ class Guard:
         if not Guard.active or looks in self.tried:
             return self.band(*arguments)
         self.tried.add(looks)
-        before = [one.copy() if writes else one for one, writes in self._told(arguments)]
-        tried = [self._placed(arguments, before, at_end) for at_end in (False, True)]
+        # Numbers after the others are not written.
+        writes = [*self.writes, *[False] * (len(arguments) - len(self.writes))]
+        before = [np.array(one) for one in arguments]
+        tried = [
+            [
+                between(one, at_end=at_end, read_only=not written)
+                if isinstance(one, np.ndarray)
+                else one
+                for one, written in zip(arguments, writes, strict=True)
+            ]
+            for at_end in (False, True)
+        ]
         with Guard.lock:
             Guard.calls += 1
             if isinstance(self.band, FunctionType):
                 found = survives(lambda: [self.band(*one) for one in tried] and None)
                 assert not found, f"touched memory outside, or wrote an input\n{self.text}"
-            for one in tried:
+            for placed in tried:
                 with suppress(Exception):
-                    self.band(*one)
+                    self.band(*placed)
         self.band(*arguments)
-        for one in tried if self.exact else []:
-            for mine, old, (real, writes) in zip(one, before, self._told(arguments), strict=True):
-                if writes and not np.array_equal(mine, real):
+        for placed in tried if self.exact else []:
+            for mine, old, real, written in zip(placed, before, arguments, writes, strict=True):
+                if written and not np.array_equal(mine, real):
                     # Where it wrote: elsewhere other threads may have.
                     wrote = (mine != old) & ((mine == mine) | (old == old))
                     np.testing.assert_array_equal(mine[wrote], real[wrote], err_msg=self.text)
         return None
-
-    def _told(self, arguments: tuple[Any, ...]) -> list[tuple[Any, bool]]:
-        """The arguments, and whether each is written; numbers after the others are not."""
-        writes = [*self.writes, *[False] * (len(arguments) - len(self.writes))]
-        return list(zip(arguments, writes, strict=True))
-
-    def _placed(self, arguments: tuple[Any, ...], before: list[Any], at_end: bool) -> list[Any]:
-        placed = []
-        for (one, writes), old in zip(self._told(arguments), before, strict=True):
-            if isinstance(one, np.ndarray):
-                one = between(one, at_end=at_end, read_only=not writes, fill=not writes)
-            if writes:
-                one[...] = old
-            placed.append(one)
-        return placed
 
 
 @contextmanager
