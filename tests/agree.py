@@ -8,8 +8,9 @@ to the bit.  An error is the same in every way, its type and its words, but for 
 refuses by itself: that stands in docs/refusals.md, and nowhere here.
 
 Generated code is run as plain Python that looks at every index: about 15 kernels, 6 pipelines or
-iterations and 40 functions of numbers a second and core.  With `--compiled` it is compiled.  Each STEP-th program goes through a GPU too, or through the stand-in
-of tests/cuda for it.  A failure is printed as a program that can be run, in this folder.
+iterations and 40 functions of numbers a second and core.  With `--compiled` it is compiled.  Each
+STEP-th program goes through a GPU too, or through the stand-in of tests/cuda for it.  A failure is
+printed as a program that can be run, in this folder.
 """
 
 from __future__ import annotations
