@@ -112,13 +112,13 @@ class Running:
             f"# {definition.name}",
             again,
             definition.text,
-            "print(found)",
+            "print(listed(found))",
             *(f"# {line}" for line in f"gives {right}".splitlines()),
             "",
             f"# {way.name}",
             again,
             way.text,
-            "print(found)",
+            "print(listed(found))",
             *(f"# {line}" for line in f"gives {made}".splitlines()),
         ]
         return Disagreement("\n".join(map(str, lines)))
