@@ -87,10 +87,10 @@ def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> l
     """Other ways, or `most` of them; `results` are what the first call gave, if any."""
     rng = Random(f"ways of {program.kind} {program.seed}")
     every = _Ways(rng, program)
-    groups = [(3, every.again()), (1, every.after_others()), (1, every.lazily())]
-    groups += [(0.4, every.staged()), (0.6, every.one_by_one())]
+    groups = [(2, every.again()), (0.6, every.after_others()), (1, every.lazily())]
+    groups += [(0.2, every.staged()), (0.6, every.one_by_one())]
     if not PLACES & set(program.options):
-        groups += [(2, every.in_chunks()), (1, every.labelled()), (2, every.placed())]
+        groups += [(2, every.in_chunks()), (1, every.labelled()), (1, every.placed())]
     if results is not None:
         groups += [(2, every.into(results)), (2, every.steps(results))]
     found, on_dask = [], []
@@ -99,7 +99,7 @@ def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> l
         some = [way for way in some if "Dask" not in way.name]
         count = min(len(some), count if count >= 1 else int(rng.random() < count))
         found += [some[k] for k in sorted(rng.sample(range(len(some)), int(count)))]
-    found += rng.sample(on_dask, min(2, len(on_dask)))
+    found += rng.sample(on_dask, min(rng.choice([1, 2]), len(on_dask)))
     return rng.sample(found, most) if 0 < most < len(found) else found
 
 
