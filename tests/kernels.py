@@ -55,9 +55,6 @@ class Case:
     averages: bool  # takes the mean or the like of integers: keep them well below 2**53
     options: dict[str, Any] = field(default_factory=dict)  # for @stencil
 
-    def __str__(self) -> str:
-        return f"{self.source}# {self.fields} {self.standard} {self.scalars}"
-
     @property
     def function(self) -> Callable[..., Any]:
         """The kernel, made anew."""
@@ -79,7 +76,6 @@ def random_kernel(
     *,
     numbers: str = "",
     ndim: int = 0,
-    njit: bool = False,
     approximate: bool = True,
     outputs: int = 0,
     size: int = 0,
@@ -88,15 +84,14 @@ def random_kernel(
 ) -> Case:
     """A random program.
 
-    `numbers` is "int", "float", "complex" or "mixed"; `ndim` 1 to 3; `njit` allows helpers
-    decorated with `numba.njit`; without `approximate` every result is exact to the bit.
-    A `general` one stands in a `while` that runs once, so that it takes the general path.  A
-    `pointwise` one is a function of numbers, for `npt.ufunc`.  What is not given is drawn.
+    `numbers` is "int", "float", "complex" or "mixed"; `ndim` 1 to 3; without `approximate` every
+    result is exact to the bit.  A `general` one stands in a `while` that runs once, so that it
+    takes the general path.  A `pointwise` one is a function of numbers, for `npt.ufunc`.  What is
+    not given is drawn.
     """
     numbers = numbers or rng.choice(["int", "int", "float", "float", "mixed", "complex"])
     writer = _Writer(rng, numbers, ndim or rng.choice([1, 2, 2, 2, 3]))
-    writer.njit, writer.loose = njit, approximate
-    writer.general, writer.pointwise = general, pointwise
+    writer.loose, writer.general, writer.pointwise = approximate, general, pointwise
     return writer.case(outputs or rng.choice([1, 1, 1, 2, 3]), size or rng.randint(1, 5))
 
 
@@ -203,7 +198,7 @@ def lies(rng: Random, values: np.ndarray) -> str:
 class _Writer:
     """Writes one program; the state is what has been written so far."""
 
-    njit = general = pointwise = averages = False
+    general = pointwise = averages = False
     loose = True
     count = 0
 
@@ -285,8 +280,6 @@ class _Writer:
             body = ["while True:", *("    " + line for line in body)]
         kernel = [f"def kernel({header}):", *("    " + line for line in body)]
         imports = ["import math", "import numpy as np", "import ninepoint as npt"]
-        if any("numba" in line for line in self.globals):
-            imports.append("import numba")
         if self.closure:
             inner = ["def make():", *("    " + line for line in (*self.closure, *kernel))]
             kernel = [*inner, "    return kernel", "", "kernel = make()"]
@@ -707,7 +700,7 @@ class _Writer:
         return Text(f"{name}(np.clip({inner.text}, -50, 50))", tag, True)
 
     def helper(self, depth: int) -> Text:
-        """A call of a plain function, a lambda, or a compiled function."""
+        """A call of a plain function, or a lambda."""
         name, way = self.fresh("h"), self.rng.random()
         bodies = ["a + b", "a - 2 * b", "a * b + 1", "a if a > b else b", "abs(a - b)"]
         body = self.rng.choice(bodies)
@@ -716,8 +709,7 @@ class _Writer:
         else:
             inner = ["    if a > b:", "        return a - b", f"    return {body}"]
             lines = inner if way < 0.5 else [f"    c = {body}", "    return c"]
-            decorated = ["@numba.njit"] if self.njit and self.chance(0.5) else []
-            self.globals += [*decorated, f"def {name}(a, b):", *lines]
+            self.globals += [f"def {name}(a, b):", *lines]
         a, b = self.alike(self.exact(self.expression(depth - 1)), self.exact(self.leaf()))
         a, b = self.exact(a), self.exact(b)
         a, b = self.coerced(a, a.tag), self.coerced(b, a.tag)

@@ -7,7 +7,6 @@ Nothing here is kept stable for users.  Tests need this beyond the public face, 
     with limits(block_elements=40):     # small arrays go the ways of large ones
         smooth(image)
     plan_of(smooth, "uint8").reaches    # what `explain` prints, as data
-    passes_of(smooth, "uint8")          # the kernel after each pass, to print
     forget_device()                     # GPUs are looked for again, as in a new process
     view(sliced, chunks, pieces)        # an array of Dask, as `open` makes one of a file
 """
@@ -24,7 +23,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from pprint import pformat
 from types import CodeType
 from typing import Any
 
@@ -33,7 +31,7 @@ import numpy as np
 from ninepoint.arrays.cuda import executable as on_device
 from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
-from ninepoint.backends.compiled import Compiled, Forms
+from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver, writing
 from ninepoint.backends.llvm import library
 from ninepoint.backends.llvm.layout import Kind
@@ -45,10 +43,7 @@ from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
 from ninepoint.inspecting.asked import asked
 from ninepoint.inspecting.explaining import no_chain
-from ninepoint.language.box import Box, joined
-from ninepoint.language.ir import Kernel
 from ninepoint.lowering.notes import Note, Work, notes, work
-from ninepoint.lowering.passes import ROWS, STORED, passed
 from ninepoint.program import program
 
 
@@ -110,50 +105,6 @@ def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
         no_chain=no_chain(call),
         work=None if forms is None else work(forms.lowered),
     )
-
-
-def _notes(forms: Forms) -> tuple[Note, ...]:
-    schedule = forms.request.schedule
-    return tuple(notes(forms.stored, forms.wholesome, forms.lowered, schedule))
-
-
-@dataclass(frozen=True, slots=True)
-class PassesOf:
-    """A kernel in its intermediate form after each pass, by name; the last is `lowered`.
-
-    `reaches` is how far each result looks, and `dtypes` are those of the results.
-    """
-
-    kernels: Mapping[str, Kernel]
-    reaches: tuple[Box, ...]
-    dtypes: tuple[np.dtype, ...]
-
-    @property
-    def reach(self) -> Box:
-        """How far all results look together."""
-        return joined(self.reaches)
-
-    def text(self, name: str) -> str:
-        """The kernel after this pass, printed in full."""
-        return pformat(self.kernels[name])
-
-
-def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:
-    """The kernel of a call, which the compiler understands, after each pass."""
-    call = asked(stencil.definition, fields, named)
-    last = call.last.compiled
-    forms = last.forms
-    assert forms is not None, last.reason
-    return PassesOf(_after(forms, joined(last.reaches)), last.reaches, tuple(last.out_dtypes))
-
-
-def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
-    """The passes once more."""
-    request = forms.request
-    after = {"read": forms.read, "simplified": forms.simplified}
-    after |= passed(STORED, after["simplified"], request, reach)
-    after |= passed(ROWS, after["widened"], request, reach)
-    return after | {"lowered": forms.lowered}
 
 
 @contextmanager
