@@ -14,9 +14,7 @@ import pytest
 import protected
 import seams
 import verify_kernels
-import verify_loops
 from leftovers import DaskTraces, Traces, keep_dask
-from ninepoint.loops import reading
 from ninepoint.lowering import passes
 from seconds import Seconds
 
@@ -39,7 +37,6 @@ def pytest_configure(config):
     # What holds of every kernel is looked at after each pass, whatever other processes compiled.
     os.environ.setdefault("NINEPOINT_VERIFY", "1")
     passes.LOOKS.append(verify_kernels.verify)
-    reading.LOOKS.append(verify_loops.verify)
     # Those who work on the package want to see where an error comes from.
     os.environ.setdefault("NINEPOINT_TRACEBACKS", "whole")
     _stderr.append(os.dup(2))

@@ -14,15 +14,16 @@ import hashlib
 import linecache
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from random import Random
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
 import kernels
 import unlucky
-from ninepoint import Schedule
 
 KINDS = ("kernel", "pipeline", "steps", "ufunc")
 
@@ -136,12 +137,18 @@ def _dict(values: Mapping[str, Any], text: Callable[[Any], str]) -> str:
 
 def executed(text: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
     """Run a text whose source can be found, beside `names`; gives all that it defines."""
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    filename = f"<random program {digest}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    names = {"__name__": f"random_program_{digest}"} if names is None else names
-    exec(compile(text, filename, "exec"), names)
+    code = _code(text)
+    if names is None:
+        names = {"__name__": re.sub(r"\W", "_", code.co_filename[1:-1])}
+    exec(code, names)
     return names
+
+
+@lru_cache
+def _code(text: str) -> CodeType:
+    filename = f"<random program {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    return compile(text, filename, "exec")
 
 
 def draw(kind: str, seed: int) -> Program:
@@ -168,7 +175,7 @@ def _case(rng: Random, **options: Any) -> kernels.Case:
 def _kernel(rng: Random, seed: int) -> Program:
     case = _case(rng, size=rng.randint(1, 4), outputs=rng.choice([0, 0, 1]))
     mistake = rng.choice(["none"] * 6 + ["scalar", "option"])
-    decorated = _table_names(case) | _scheduled(rng, 0.4)
+    decorated = _table_names(case) | _scheduled(schedule(rng, 0.4))
     if rng.random() < 0.3:
         decorated["boundary"] = repr(rules(rng, case))
     if rng.random() < 0.1:
@@ -248,27 +255,18 @@ def _kinds(case: kernels.Case) -> set[str]:
 # Decorators and options.
 
 
-def schedule(rng: Random) -> dict[str, Any]:
+def schedule(rng: Random, often: float = 1.0) -> dict[str, Any]:
     """Choices nobody would make, so that every algorithm is met on small windows."""
-    return {
-        "unrolled": rng.choice([0, 3, 130]),
-        "network": rng.choice([0, 4, 50]),
-        "sorted_columns": rng.choice([0, 9, 49]),
-        "direct": rng.choice([0, 2, 8]),
-        "radix": rng.choice([0, 2, 3, 4]),
-        "shared": rng.choice([-2, 1, 6]),
-        "rows": rng.choice([1, 2, 3, 4]),
-        "gain": rng.choice([0.95, 99.0]),
-    }
+    choices = {
+        "unrolled": [0, 3, 130], "network": [0, 4, 50], "sorted_columns": [0, 9, 49],
+        "direct": [0, 2, 8], "radix": [0, 2, 3, 4], "shared": [-2, 1, 6], "rows": [1, 2, 3, 4],
+        "gain": [0.95, 99.0],
+    }  # fmt: skip
+    chosen = {name: rng.choice(some) for name, some in choices.items()}
+    return chosen if rng.random() < often else {}
 
 
-def _scheduled(rng: Random, often: float, **more: Any) -> dict[str, str]:
-    return _with_schedule((schedule(rng) if rng.random() < often else {}) | more)
-
-
-def _with_schedule(chosen: dict[str, Any]) -> dict[str, str]:
-    usual = {one.name: one.default for one in fields(Schedule)}
-    chosen = {name: value for name, value in chosen.items() if usual[name] != value}
+def _scheduled(chosen: Mapping[str, Any]) -> dict[str, str]:
     return {"schedule": f"npt.Schedule(**{chosen})"} if chosen else {}
 
 
@@ -404,6 +402,12 @@ def _plain(scalars: Mapping[str, str]) -> bool:
 # Arrays.
 
 
+def _core(rng: Random, ndim: int, most: tuple[int, int, int]) -> tuple[int, ...]:
+    """The lengths of axes, up to some number; now and then of larger ones."""
+    longest = most[ndim - 1] * (2 if rng.random() < 0.05 else 1)
+    return tuple(rng.randint(1, longest) for _ in range(ndim))
+
+
 def arrays(
     rng: Random, case: kernels.Case, shape: tuple[int, ...], whole: int = 0, least: int = 0
 ) -> dict[str, Given]:
@@ -419,28 +423,8 @@ def arrays(
             own = tuple(1 if rng.random() < 0.3 else n for n in shape)
             own = own[min(rng.choice([0, 0, 1]), len(shape) - least) :]
         values = kernels.values(rng, dtype, own, case.averages)
-        found[name] = Given(values, lies(rng, values))
+        found[name] = Given(values, kernels.lies(rng, values))
     return found
-
-
-def lies(rng: Random, values: np.ndarray) -> str:
-    """How an array lies in memory, as an expression in `a`."""
-    ndim = values.ndim
-    ways = ["a", "a", "a.astype(a.dtype.newbyteorder())"]
-    if ndim:
-        order = tuple(rng.sample(range(ndim), ndim))
-        back = tuple(map(int, np.argsort(order)))
-        ways += [
-            "np.asfortranarray(a)",
-            "np.flip(np.flip(a).copy())",
-            "np.repeat(np.repeat(a, 2, 0), 2, -1)[::2][..., ::2]",
-            f"a.transpose({order}).copy().transpose({back})",
-            # Colours innermost, as images have them.
-            "np.moveaxis(np.ascontiguousarray(np.moveaxis(a, 0, -1)), -1, 0)",
-            # At no multiple of the size of an element.
-            "np.ndarray(a.shape, a.dtype, b'.' + a.tobytes(), 1)",
-        ]
-    return rng.choice(ways)
 
 
 def tables(rng: Random, case: kernels.Case) -> dict[str, Given]:
@@ -502,7 +486,7 @@ class _Stages:
         border = self.boundary or repr(kernels.random_boundary(rng, self.ndim, rules=names))
         if not self.boundary and rng.random() < 0.1:
             border = conditions(rng, (1,) * self.ndim, _kinds(case), valid=False, arrays=False)
-        decorated = _table_names(case) | _scheduled(rng, 0.4) | {"boundary": border}
+        decorated = _table_names(case) | _scheduled(schedule(rng, 0.4)) | {"boundary": border}
         decorated |= {"dtype": repr(dtype), "overflow": repr(rng.choice(["wrap", "saturate"]))}
         if rng.random() < 0.3 and not self.boundary:
             decorated["cval"] = "1"
@@ -563,12 +547,12 @@ def _piped(
     hows = [(name, rng.choice(["rows", "rows", "inline", "whole"])) for name in stages.stages]
     chosen = {"stages": tuple(hows), "tile": rng.choice([0, 0, 3, 7])}
     # The last call by itself adds floats in the same order.
-    own = schedule(rng) if rng.random() < 0.4 else {}
+    own = schedule(rng, 0.4)
     kept = chosen if rng.random() < 0.7 else {}
     lines = [*stages.lines, *(f"{name} = {array}" for name, array in of.items() if name != array)]
     piped = _inserted(case, lines, ", ".join([*given, *rest]))
-    whole = {**decorated, **_with_schedule({**own, **kept})}
-    alone = {**decorated, **_with_schedule(own)}
+    whole = {**decorated, **_scheduled({**own, **kept})}
+    alone = {**decorated, **_scheduled(own)}
     ended = f"program = npt.stencil({_named(whole)})(kernel)\n"
     fields = ", ".join(f"{name!r}: {array}" for name, array in of.items())
     inner = "".join(f"    {line}\n" for line in stages.lines)
@@ -601,7 +585,7 @@ def _pipeline(rng: Random, seed: int) -> Program:
     options = {"boundary": stages.boundary or repr(rules(rng, case))}
     if "keep" in options["boundary"] and (loose or len(case.outputs) > len(piped.fields)):
         options["boundary"] = "'fill'"
-    core = tuple(rng.randint(1, 8) for _ in range(ndim)) if ndim < 3 else (2, 4, 3)
+    core = _core(rng, ndim, (8, 6, 3))
     if rng.random() < 0.15 and not small:
         options["boundary"] = conditions(rng, core, _kinds(case), valid=False)
     options["cval"] = repr(rng.choice([0, 1]))
@@ -650,9 +634,9 @@ def _steps(rng: Random, seed: int) -> Program:
             continue
         decorated = _table_names(case) | {"dtype": repr(kinds)}
         decorated["overflow"] = repr(rng.choice(["wrap", "saturate"]))
-        schedule = {"steps": rng.choice([0, 2, 3, 4])}
+        chained = {"steps": rng.choice([0, 2, 3, 4])}
         if not staged:
-            program = _named(decorated | _scheduled(rng, 0.4, **schedule))
+            program = _named(decorated | _scheduled(schedule(rng, 0.4) | chained))
             piped = _Piped(f"{case.source}program = npt.stencil({program})(kernel)\n", "",
                            case.fields, {n: repr(v) for n, v in case.scalars.items()},
                            _positional(case))  # fmt: skip
@@ -667,7 +651,7 @@ def _steps(rng: Random, seed: int) -> Program:
             break
     names = tuple(rule for rule in kernels.RULES if rule != "valid")
     options = {"boundary": repr(kernels.random_boundary(rng, ndim, rules=names))}
-    core = tuple(rng.randint(1, 14) for _ in range(ndim)) if ndim < 3 else (4, 5, 6)
+    core = _core(rng, ndim, (14, 9, 5))
     if rng.random() < 0.2:
         options["boundary"] = conditions(rng, core, _kinds(case), valid=False)
     options["cval"] = repr(rng.choice([0, 1]))
@@ -707,7 +691,7 @@ def _steps(rng: Random, seed: int) -> Program:
 
 def _ufunc(rng: Random, seed: int) -> Program:
     case = _case(rng, ndim=1, pointwise=True, size=rng.randint(1, 4))
-    decorated = _scheduled(rng, 0.3)
+    decorated = _scheduled(schedule(rng, 0.3))
     if rng.random() < 0.2:
         decorated |= _stored(rng, case)
     sizes = [0, 1, 2, 3, 4, 5] if rng.random() < 0.05 else [1, 2, 3, 4, 5]
@@ -726,7 +710,7 @@ def _ufunc(rng: Random, seed: int) -> Program:
                 plain = rng.random() < 0.5 and dtype != "uint64"
                 found[name] = Given(values.item() if plain else values[()])
             else:
-                found[name] = Given(values, lies(rng, values))
+                found[name] = Given(values, kernels.lies(rng, values))
         return found
 
     options: dict[str, str] = {}

@@ -21,23 +21,14 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 
 # Where nothing appears but by mistake; caches of tools have names that begin with a dot.
-_FOLDERS = (ROOT, ROOT / "tests", ROOT / "docs", ROOT / "examples", ROOT / "src")
+_FOLDERS = [str(ROOT / name) for name in (".", "tests", "docs", "examples", "src")]
 
 # Threads that stay, by the first letters of their names: our own pool, and what libraries
 # start once and keep (Dask's event loop and its helpers, tqdm's, zarr's, the time limit's).
 _KEPT_THREADS = (
-    "ninepoint",
-    "Dask-Offload",
-    "Dask-Callback",
-    "IO loop",
-    "Profile",
-    "AsyncProcess",
-    "asyncio",
-    "QueueFeederThread",
-    "pytest_timeout",
-    "tqdm",
-    "zarr",
-)
+    "ninepoint", "Dask-Offload", "Dask-Callback", "IO loop", "Profile", "AsyncProcess", "asyncio",
+    "QueueFeederThread", "pytest_timeout", "tqdm", "zarr",
+)  # fmt: skip
 
 # The variables that mean something to what is tested.
 _OURS = ("NINEPOINT_", "NUMBA_")
@@ -48,49 +39,50 @@ _KEPT_FILES = ("pymp-", "dask-scratch-space")
 # So long may what ends by itself take to do so on a busy machine [s].
 _PATIENCE = 20.0
 
+# Clusters that stay until the process ends.
+_KEPT_CLUSTERS: list[Any] = []
+
 
 class Traces:
     """The process as it is before a test."""
 
     def __init__(self) -> None:
-        self._threads = set(threading.enumerate())
-        self._children = _children()
-        self._variables = _variables()
-        self._folder = os.getcwd()
+        self._threads, self._children = set(threading.enumerate()), _children()
+        self._variables, self._folder = _variables(), os.getcwd()
         self._files = _files(self._folder)
 
     def left(self) -> list[str]:
         """What is there that was not; what can be ended is ended, for the sake of later tests."""
-        found = []
         end = time.monotonic() + _PATIENCE
-        while (there := self._running()) and time.monotonic() < end:
+        while (found := self._running()) and time.monotonic() < end:
             time.sleep(0.01)
-        found += there
         if os.getcwd() != self._folder:
             found.append(f"the working directory {os.getcwd()}")
             os.chdir(self._folder)
-        found += self._put_back_variables()
+        # In silence what Dask sets for its processes.
+        now, before = _variables(), self._variables
+        changed = [name for name in {*now, *before} if now.get(name) != before.get(name)]
+        found += [f"the variable {n}={now.get(n)}" for n in changed if n.startswith(_OURS)]
+        for name in changed:
+            os.environ.pop(name, None)
+            os.environ.update({name: before[name]} if name in before else {})
         return found + [f"the file {path}" for path in sorted(_files(self._folder) - self._files)]
 
-    def _put_back_variables(self) -> list[str]:
-        """Put them back, in silence what Dask sets for its processes; say which were ours."""
-        now = _variables()
-        changed = [n for n in {*now, *self._variables} if now.get(n) != self._variables.get(n)]
-        for name in changed:
-            if name in self._variables:
-                os.environ[name] = self._variables[name]
-            else:
-                del os.environ[name]
-        return [f"the variable {n}={now.get(n)}" for n in changed if n.startswith(_OURS)]
-
     def _running(self) -> list[str]:
-        kept = self._threads | _dask_threads()
-        found = [
-            f"the thread {thread.name}"
-            for thread in threading.enumerate()
-            if thread not in kept and not thread.name.startswith(_KEPT_THREADS)
+        threaded = sys.modules.get("dask.threaded")
+        kept = set(self._threads)
+        if threaded is not None:
+            # Those of the pools that Dask's threaded scheduler keeps for later calls.
+            pools = [pool for of in threaded.pools.values() for pool in of.values()]
+            for pool in (threaded.default_pool, *pools):
+                kept |= {*getattr(pool, "_threads", ())}
+        threads = [one for one in threading.enumerate() if one not in kept]
+        threads = [one for one in threads if not one.name.startswith(_KEPT_THREADS)]
+        children = _children() - self._children
+        return [
+            *(f"the thread {thread.name}" for thread in threads),
+            *(f"the child process {pid}" for pid in children),
         ]
-        return found + [f"the child process {pid}" for pid in _children() - self._children]
 
 
 def _variables() -> dict[str, str]:
@@ -99,24 +91,18 @@ def _variables() -> dict[str, str]:
 
 def _files(working: str) -> set[str]:
     found = set()
-    for folder in {*map(str, _FOLDERS), working, tempfile.gettempdir()}:
+    for folder in {*_FOLDERS, working, tempfile.gettempdir()}:
         with contextlib.suppress(FileNotFoundError):
-            names = os.listdir(folder)
-            found |= {
-                os.path.join(folder, name)
-                for name in names
-                if not name.startswith((".", "__pycache__", *_KEPT_FILES))
-            }
-    return found
+            found |= {os.path.join(folder, name) for name in os.listdir(folder)}
+    hidden = (".", "__pycache__", *_KEPT_FILES)
+    return {path for path in found if not os.path.basename(path).startswith(hidden)}
 
 
 def _children() -> set[int]:
     """The child processes, ended ones among them that nobody has waited for."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return set()
-    except AttributeError:
+    except (ChildProcessError, AttributeError):
         # Not every system can say so cheaply, and only one has to.
         return set()
     import psutil
@@ -125,19 +111,6 @@ def _children() -> set[int]:
     tracker = sys.modules.get("multiprocessing.resource_tracker")
     kept = tracker._resource_tracker._pid if tracker else None
     return {child.pid for child in psutil.Process().children()} - {kept}
-
-
-def _dask_threads() -> set[threading.Thread]:
-    """Those of the pools that Dask's threaded scheduler keeps for later calls."""
-    threaded = sys.modules.get("dask.threaded")
-    if threaded is None:
-        return set()
-    pools = [threaded.default_pool, *(p for of in threaded.pools.values() for p in of.values())]
-    return {thread for pool in pools for thread in getattr(pool, "_threads", ())}
-
-
-# Clusters that stay until the process ends.
-_KEPT_CLUSTERS: list[Any] = []
 
 
 @contextlib.contextmanager
@@ -161,25 +134,21 @@ class DaskTraces:
         client = sys.modules.get("distributed.client")
         if client is None:
             return []
-        from distributed.deploy.cluster import Cluster
-
-        found = []
-        current = client._current_client.get()
+        found, current = [], client._current_client.get()
         client._current_client.set(None)
-        for one in _dask():
-            if any(one is other for other in [*self._before, *_KEPT_CLUSTERS]):
-                continue
+        for one in _dask(current):
             state = str(getattr(one.status, "name", one.status))
-            if one is not current and state in ("closed", "failed"):
+            known = any(one is other for other in [*self._before, *_KEPT_CLUSTERS])
+            if known or (one is not current and state in ("closed", "failed")):
                 continue
             found.append(f"the Dask client or cluster {type(one).__name__} ({state})")
             with contextlib.suppress(Exception):
-                one.close() if isinstance(one, Cluster) else one.close(timeout=5)
+                one.close(timeout=5) if isinstance(one, client.Client) else one.close()
         client._global_clients.clear()
         return found
 
 
-def _dask() -> list[Any]:
+def _dask(current: Any = None) -> list[Any]:
     """All clients and clusters that Dask knows of, closed ones among them."""
     client = sys.modules.get("distributed.client")
     if client is None:
@@ -188,9 +157,5 @@ def _dask() -> list[Any]:
 
     # A client that failed to start is in the second only, and takes the work all the same.
     clients = {*client.Client._instances, *client._global_clients.values()}
-    current = client._current_client.get()
-    return [
-        *clients,
-        *([current] if current not in (None, *clients) else []),
-        *SpecCluster._instances,
-    ]
+    current = current or client._current_client.get()
+    return [*clients, *({current} - {None} - clients), *SpecCluster._instances]

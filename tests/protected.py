@@ -3,8 +3,8 @@
 An array that begins right behind a protected page, or ends right before one, turns every look
 outside into a crash, where else it goes unseen nearly always.  `Guard` tries each call of compiled
 code first with copies of its arrays that lie so, once at each end; the inputs may not be written
-either.  A crash, after which the process goes on (`crashes`), is an `AssertionError` here, with
-the text of the kernel.  What is no machine code is tried in a forked child.
+either.  Where machine code looks outside, the process ends, and says in which test; what is
+Python is tried in a forked child, and told as an `AssertionError` with the text of the kernel.
 """
 
 from __future__ import annotations
@@ -15,13 +15,12 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from crashes import signal_of
 from seams import watched
 
 PAGE = mmap.PAGESIZE
@@ -35,12 +34,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def between(
-    array: np.ndarray,
-    *,
-    at_end: bool,
-    read_only: bool = False,
-    fill: bool = True,
-    shared: bool = False,
+    array: np.ndarray, *, at_end: bool, read_only: bool = False, shared: bool = False
 ) -> np.ndarray:
     """A copy between two protected pages: flush with the first, or with the last.
 
@@ -54,8 +48,7 @@ def between(
     first = PAGE + (pages * PAGE - size) * at_end
     start = first - before if size else first
     copy = np.ndarray(array.shape, array.dtype, memory, start, array.strides)
-    if fill:
-        copy[...] = array
+    copy[...] = array
     address = _address(memory)
     _protect(address, PAGE, NOBODY)
     _protect(address + (pages + 1) * PAGE, PAGE, NOBODY)
@@ -120,46 +113,34 @@ class Guard:
         if not Guard.active or looks in self.tried:
             return self.band(*arguments)
         self.tried.add(looks)
-        before = [one.copy() if writes else one for one, writes in self._told(arguments)]
-        tried = [self._placed(arguments, before, at_end) for at_end in (False, True)]
+        # Numbers after the others are not written.
+        writes = [*self.writes, *[False] * (len(arguments) - len(self.writes))]
+        before = [np.array(one) for one in arguments]
+        tried = [
+            [
+                between(one, at_end=at_end, read_only=not written)
+                if isinstance(one, np.ndarray)
+                else one
+                for one, written in zip(arguments, writes, strict=True)
+            ]
+            for at_end in (False, True)
+        ]
         with Guard.lock:
             Guard.calls += 1
-            found = self._signal(tried)
-        if found:
-            shapes = [getattr(one, "shape", one) for one in arguments]
-            raise AssertionError(
-                f"touched memory outside of its arrays, or wrote an input: signal {found}, "
-                f"arguments of {shapes}\n{self.text}"
-            )
+            if isinstance(self.band, FunctionType):
+                found = survives(lambda: [self.band(*one) for one in tried] and None)
+                assert not found, f"touched memory outside, or wrote an input\n{self.text}"
+            for placed in tried:
+                with suppress(Exception):
+                    self.band(*placed)
         self.band(*arguments)
-        for one in tried if self.exact else []:
-            for mine, old, (real, writes) in zip(one, before, self._told(arguments), strict=True):
-                if writes and not np.array_equal(mine, real):
+        for placed in tried if self.exact else []:
+            for mine, old, real, written in zip(placed, before, arguments, writes, strict=True):
+                if written and not np.array_equal(mine, real):
                     # Where it wrote: elsewhere other threads may have.
                     wrote = (mine != old) & ((mine == mine) | (old == old))
                     np.testing.assert_array_equal(mine[wrote], real[wrote], err_msg=self.text)
         return None
-
-    def _signal(self, tried: list[list[Any]]) -> int:
-        """The signal that ends one of the calls, or 0."""
-        if isinstance(self.band, FunctionType):
-            return survives(lambda: [self.band(*one) for one in tried] and None)
-        return next(filter(None, (signal_of(self.band, one) for one in tried)), 0)
-
-    def _told(self, arguments: tuple[Any, ...]) -> list[tuple[Any, bool]]:
-        """The arguments, and whether each is written; numbers after the others are not."""
-        writes = [*self.writes, *[False] * (len(arguments) - len(self.writes))]
-        return list(zip(arguments, writes, strict=True))
-
-    def _placed(self, arguments: tuple[Any, ...], before: list[Any], at_end: bool) -> list[Any]:
-        placed = []
-        for (one, writes), old in zip(self._told(arguments), before, strict=True):
-            if isinstance(one, np.ndarray):
-                one = between(one, at_end=at_end, read_only=not writes, fill=not writes)
-            if writes:
-                one[...] = old
-            placed.append(one)
-        return placed
 
 
 @contextmanager

@@ -7,22 +7,23 @@ Nothing here is kept stable for users.  Tests need this beyond the public face, 
     with limits(block_elements=40):     # small arrays go the ways of large ones
         smooth(image)
     plan_of(smooth, "uint8").reaches    # what `explain` prints, as data
-    passes_of(smooth, "uint8")          # the kernel after each pass, to print
     forget_device()                     # GPUs are looked for again, as in a new process
     view(sliced, chunks, pieces)        # an array of Dask, as `open` makes one of a file
 """
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-import re
+import inspect
 import shutil
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from pprint import pformat
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,9 @@ import numpy as np
 from ninepoint.arrays.cuda import executable as on_device
 from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
-from ninepoint.backends.compiled import Compiled, Forms
+from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver, writing
+from ninepoint.backends.llvm import library
 from ninepoint.backends.llvm.layout import Kind
 from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded, in_numpy
@@ -41,10 +43,7 @@ from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
 from ninepoint.inspecting.asked import asked
 from ninepoint.inspecting.explaining import no_chain
-from ninepoint.language.box import Box, joined
-from ninepoint.language.ir import Kernel
 from ninepoint.lowering.notes import Note, Work, notes, work
-from ninepoint.lowering.passes import ROWS, STORED, passed
 from ninepoint.program import program
 
 
@@ -108,64 +107,19 @@ def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
     )
 
 
-def _notes(forms: Forms) -> tuple[Note, ...]:
-    schedule = forms.request.schedule
-    return tuple(notes(forms.stored, forms.wholesome, forms.lowered, schedule))
-
-
-@dataclass(frozen=True, slots=True)
-class PassesOf:
-    """A kernel in its intermediate form after each pass, by name; the last is `lowered`.
-
-    `reaches` is how far each result looks, and `dtypes` are those of the results.
-    """
-
-    kernels: Mapping[str, Kernel]
-    reaches: tuple[Box, ...]
-    dtypes: tuple[np.dtype, ...]
-
-    @property
-    def reach(self) -> Box:
-        """How far all results look together."""
-        return joined(self.reaches)
-
-    def text(self, name: str) -> str:
-        """The kernel after this pass, printed in full."""
-        return pformat(self.kernels[name])
-
-
-def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:
-    """The kernel of a call, which the compiler understands, after each pass."""
-    call = asked(stencil.definition, fields, named)
-    last = call.last.compiled
-    forms = last.forms
-    assert forms is not None, last.reason
-    return PassesOf(_after(forms, joined(last.reaches)), last.reaches, tuple(last.out_dtypes))
-
-
-def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
-    """The passes once more."""
-    request = forms.request
-    after = {"read": forms.read, "simplified": forms.simplified}
-    after |= passed(STORED, after["simplified"], request, reach)
-    after |= passed(ROWS, after["widened"], request, reach)
-    return after | {"lowered": forms.lowered}
-
-
 @contextmanager
 def interpreted() -> Iterator[None]:
     """Run generated code as plain Python: what is first called within the block, and stays so.
 
     Plain Python takes a negative index from the end and cuts a slice that is too long, where
-    machine code reads what lies before or after the array.  So the code gets no arrays of NumPy
-    but such as refuse every index outside them; fields and coefficients also refuse to be
-    written, and a place of a buffer to be read before it was written.  Kernels that are not
-    understood are compiled by Numba as ever.
+    machine code reads what lies before or after the array.  So every index is looked at; fields
+    and coefficients also refuse to be written, and a place of a buffer to be read before it was
+    written.  Kernels that are not understood are compiled by Numba as ever.
 
     Raises
     ------
     Outside
-        Where code looked outside an array, or where nothing had been written.
+        Where code looked outside an array, or where nothing had been written, or wrote an input.
     """
     load = cpu.loaded
 
@@ -176,7 +130,7 @@ def interpreted() -> Iterator[None]:
         if compiled.module.checked:
             # What it notes.
             kinds[-1] = dataclasses.replace(kinds[-1], mutable=True)
-        return Loaded(_Interpreted(compiled.module.text, kinds))
+        return Loaded(Interpreted(compiled.module.text, kinds))
 
     with _loading(as_python):
         yield
@@ -237,7 +191,7 @@ def _loading(load: Any) -> Iterator[None]:
         compile_chain.cache_clear()
 
 
-class _Interpreted:
+class Interpreted:
     """The function of a generated module, as plain Python."""
 
     def __init__(self, text: str, kinds: Sequence[Kind]) -> None:
@@ -245,129 +199,168 @@ class _Interpreted:
 
     def __call__(self, *arguments: Any) -> None:
         given = [
-            Checked(one, f"argument {k}", kind.mutable) if kind.ndim else kind.dtype.type(one)
-            for k, (one, kind) in enumerate(zip(arguments, self._kinds, strict=True))
+            (one if kind.mutable else _only_read(one)) if kind.ndim else kind.dtype.type(one)
+            for one, kind in zip(arguments, self._kinds, strict=True)
         ]
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _band(self._text)(*given)
+            try:
+                in_bounds(self._text)(*given)
+            except (IndexError, ValueError) as error:
+                # A kernel may raise errors of its own.
+                if isinstance(error, IndexError) or "read-only" in str(error):
+                    raise Outside(str(error)) from error
+                raise
 
 
 class Outside(AssertionError):
-    """Generated text looked outside an array, or where nothing had been written."""
+    """Generated text looked outside an array or where nothing had been written, or wrote input."""
 
 
-class Checked:
-    """An array for generated text, whose every index has to lie inside."""
+def _only_read(array: np.ndarray) -> np.ndarray:
+    seen = array.view()
+    seen.flags.writeable = False
+    return seen
 
-    __slots__ = ("array", "length", "name", "shape", "size", "writeable", "written")
 
-    def __init__(
-        self, array: np.ndarray, name: str, writeable: bool, written: np.ndarray | None = None
-    ) -> None:
-        self.array = array
-        self.name = name
-        self.writeable = writeable
-        self.written = written
-        self.shape = array.shape
-        self.size = array.size
-        # Most of what is read are elements of rows: these are looked up without any detour.
-        self.length = array.shape[0] if array.ndim == 1 else -1
+class _Buffer:
+    """An array that generated text makes; it knows which of its elements have been written."""
 
-    @property
-    def ndim(self) -> int:
-        return self.array.ndim
+    __slots__ = ("array", "written")
 
-    @property
-    def dtype(self) -> np.dtype:
-        return self.array.dtype
+    def __init__(self, array: np.ndarray, written: np.ndarray) -> None:
+        self.array, self.written = array, written
 
-    @property
-    def itemsize(self) -> int:
-        return self.array.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        return self.array.nbytes
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.array, name)
 
     def __getitem__(self, index: Any) -> Any:
-        if type(index) is int and 0 <= index < self.length and self.written is None:
-            return self.array[index]
-        self.check(index)
         found = self.array[index]
         if isinstance(found, np.ndarray):
-            written = None if self.written is None else self.written[index]
-            return Checked(found, self.name, self.writeable, written)
-        if self.written is not None and not self.written[index]:
-            raise Outside(f"{self.name}[{index}] is read before it was written")
+            return _Buffer(found, self.written[index])
+        if not self.written[index]:
+            raise Outside(f"[{index}] of a buffer is read before it was written")
         return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if not (type(index) is int and 0 <= index < self.length):
-            self.check(index)
-        if not self.writeable:
-            raise Outside(f"{self.name}[{index}] is an input, and was written")
-        self.array[index] = value.array if isinstance(value, Checked) else value
-        if self.written is not None:
-            self.written[index] = True
+        self.array[index] = value.array if isinstance(value, _Buffer) else value
+        self.written[index] = True
 
-    def view(self, dtype: Any) -> Checked:
+    def view(self, dtype: Any) -> _Buffer:
         """The elements as others of the same size."""
-        return Checked(self.array.view(dtype), self.name, self.writeable, self.written)
+        return _Buffer(self.array.view(dtype), self.written)
 
-    def reshape(self, shape: tuple[int, ...]) -> Checked:
+    def reshape(self, shape: tuple[int, ...]) -> _Buffer:
         """The elements in another shape."""
-        written = None if self.written is None else self.written.reshape(shape)
-        return Checked(self.array.reshape(shape), self.name, self.writeable, written)
-
-    def check(self, index: Any) -> None:
-        if not isinstance(index, tuple):
-            index = (index,)
-        for one, length in zip(index, self.shape, strict=False):
-            if isinstance(one, slice):
-                first, last = one.start or 0, length if one.stop is None else one.stop
-                inside = one.step is None and 0 <= first <= last <= length
-            else:
-                inside = 0 <= one < length
-            if not inside:
-                raise Outside(f"{self.name}[{index}] is outside of {self.shape}")
-        if len(index) > len(self.shape):
-            raise Outside(f"{self.name}[{index}] has {len(self.shape)} axes only")
+        return _Buffer(self.array.reshape(shape), self.written.reshape(shape))
 
 
 class _NumPy:
-    """NumPy for generated text: what is made is checked."""
-
-    def __init__(self, copied: bool) -> None:
-        self._copied = copied
+    """NumPy for generated text: what it makes knows what was written."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
 
-    def empty(self, shape: Any, dtype: Any = np.float64) -> Checked:
-        made = np.zeros(shape, dtype)
-        written = None if self._copied else np.zeros(made.shape, np.bool_)
-        return Checked(made, "a buffer", writeable=True, written=written)
+    @staticmethod
+    def empty(shape: Any, dtype: Any = np.float64) -> _Buffer:
+        return _Buffer(np.zeros(shape, dtype), np.zeros(shape, np.bool_))
 
     @staticmethod
-    def zeros(shape: Any, dtype: Any = np.float64) -> Checked:
-        return Checked(np.zeros(shape, dtype), "a buffer", writeable=True)
+    def array(values: Any, dtype: Any) -> np.ndarray:
+        return _only_read(np.array(values, dtype=dtype))
 
-    @staticmethod
-    def array(values: Any, dtype: Any) -> Checked:
-        return Checked(np.array(values, dtype=dtype), "a table", writeable=False)
+
+class _Copying(_NumPy):
+    """The same for text that copies rows as a whole, with what nobody wrote."""
+
+    empty = staticmethod(np.zeros)
+
+
+def _inside(array: Any, index: Any) -> Any:
+    """An index that NumPy would take from the end, or cut, if it lay outside."""
+    indices = index if isinstance(index, tuple) else (index,)
+    for one, length in zip(indices, array.shape, strict=False):
+        if isinstance(one, slice):
+            first, last = one.start or 0, length if one.stop is None else one.stop
+            if one.step is not None or not 0 <= first <= last <= length:
+                raise IndexError(f"{index} is outside of {array.shape}")
+        elif one < 0:
+            raise IndexError(f"{index} is outside of {array.shape}")
+    return index
+
+
+def _look(function: ast.FunctionDef) -> None:
+    """Put a look at the index into whatever is indexed: too large a one NumPy refuses itself.
+
+    Numbers that count from 0 need no look, and what is added to them.
+    """
+    nodes = list(ast.walk(function))
+    stores = [one.id for one in nodes if isinstance(one, ast.Name) and type(one.ctx) is ast.Store]
+    left, counted = Counter(stores), set[str]()
+
+    def natural(node: ast.expr) -> bool:
+        match node:
+            case ast.Constant(int(value)):
+                return value >= 0
+            case ast.Name(name):
+                return name in counted
+            case ast.BinOp(left, ast.Add() | ast.Mult() | ast.Mod(), right):
+                return natural(left) and natural(right)
+            case ast.Tuple(elements):
+                return all(map(natural, elements))
+        return False
+
+    for node in [one for one in nodes if isinstance(one, ast.For)]:
+        match node:
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [_])):
+                ends = []
+            case ast.For(ast.Name(name), ast.Call(ast.Name("range"), [start, _, *step])):
+                ends = [start, *step]
+            case _:
+                continue
+        left[name] -= all(map(natural, ends))
+        if not left[name]:
+            counted.add(name)
+    for node in nodes:
+        # An attribute is the shape of an array.
+        if not isinstance(node, ast.Subscript) or isinstance(node.value, ast.Attribute):
+            continue
+        index: Any = node.slice
+        if natural(index):
+            continue
+        if isinstance(index, ast.Slice):
+            ends = [one or ast.Constant(None) for one in (index.lower, index.upper, index.step)]
+            index = ast.Call(ast.Name("slice", ast.Load()), ends, [])
+        node.slice = ast.Call(ast.Name("_inside", ast.Load()), [node.value, index], [])
+        ast.fix_missing_locations(node.slice)
+
+
+def _looked(text: str) -> CodeType:
+    tree = ast.parse(text)
+    for one in tree.body:
+        if isinstance(one, ast.FunctionDef):
+            _look(one)
+    # What is imported of the library is there, with looks of its own.
+    tree.body = [one for one in tree.body if not isinstance(one, ast.ImportFrom)]
+    return compile(tree, "<generated>", "exec")
 
 
 @lru_cache
-def _band(text: str) -> Callable[..., None]:
-    """The function `band` of a generated module, not compiled, for arrays that are checked."""
-    names: dict[str, Any] = {}
-    text = re.sub(r"^@row_function.*\n", "", text, flags=re.MULTILINE)
+def _library() -> dict[str, Any]:
+    """What generated text calls, with looks at every index."""
+    names: dict[str, Any] = {"_inside": _inside, "__name__": "library"}
+    exec(_looked(inspect.getsource(library)), names)
+    return names
+
+
+@lru_cache
+def in_bounds(text: str) -> Callable[..., None]:
+    """The function `band` of a generated module, as plain Python that looks at every index."""
+    names = dict(_library())
+    # Rows between which a border's rule stands are copied as a whole.
+    names["numpy"] = _Copying() if "absent(" in text or "beyond(" in text else _NumPy()
     # Where tables are made, NumPy is in the place of NumPy already.
-    code = compile(text.replace("import numpy as np\n", "np = numpy\n"), "<generated>", "exec")
-    # Rows between which a border's rule stands are copied as a whole, with what nobody wrote.
-    names["numpy"] = _NumPy("absent(" in text or "beyond(" in text)
-    exec(in_numpy(code), names)
+    exec(in_numpy(_looked(text.replace("import numpy as np\n", "np = numpy\n"))), names)
     run: Callable[..., None] = names["band"]
     return run
 

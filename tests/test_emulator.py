@@ -24,46 +24,23 @@ extern "C" __global__ void crooked(const char *x, int *y) { y[0] = *(const int *
 """
 
 
-@pytest.fixture(scope="module")
-def functions():
-    return emulator.functions(TEXT)
-
-
-@pytest.fixture
-def given():
-    return emulator.guarded(np.arange(128, dtype=np.int32)), np.zeros(128, np.int32)
-
-
-def test_values_as_arguments(functions, given):
-    x, y = given[0], given[1]
+def test_values_as_arguments_and_mistakes_that_end_the_process():
+    functions = emulator.functions(TEXT)
+    x, y = emulator.guarded(np.arange(128, dtype=np.int32)), np.zeros(128, np.int32)
     numbers = np.zeros(1, np.dtype([("a", "f8"), ("b", "i4", 3)], align=True))
     numbers["a"], numbers["b"] = 2.5, (7, 8, 9)
     functions["scaled"](2, 64, [x, y, numbers[0], np.int8(-3)])
     np.testing.assert_array_equal(y, x * 2 + 9 - 3)
-
-
-def test_texts_are_built_together_and_once():
-    texts = [TEXT.replace("int(n.a)", f"{k}") for k in (1, 2)]
-    emulator.build([*texts, emulator.Text(texts[0], ("UNUSED=16",))])
-    one, other = (emulator.functions(text)["scaled"] for text in texts)
-    assert one.library is other.library
-    assert emulator.functions(texts[0])["scaled"].library is one.library
+    with pytest.raises(AssertionError, match="scaled"):
+        functions["scaled"](1, 32, [x, y, np.float64(1), np.int8(1)])
     with pytest.raises(emulator.Refused, match="oops"):
         emulator.build(["oops"])
-
-
-def test_arguments_of_other_sizes_are_refused(functions, given):
-    with pytest.raises(AssertionError, match="scaled"):
-        functions["scaled"](1, 32, [*given, np.float64(1), np.int8(1)])
-
-
-@pytest.mark.parametrize(("name", "threads"), [("beyond", 128), ("crooked", 1)])
-def test_mistakes_end_the_process(functions, given, name, threads):
-    child = os.fork()
-    if not child:
-        faulthandler.disable()
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        functions[name](1, threads, given)
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    assert status != 0
+    for name, threads in (("beyond", 128), ("crooked", 1)):
+        child = os.fork()
+        if not child:
+            faulthandler.disable()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            functions[name](1, threads, [x, y])
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status != 0

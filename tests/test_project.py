@@ -22,41 +22,27 @@ def read(name):
     return yaml.safe_load((ROOT / name).read_text())
 
 
-def test_the_version():
-    assert PROJECT["project"]["version"] == npt.__version__
-    assert read("CITATION.cff")["version"] == npt.__version__
+def test_the_citation_and_the_version():
+    cited, project = read("CITATION.cff"), PROJECT["project"]
+    assert project["version"] == cited["version"] == npt.__version__
+    assert cited["title"] == project["name"]
+    assert [cited[key] for key in ("license", "keywords", "authors")] == [
+        project[key] for key in ("license", "keywords", "authors")
+    ]
 
 
-def test_the_citation():
-    cited = read("CITATION.cff")
-    assert cited["title"] == PROJECT["project"]["name"]
-    assert cited["license"] == PROJECT["project"]["license"]
-    assert cited["keywords"] == PROJECT["project"]["keywords"]
-    assert cited["authors"] == PROJECT["project"]["authors"]
-
-
-def test_the_versions_of_python():
-    least, most = re.fullmatch(
-        r">=3\.(\d+),<3\.(\d+)", PROJECT["project"]["requires-python"]
-    ).groups()
-    versions = [f"3.{minor}" for minor in range(int(least), int(most))]
+def test_the_versions_of_python_and_what_the_workflow_runs():
+    asked = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", PROJECT["project"]["requires-python"])
+    versions = [f"3.{minor}" for minor in range(*map(int, asked.groups()))]
     kind = "Programming Language :: Python :: "
     named = [c.removeprefix(kind) for c in PROJECT["project"]["classifiers"] if kind + "3." in c]
     assert named == versions
-    job = read(".github/workflows/ci.yml")["jobs"]["run"]
-    assert job["strategy"]["matrix"]["python"] == versions
     assert PROJECT["tool"]["ruff"]["target-version"] == f"py{versions[0].replace('.', '')}"
-
-
-def test_the_workflow_runs_what_has_to_pass():
-    steps = read(".github/workflows/ci.yml")["jobs"]["run"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
+    jobs = read(".github/workflows/ci.yml")["jobs"]
+    assert jobs["run"]["strategy"]["matrix"]["python"] == versions
+    for name, command in (("run", ".ci/run"), ("site", "make docs")):
+        assert [step["run"] for step in jobs[name]["steps"] if "run" in step] == [command]
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
-
-
-def test_the_workflow_makes_the_site():
-    steps = read(".github/workflows/ci.yml")["jobs"]["site"]["steps"]
-    assert [step["run"] for step in steps if "run" in step] == ["make docs"]
 
 
 def test_groups_are_for_us_and_extras_for_users():
@@ -72,11 +58,9 @@ def test_groups_are_for_us_and_extras_for_users():
 
 
 def test_what_needs_a_gpu_comes_only_where_it_is_asked_for():
-    extras = PROJECT["project"]["optional-dependencies"]
-    assert all("cupy" in one for name in ("cuda", "cuda12") for one in extras[name])
-    others = [one for name, some in extras.items() if "cuda" not in name for one in some]
-    assert not any("cupy" in one or "cuda" in one for one in others)
-    assert not any("cupy" in one for one in PROJECT["project"]["dependencies"])
+    project = PROJECT["project"]
+    for name, some in {**project["optional-dependencies"], "": project["dependencies"]}.items():
+        assert all(("cupy" in one or "cuda" in one) == ("cuda" in name) for one in some)
 
 
 def test_forms_have_what_the_site_asks_for():

@@ -65,7 +65,6 @@ def renamed(rng: Random, case: kernels.Case) -> kernels.Case:
     return replace(
         case,
         source=source,
-        function=kernels.compiled(source),
         fields=mapped(case.fields),
         standard=standard,
         scalars=mapped(case.scalars),

@@ -14,44 +14,18 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from ninepoint.analysis.footprint import extents
+from ninepoint.language import ir
 from ninepoint.language.box import Box
 from ninepoint.language.dtypes import value_type
 from ninepoint.language.functions import FLOAT_FUNCTIONS
-from ninepoint.language.ir import (
-    COMPARISONS,
-    Atom,
-    Binary,
-    Body,
-    Call,
-    Carried,
-    Coefficient,
-    Const,
-    DType,
-    Element,
-    Expr,
-    Gather,
-    Histogram,
-    Inside,
-    Kernel,
-    Loop,
-    Offset,
-    Read,
-    Reduce,
-    Select,
-    Stage,
-    State,
-    Tap,
-    Unary,
-    Weight,
-    atoms,
-)
+from ninepoint.language.ir import COMPARISONS, Atom, Body, DType, Expr
 from ninepoint.lowering.kept import computed_at, full
 
 # Operators whose operands need not have one type.
 _MIXED = frozenset({"**", "<<", ">>"})
 
 
-def verify(kernel: Kernel, reach: Box | None = None) -> None:
+def verify(kernel: ir.Kernel, reach: Box | None = None) -> None:
     """Raise `AssertionError` for what no kernel may be; `reach` is how far it may look."""
     _Check(kernel).kernel()
     if reach is not None:
@@ -59,13 +33,13 @@ def verify(kernel: Kernel, reach: Box | None = None) -> None:
 
 
 class _Check:
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: ir.Kernel) -> None:
         self.whole = kernel
         self.arrays = {name: {value_type(dtype)} for name, dtype in kernel.fields}
         self.shapes = {name: (value_type(d), shape) for name, d, shape in kernel.coefficients}
         self.scalars = dict(kernel.scalars)
         self.taken: set[str] = set()
-        self.loops: dict[str, Loop] = {}
+        self.loops: dict[str, ir.Loop] = {}
 
     def kernel(self) -> None:
         whole = self.whole
@@ -99,20 +73,20 @@ class _Check:
             assert name not in self.taken, f"{name!r} means two things"
             self.taken.add(name)
 
-    def stage(self, stage: Stage) -> None:
+    def stage(self, stage: ir.Stage) -> None:
         assert len(stage.names) == len(stage.values), stage
         self.body(stage.body, stage.values, self.scalars)
         self.take(stage.names)
-        if isinstance(stage, Histogram):
+        if isinstance(stage, ir.Histogram):
             assert len(stage.names) == 1, stage
             count = sum(length for *_, length in stage.runs)
             assert 0 <= stage.rank <= count - len(stage.names), f"rank {stage.rank} of {count}"
             most = max(self.whole.ndim, 2) + 1
             assert all(3 <= len(run) <= most for run in stage.runs), stage
-        if isinstance(stage, State):
+        if isinstance(stage, ir.State):
             assert len(stage.storage) == len(stage.names), stage
         for k, name in enumerate(stage.names):
-            if isinstance(stage, State):
+            if isinstance(stage, ir.State):
                 self.arrays[name] = {value_type(stage.storage[k])}
             elif stage.values[k].dtype.is_integer:
                 # Kept as narrow as its range is, and read as what its array would hold.
@@ -125,7 +99,7 @@ class _Check:
         body: Body,
         values: Iterable[Atom],
         known: Mapping[str, DType],
-        within: Reduce | Loop | None = None,
+        within: ir.Reduce | ir.Loop | None = None,
     ) -> None:
         """Operations and what they give; those within another one have names of their own."""
         known = dict(known)
@@ -143,51 +117,51 @@ class _Check:
         name: str,
         expr: Expr,
         known: Mapping[str, DType],
-        within: Reduce | Loop | None,
+        within: ir.Reduce | ir.Loop | None,
     ) -> None:
-        for atom in atoms(expr):
+        for atom in ir.atoms(expr):
             _check_atom(name, atom, known)
-        shape = within.shape if isinstance(within, Reduce) else None
+        shape = within.shape if isinstance(within, ir.Reduce) else None
         match expr:
-            case Read() | Reduce() if shape is not None:
+            case ir.Read() | ir.Reduce() if shape is not None:
                 raise AssertionError(f"{name}: {expr} inside of a window")
-            case Tap() | Weight() | Coefficient() if shape is None:
+            case ir.Tap() | ir.Weight() | ir.Coefficient() if shape is None:
                 raise AssertionError(f"{name} stands outside of a window")
-            case Read():
+            case ir.Read():
                 self.read(name, expr, expr.field, expr.offset)
-            case Tap() if shape is not None:
+            case ir.Tap() if shape is not None:
                 self.read(name, expr, expr.field, expr.origin)
                 assert expr.picked or len(expr.axes) == len(shape), expr
-            case Weight() if shape is not None:
+            case ir.Weight() if shape is not None:
                 assert len(expr.texts) == math.prod(shape), expr
-            case Coefficient():
+            case ir.Coefficient():
                 assert expr.array in self.shapes, expr
-            case Element():
+            case ir.Element():
                 dtype, shape = self.shapes[expr.array]
                 assert expr.dtype is dtype, f"{name} reads {expr.array} as {expr.dtype}"
                 inside = len(expr.index) == len(shape) and all(
                     0 <= i < n for i, n in zip(expr.index, shape, strict=True)
                 )
                 assert inside, f"{name}: {expr.array}{expr.index} of {shape}"
-            case Reduce():
+            case ir.Reduce():
                 self.body(expr.body, [expr.result], known, expr)
-            case Gather():
+            case ir.Gather():
                 self.read(name, expr, expr.field, expr.origin)
                 assert all(atom.dtype is DType.INT for atom in expr.index), f"{name}: {expr.index}"
                 assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"
-            case Inside():
+            case ir.Inside():
                 assert expr.dtype is expr.index.dtype is DType.INT, f"{name}: {expr}"
                 assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"
-            case Loop():
+            case ir.Loop():
                 self.loop(name, expr, known)
-            case Carried():
+            case ir.Carried():
                 carried = self.loops[expr.loop.name].carried
                 assert expr.number < len(carried), f"{name}: {expr.number} of {len(carried)}"
                 assert carried[expr.number][0].dtype is expr.dtype, f"{name}: {expr}"
             case _:
                 _check_types(name, expr)
 
-    def loop(self, name: str, loop: Loop, known: Mapping[str, DType]) -> None:
+    def loop(self, name: str, loop: ir.Loop, known: Mapping[str, DType]) -> None:
         inner = {**known, loop.index.name: loop.index.dtype}
         assert loop.index.dtype is DType.INT, name
         assert len(loop.next) == len(loop.carried) > 0, name
@@ -199,14 +173,16 @@ class _Check:
         self.body(loop.body, loop.next, inner, loop)
         self.loops[name] = loop
 
-    def read(self, name: str, expr: Read | Tap | Gather, field: str, offset: Offset) -> None:
+    def read(
+        self, name: str, expr: ir.Read | ir.Tap | ir.Gather, field: str, offset: ir.Offset
+    ) -> None:
         assert field in self.arrays, f"{name} reads {field}, which is not made yet"
         assert len(offset) == self.whole.ndim, f"{name}: {field}{offset}"
         assert expr.dtype in self.arrays[field], f"{name} reads {field} as {expr.dtype}"
 
 
 def _check_atom(user: str, atom: Atom, known: Mapping[str, DType]) -> None:
-    if isinstance(atom, Const):
+    if isinstance(atom, ir.Const):
         return
     assert atom.name in known, f"{user} uses {atom.name}, which is not known yet"
     assert atom.dtype is known[atom.name], f"{user} takes {atom.name} for {atom.dtype}"
@@ -214,18 +190,18 @@ def _check_atom(user: str, atom: Atom, known: Mapping[str, DType]) -> None:
 
 def _check_types(name: str, expr: Expr) -> None:
     """Whether an operation and its operands have types that go together."""
-    types = [atom.dtype for atom in atoms(expr)]
+    types = [atom.dtype for atom in ir.atoms(expr)]
     match expr:
-        case Binary():
+        case ir.Binary():
             same = expr.op in _MIXED or all(a is b for a, b in pairwise(types))
             assert same, f"{name}: {types}"
             assert expr.op not in COMPARISONS or expr.dtype is DType.BOOL, name
-        case Select():
+        case ir.Select():
             assert types[0] is DType.BOOL, f"{name}: chosen by {types[0]}"
             assert types[1] is types[2] is expr.dtype, f"{name}: {types}"
-        case Unary(op="not"):
+        case ir.Unary(op="not"):
             assert types[0] is DType.BOOL, f"{name}: not of {types[0]}"
-        case Call():
+        case ir.Call():
             row = FLOAT_FUNCTIONS.get(expr.function)
             count = row.arguments if row else 2 if expr.function == "complex" else 1
             assert len(types) == count, f"{name}: {expr}"
@@ -236,7 +212,7 @@ def _check_types(name: str, expr: Expr) -> None:
             pass
 
 
-def _check_reach(kernel: Kernel, reach: Box) -> None:
+def _check_reach(kernel: ir.Kernel, reach: Box) -> None:
     """Whether no field is read farther from a point of the result than `reach` says."""
     fields = {name for name, _ in kernel.fields}
     allowed = Box(full(reach.lo), full(reach.hi))

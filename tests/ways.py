@@ -2,7 +2,8 @@
 
     wanted(program)      the definition: `debug`, again and again for steps
     first(program)       an ordinary call
-    ways(program, ...)   all others
+    ways(program, ...)   others: of those that have most of their path in common, a few
+    on_a_gpu(program)    those on a GPU
 
 A text uses the names of `Program.text`, so that what fails can be printed below it and run.
 """
@@ -10,16 +11,25 @@ A text uses the names of `Program.text`, so that what fails can be printed below
 from __future__ import annotations
 
 import ast
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import numpy as np
+from dask._task_spec import convert_legacy_graph
 
 from drawing import Program
 
+# Options that the definition does not know, and those of other places: these have mistakes of
+# their own to tell of.
 DEBUG = ("threads", "out", "device")
+PLACES = {"axes", "dims", "out"}
+
+# An array is cut into so many chunks at most: more would go the same ways.
+MOST_CHUNKS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +48,15 @@ class Way:
 def wanted(program: Program) -> Way:
     """The definition; of what is loose inside, calls one by one."""
     left_out = [name for name in DEBUG if name in program.options]
-    given = f"options = {{n: v for n, v in options.items() if n not in {left_out}}}\n"
     if not program.defined and program.kind in ("kernel", "ufunc"):
         return first(program)
+    if program.kind != "steps" and not program.defined:
+        text = f"{program.apart}found = calls(**named, **options)"
+        return Way("the definition", "definition", text)
     if program.kind != "steps":
-        call = "program.debug" if program.defined else "calls"
-        text = f"{program.apart if call == 'calls' else ''}"
-        if left_out and call != "calls":
-            text += given
-        return Way("the definition", "definition", f"{text}found = {call}(**named, **options)")
+        given = f"{{n: v for n, v in options.items() if n not in {left_out}}}"
+        text = f"found = program.debug(**named, **{given if left_out else 'options'})"
+        return Way("the definition", "definition", text)
     each = "{" + ", ".join(f"{n!r}: {text}" for n, text in program.each.items()) + "}"
     call = "program.debug" if program.defined else "program"
     # Options are written again for each step, so that functions are asked for that step.
@@ -62,287 +72,311 @@ START = 0
     return Way("the definition, step by step", "definition", text)
 
 
-def first(program: Program) -> Way:
-    """An ordinary call, by name."""
-    return Way("the first call", "call", f"found = {_call(program)}")
-
-
 def _call(program: Program, arguments: str = "**named", more: str = "") -> str:
     if program.kind == "steps":
         return f"program.iterate({arguments}, steps={program.steps}, **options{more})"
     return f"program({arguments}, **options{more})"
 
 
+def first(program: Program) -> Way:
+    """An ordinary call, by name."""
+    return Way("the first call", "call", f"found = {_call(program)}")
+
+
 def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> list[Way]:
-    """All other ways, or `most` of them; `results` are what the first call gave, if any."""
+    """Other ways, or `most` of them; `results` are what the first call gave, if any."""
     rng = Random(f"ways of {program.kind} {program.seed}")
-    found = [*_again(rng, program), *_lazily(rng, program)]
-    if not {"axes", "dims", "out"} & set(program.options):
-        # Other places have other mistakes to tell of.
-        found += _chunked(rng, program)
-        found += _labelled(rng, program)
-        if program.kind in ("kernel", "pipeline"):
-            found += _placed(rng, program)
+    every = _Ways(rng, program)
+    groups = [(2, every.again()), (0.6, every.after_others()), (1, every.lazily())]
+    groups += [(0.2, every.staged()), (0.6, every.one_by_one())]
+    if not PLACES & set(program.options):
+        groups += [(2, every.in_chunks()), (1, every.labelled()), (1, every.placed())]
     if results is not None:
-        found += _into(rng, program, results)
-        if program.kind == "steps":
-            found += _in_parts(rng, program)
-        if program.kind == "kernel":
-            found += _one_step(program, results)
-            found += _all_points(program)
+        groups += [(2, every.into(results)), (2, every.steps(results))]
+    found, on_dask = [], []
+    for count, some in [(count, list(some)) for count, some in groups]:
+        on_dask += [way for way in some if "Dask" in way.name]
+        some = [way for way in some if "Dask" not in way.name]
+        count = min(len(some), count if count >= 1 else int(rng.random() < count))
+        found += [some[k] for k in sorted(rng.sample(range(len(some)), int(count)))]
+    found += rng.sample(on_dask, min(rng.choice([1, 2]), len(on_dask)))
     return rng.sample(found, most) if 0 < most < len(found) else found
 
 
-def _again(rng: Random, program: Program) -> Iterator[Way]:
-    names = [*program.fields, *program.tables, *program.scalars]
-    leading: list[str] = []
-    for name in program.positional:
-        if name not in names:
-            break
-        leading.append(name)
+# Dask.
 
-    def positional(count: int) -> str:
-        own, rest = leading[:count], [n for n in names if n not in leading[:count]]
-        rng.shuffle(rest)
-        return f"*[named[n] for n in {own}], **{{n: named[n] for n in {rest}}}"
-
-    yield Way("again", "call", f"found = {_call(program)}")
-    yield Way("by position", "call", f"found = {_call(program, positional(99))}")
-    yield Way("by position again", "call", f"found = {_call(program, positional(99))}")
-    yield Way("mixed", "call", f"found = {_call(program, positional(rng.randint(0, 3)))}")
-    for k, others in enumerate(program.others):
-        made = "{" + ", ".join(f"{n!r}: {one}" for n, one in others.items()) + "}"
-        other = _call(program, f"**(named | {made})")
-        text = f"try:\n    {other}\nexcept (IndexError, TypeError, ValueError):\n    pass\n"
-        call = _call(program, positional(99))
-        yield Way(f"after another shape, {k}", "call", f"{text}found = {call}")
-    # An array without axes is a number, but not one of Python.
-    arrays = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
-    copies = f"**(named | {{n: np.array(fields[n], order='C') for n in {arrays}}})"
-    yield Way("copies", "call", f"found = {_call(program, copies)}")
-    if "threads" not in program.options:
-        text = f"found = {_call(program, positional(99), ', threads=2')}"
-        yield Way("threads", "call", text)
-    pickled = _call(program).replace("program", "pickle.loads(pickle.dumps(program))", 1)
-    yield Way("pickled", "call", f"found = {pickled}")
-    if program.staged:
-        yield Way("staged", "stage", f"{program.staged}\nfound = {_call(program)}")
-    if program.apart and program.defined:
-        text = f"{program.apart}\nfound = calls(**named, **options)"
-        yield Way("one by one", "apart", text)
+COMPUTED = """\
+from ways import in_any_order
+found = listed(dask.compute(*found, scheduler=in_any_order))
+"""
 
 
-def _lazily(rng: Random, program: Program) -> Iterator[Way]:
-    # One without axes is a number, and a lazy one is a field.
-    names = [n for n, one in program.fields.items() if np.ndim(one.values)]
-    if not names:
-        return
-    one = rng.choice(names)
-    some = f"**(named | {{{one!r}: npt.lazy(fields[{one!r}])}})"
-    every = f"**(named | {{n: npt.lazy(fields[n]) for n in {names}}})"
-    for name, arguments in {"lazy": some, "all lazy": every}.items():
-        text = f"made = listed({_call(program, arguments)})\nfound = listed(npt.compute(*made))"
-        yield Way(name, "lazy", text)
-    if program.apart and program.defined:
-        text = (
-            f"{program.apart}\nmade = listed(calls({every}, **options))\n"
-            "found = listed(npt.compute(*made))"
-        )
-        yield Way("one by one, lazy", "apart", text)
+def in_any_order(graph: Any, keys: Any, **options: Any) -> Any:
+    """A scheduler of Dask's: any of the tasks that can be done is the next."""
+    if not isinstance(graph, Mapping):
+        graph = graph.__dask_graph__()
+    tasks = convert_legacy_graph(graph)
+    rng, done = Random(len(tasks)), {}
+    needed = {key: set(task.dependencies) for key, task in tasks.items()}
+    after: dict[Any, list[Any]] = {key: [] for key in tasks}
+    for key, others in needed.items():
+        for other in others:
+            after[other].append(key)
+    ready = [key for key, others in needed.items() if not others]
+    while ready:
+        k = rng.randrange(len(ready))
+        ready[k], ready[-1] = ready[-1], ready[k]
+        key = ready.pop()
+        done[key] = tasks[key](done)
+        for other in after[key]:
+            needed[other].discard(key)
+            if not needed[other]:
+                ready.append(other)
+
+    def taken(keys: Any) -> Any:
+        return tuple(map(taken, keys)) if isinstance(keys, list) else done[keys]
+
+    return taken(keys)
 
 
-def cut(rng: Random, n: int, how: str) -> tuple[int, ...]:
-    """The chunks of an axis: one, single elements, or any, with empty ones.
+def cuts(rng: Random, shape: tuple[int, ...], how: str = "chunks") -> tuple[tuple[int, ...], ...]:
+    """The chunks of an array along each axis: one, single elements, or any, with empty ones."""
 
-    An axis of one element has one chunk: Dask's own arithmetic fails on empty ones beside it.
-    """
-    if how == "one chunk" or n < 2:
-        return (n,)
-    if how == "chunks of one":
-        return (1,) * n if n < 5 else (2,) * (n // 2) + (1,) * (n % 2)
-    if rng.random() < 0.2:
-        return (n,)
-    ends = sorted(rng.randint(0, n) for _ in range(rng.randint(1, 3)))
-    return tuple(b - a for a, b in zip([0, *ends], [*ends, n], strict=True))
+    def cut(n: int, how: str) -> tuple[int, ...]:
+        # With one element there is one: Dask's own arithmetic fails on empty ones beside it.
+        if how == "one chunk" or n < 2 or (how == "chunks" and rng.random() < 0.2):
+            return (n,)
+        if how == "chunks of one":
+            return (1,) * n
+        ends = sorted(rng.randint(0, n) for _ in range(rng.randint(1, 3)))
+        return tuple(b - a for a, b in zip([0, *ends], [*ends, n], strict=True))
 
-
-def _on_dask(rng: Random, program: Program, how: str, alone: bool) -> str:
-    """The fields as Dask arrays; where `alone` is allowed one may stay as it is."""
-    made = []
-    names = [n for n, one in program.fields.items() if np.ndim(one.values)]
-    taken = [n for n in names if not alone or rng.random() < 0.7] or names[:1]
-    for name in taken:
-        chunks = tuple(cut(rng, n, how) for n in program.fields[name].values.shape)
-        made.append(f"{name!r}: da.from_array(fields[{name!r}], chunks={chunks})")
-    return "{" + ", ".join(made) + "}"
+    found = [cut(n, how) for n in shape]
+    while math.prod(map(len, found)) > MOST_CHUNKS:
+        k = rng.choice([k for k, one in enumerate(found) if len(one) > 1])
+        found[k] = cut(shape[k], "chunks" if len(found[k]) > 3 else "one chunk")
+    return tuple(found)
 
 
-COMPUTED = "found = listed(dask.compute(*made, scheduler='sync'))"
+class _Ways:
+    """The other ways of a program, those together that have most of their path in common."""
 
+    def __init__(self, rng: Random, program: Program) -> None:
+        self.rng, self.program = rng, program
+        self.shape, self.ndim = program.shape, program.ndim
+        # What has no axes is a number, and a lazy one is a field.
+        self.arrays = {n: f.values for n, f in program.fields.items() if np.ndim(f.values)}
 
-def _chunked(rng: Random, program: Program) -> Iterator[Way]:
-    for how in ("one chunk", "chunks of one", "chunks"):
-        held = _on_dask(rng, program, how, alone=how == "chunks")
-        if held == "{}":
-            return
-        text = f"made = listed({_call(program, f'**(named | {held})')})\n{COMPUTED}"
-        yield Way(f"on Dask, {how}", "Dask", text)
-        if how == "chunks" and program.apart and program.defined:
-            call = f"made = listed(calls(**(named | {held}), **options))"
-            yield Way("one by one, on Dask", "apart", f"{program.apart}\n{call}\n{COMPUTED}")
+    def way(
+        self,
+        name: str,
+        arguments: str = "**named",
+        more: str = "",
+        *,
+        before: str = "",
+        after: str = "",
+        target: str = "call",
+    ) -> Way:
+        """A call, with what is done before it and after."""
+        call = _call(self.program, arguments, more)
+        if "Dask" in name:
+            after = COMPUTED + after
+        return Way(name, target, f"{before}found = listed({call})\n{after}")
 
+    def again(self) -> Iterator[Way]:
+        """In other words, and from other places in memory."""
+        program, rng = self.program, self.rng
+        names = [*program.fields, *program.tables, *program.scalars]
+        known = [name in names for name in program.positional]
+        leading = list(program.positional)[: [*known, False].index(False)]
 
-def _labelled(rng: Random, program: Program) -> Iterator[Way]:
-    """Objects of xarray, which broadcast by names: all axes are there and as long as any."""
-    shape = program.shape
-    first = next(iter(program.fields.values())).values
-    if shape is None or np.shape(first) != shape:
-        return
-    for one in program.fields.values():
-        own = np.shape(one.values)
-        if not own or own != shape[len(shape) - len(own) :]:
-            return
-    dims = [f"d{k}" for k in range(len(shape))]
+        def positional(count: int) -> str:
+            own, rest = leading[:count], [n for n in names if n not in leading[:count]]
+            rng.shuffle(rest)
+            return f"*[named[n] for n in {own}], **{{n: named[n] for n in {rest}}}"
 
-    def arrays(chunks: bool) -> str:
-        made = []
-        for name, one in program.fields.items():
-            own = dims[len(dims) - one.values.ndim :]
-            cuts = tuple(cut(rng, n, "chunks") for n in one.values.shape)
-            held = f"da.from_array(fields[{name!r}], chunks={cuts})"
-            held = held if chunks else f"fields[{name!r}]"
-            made.append(f"{name!r}: xr.DataArray({held}, dims={own})")
+        yield self.way("again")
+        yield self.way("by position", positional(99))
+        yield self.way("mixed", positional(rng.randint(0, 3)))
+        # An array without axes is a number, but not one of Python.
+        arrays = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
+        copies = f"{{n: np.array(fields[n], order='C') for n in {arrays}}}"
+        yield self.way("copies", f"**(named | {copies})")
+        if "threads" not in program.options:
+            yield self.way("threads", positional(99), ", threads=2")
+        pickled = "program = pickle.loads(pickle.dumps(program))\n"
+        yield self.way("pickled", before=pickled)
+
+    def after_others(self) -> Iterator[Way]:
+        for others in self.program.others:
+            made = "{" + ", ".join(f"{n!r}: {one}" for n, one in others.items()) + "}"
+            call = _call(self.program, f"**(named | {made})")
+            text = f"try:\n    {call}\nexcept (IndexError, TypeError, ValueError):\n    pass\n"
+            yield self.way("after another shape", before=text)
+
+    def staged(self) -> Iterator[Way]:
+        if self.program.staged:
+            yield self.way("staged", before=f"{self.program.staged}\n", target="stage")
+
+    def lazily(self) -> Iterator[Way]:
+        lazy, computed = "npt.lazy(fields[n])", "found = listed(npt.compute(*found))\n"
+        for name in ("lazy", "all lazy") if self.arrays else ():
+            some = [self.rng.choice([*self.arrays])] if name == "lazy" else [*self.arrays]
+            given = f"**(named | {{n: {lazy} for n in {some}}})"
+            yield self.way(name, given, after=computed, target="lazy")
+
+    def on_dask(self, how: str) -> str:
+        """The fields as Dask arrays; some may stay as they are."""
+        some = [n for n in self.arrays if how != "chunks" or self.rng.random() < 0.7]
+        made = [
+            f"{n!r}: da.from_array(fields[{n!r}], {cuts(self.rng, self.arrays[n].shape, how)})"
+            for n in some or [*self.arrays][:1]
+        ]
         return "**(named | {" + ", ".join(made) + "})"
 
-    taken = "\nfound = [one.transpose(*DIMS).values for one in made]".replace("DIMS", f"{dims}")
-    text = f"made = listed({_call(program, arrays(False))})"
-    yield Way("xarray", "xarray", text + taken)
-    if 0 < program.ndim <= len(shape):
-        named = f", dims={dims[len(dims) - program.ndim :]}"
-        if program.kind != "steps":
-            text = f"made = listed({_call(program, arrays(False), named)})"
-            yield Way("xarray, dims", "xarray", text + taken)
-        text = f"made = listed({_call(program, arrays(True))})"
-        text += "\nmade = listed(dask.compute(*made, scheduler='sync'))"
-        yield Way("xarray on Dask", "xarray", text + taken)
+    def in_chunks(self) -> Iterator[Way]:
+        for how in ("one chunk", "chunks of one", "chunks") if self.arrays else ():
+            yield self.way(f"on Dask, {how}", self.on_dask(how), target="Dask")
 
+    def one_by_one(self) -> Iterator[Way]:
+        """The stages of a pipeline as calls."""
+        program = self.program
+        lazy = f"**(named | {{n: npt.lazy(fields[n]) for n in {[*self.arrays]}}})"
+        for name, given, after in (
+            ("one by one", "**named", ""),
+            ("one by one, lazy", lazy, "found = listed(npt.compute(*found))\n"),
+            ("one by one, on Dask", self.on_dask("chunks"), COMPUTED),
+        ):
+            if program.apart and program.defined:
+                text = f"{program.apart}\nfound = listed(calls({given}, **options))\n{after}"
+                yield Way(name, "apart", text)
 
-def _placed(rng: Random, program: Program) -> Iterator[Way]:
-    """The same along other axes, and as one of a stack."""
-    shape, ndim = program.shape, program.ndim
-    if shape is None or len(shape) < ndim:
-        return
-    whole = [n for n, one in program.fields.items() if one.values.ndim == len(shape)]
-    if not whole:
-        return
-    text = f"named |= {{n: np.stack([fields[n], fields[n]]) for n in {whole}}}\n"
-    taken = "\nfound = [one[1] for one in listed(found)]"
-    yield Way("a stack", "call", f"{text}found = {_call(program)}{taken}")
-    ends = tuple(range(-ndim, 0))
-    yield Way("axes", "call", f"found = {_call(program, more=f', axes={ends}')}")
-    if len(whole) < len(program.fields) or "[" in program.options.get("boundary", ""):
-        return
-    front, turned = tuple(range(ndim)), tuple(range(ndim))[::-1]
-    for name, to in {"axes in front": front, "axes turned": turned}.items():
-        text = f"named |= {{n: np.moveaxis(fields[n], {ends}, {to}) for n in {whole}}}\n"
-        taken = f"\nfound = [np.moveaxis(one, {to}, {ends}) for one in listed(found)]"
-        call = _call(program, more=f", axes={to}")
-        yield Way(name, "call", f"{text}found = {call}{taken}")
-    if not (shape and 0 in shape):
-        held = [
-            f"{n!r}: da.from_array(np.moveaxis(fields[{n!r}], {ends}, {front}), chunks=2)"
-            for n in whole
-        ]
-        text = f"named |= {{{', '.join(held)}}}\n"
-        call = _call(program, more=f", axes={front}")
-        taken = f"\nfound = [np.moveaxis(one, {front}, {ends}) for one in found]"
-        yield Way("axes in front, on Dask", "Dask",
-                  f"{text}made = listed({call})\n{COMPUTED}{taken}")  # fmt: skip
-
-
-def _into(rng: Random, program: Program, results: list[np.ndarray]) -> Iterator[Way]:
-    """Results that are written to arrays that are given; these may overlap a field."""
-    shapes = [(one.shape, str(one.dtype)) for one in results]
-
-    def into(made: str) -> str:
-        given = "tuple(out)" if len(results) > 1 else "out[0]"
-        native = "found = [one.astype(one.dtype.newbyteorder('=')) for one in out]"
-        return f"out = {made}\n{_call(program, more=f', out={given}')}\n{native}"
-
-    fresh = f"[np.empty(shape, dtype) for shape, dtype in {shapes}]"
-    yield Way("out", "out", into(fresh))
-    yield Way("out again", "out", into(fresh))
-    turned = f"[np.empty(shape[::-1], dtype).T for shape, dtype in {shapes}]"
-    yield Way("out in another order", "out", into(turned))
-    gaps = f"[np.empty((*shape, 2), dtype)[..., 0] for shape, dtype in {shapes}]"
-    yield Way("out with gaps", "out", into(gaps))
-    states = [one.values for one in program.fields.values()][: len(results)]
-    if len(states) < len(results) or not results[0].ndim:
-        return
-    for values, result in zip(states, results, strict=True):
-        if not isinstance(values, np.ndarray):
+    def labelled(self) -> Iterator[Way]:
+        """Objects of xarray, which broadcast by names: all axes are there and as long as any."""
+        shapes = [np.shape(one.values) for one in self.program.fields.values()]
+        shape = self.shape
+        if shape is None or shapes[0] != shape or () in shapes:
             return
-        if (values.shape, values.dtype) != (result.shape, result.dtype):
+        if any(own != shape[len(shape) - len(own) :] for own in shapes):
             return
-    names = list(program.fields)[: len(results)]
-    over = f"named |= {{n: np.array(fields[n]) for n in {names}}}\n"
-    yield Way("over the fields", "out", over + into(f"[named[n] for n in {names}]"))
-    shifted = (
-        f"held = {{n: np.concatenate([fields[n][:1], fields[n]]) for n in {names}}}\n"
-        f"named |= {{n: held[n][1:] for n in {names}}}\n"
-    )
-    if results[0].shape[0]:
-        text = shifted + into(f"[held[n][:-1] for n in {names}]")
-        yield Way("over a part of the fields", "out", text)
+        dims = [f"d{k}" for k in range(len(shape))]
+        after = f"found = [one.transpose(*{dims}).values for one in found]\n"
 
+        def given(chunks: bool) -> str:
+            made = []
+            for name, array in self.arrays.items():
+                held = f"fields[{name!r}]"
+                if chunks:
+                    held = f"da.from_array({held}, {cuts(self.rng, array.shape)})"
+                own = dims[len(dims) - array.ndim :]
+                made.append(f"{name!r}: xr.DataArray({held}, dims={own})")
+            return "**(named | {" + ", ".join(made) + "})"
 
-def _one_step(program: Program, results: list[np.ndarray]) -> Iterator[Way]:
-    """A call is one step in time, where results can take the place of fields."""
-    states = [one.values for one in program.fields.values()][: len(results)]
-    if (
-        len(states) == len(results)
-        and set(program.options) <= {"boundary", "cval", "threads"}
-        and all(v.shape == program.shape for v in (*results, *states))
-        and all(a.dtype == b.dtype for a, b in zip(states, results, strict=True))
-        and not any(word in program.source + str(program.options) for word in ("valid", "every"))
-        and "upsample" not in program.source
-    ):
-        yield Way("a step", "iterate", "found = program.iterate(**named, **options, steps=1)")
+        yield self.way("xarray", given(False), after=after, target="xarray")
+        if 0 < self.ndim <= len(shape):
+            more = f", dims={dims[len(dims) - self.ndim :]}"
+            if self.program.kind != "steps":
+                yield self.way("xarray, dims", given(False), more, after=after, target="xarray")
+            yield self.way("xarray on Dask", given(True), after=after, target="xarray")
 
+    def placed(self) -> Iterator[Way]:
+        """The same along other axes, and as one of a stack."""
+        shape, ndim, fields = self.shape, self.ndim, self.program.fields
+        if self.program.kind not in ("kernel", "pipeline") or shape is None or len(shape) < ndim:
+            return
+        whole = [n for n, one in self.arrays.items() if one.ndim == len(shape)]
+        if not whole:
+            return
+        text = f"named |= {{n: np.stack([fields[n], fields[n]]) for n in {whole}}}\n"
+        yield self.way("a stack", before=text, after="found = [one[1] for one in found]\n")
+        ends = tuple(range(-ndim, 0))
+        yield self.way("axes", more=f", axes={ends}")
+        if len(whole) < len(fields) or "[" in self.program.options.get("boundary", ""):
+            return
+        front = tuple(range(ndim))
+        for name, to in {"axes in front": front, "axes turned": front[::-1]}.items():
+            after = f"found = [np.moveaxis(one, {to}, {ends}) for one in found]\n"
+            text = f"named |= {{n: np.moveaxis(fields[n], {ends}, {to}) for n in {whole}}}\n"
+            yield self.way(name, more=f", axes={to}", before=text, after=after)
+            if 0 not in shape:
+                shapes = {n: np.moveaxis(self.arrays[n], ends, to).shape for n in whole}
+                held = [
+                    f"{n!r}: da.from_array(named[{n!r}], {cuts(self.rng, own)})"
+                    for n, own in shapes.items()
+                ]
+                text += f"named |= {{{', '.join(held)}}}\n"
+                yield self.way(f"{name}, on Dask", more=f", axes={to}", before=text, after=after,
+                               target="Dask")  # fmt: skip
 
-def _all_points(program: Program) -> Iterator[Way]:
-    """All points, of which the call leaves out some."""
-    if "every" in program.options:
-        every = ast.literal_eval(program.options["every"])
-        steps = every if isinstance(every, tuple) else (every,) * program.ndim
-        kept = ", ".join(f"::{step}" for step in steps)
-        text = f"options['every'] = 1\nfound = {_call(program)}"
-        yield Way(
-            "all points", "call", f"{text}\nfound = [one[..., {kept}] for one in listed(found)]"
-        )
+    def into(self, results: list[np.ndarray]) -> Iterator[Way]:
+        """Results that are written to arrays that are given; these may overlap a field."""
+        shapes = [(one.shape, str(one.dtype)) for one in results]
+        native = "found = [one.astype(one.dtype.newbyteorder('=')) for one in out]\n"
+        more = ", out=tuple(out)" if len(results) > 1 else ", out=out[0]"
 
+        def into(name: str, made: str, before: str = "") -> Way:
+            text = f"{before}out = {made}\n"
+            return self.way(name, more=more, before=text, after=native, target="out")
 
-def _in_parts(rng: Random, program: Program) -> Iterator[Way]:
-    """Steps of parts that processes have, which are threads here."""
-    shape = program.shape
-    assert shape is not None
-    whole = all(np.shape(one.values) == shape for one in program.fields.values())
-    if "stencil_0" in program.source and not whole:
+        for name, made in {
+            "out": "np.empty(shape, dtype)",
+            "out again": "np.empty(shape, dtype)",
+            "out in another order": "np.empty(shape[::-1], dtype).T",
+            "out with gaps": "np.empty((*shape, 2), dtype)[..., 0]",
+        }.items():
+            yield into(name, f"[{made} for shape, dtype in {shapes}]")
+        if self.states_are(results) and results[0].ndim:
+            names = list(self.program.fields)[: len(results)]
+            text = f"named |= {{n: np.array(fields[n]) for n in {names}}}\n"
+            yield into("over the fields", f"[named[n] for n in {names}]", text)
+            text = (
+                f"held = {{n: np.concatenate([fields[n][:1], fields[n]]) for n in {names}}}\n"
+                f"named |= {{n: held[n][1:] for n in {names}}}\n"
+            )
+            if results[0].shape[0]:
+                yield into("over a part of the fields", f"[held[n][:-1] for n in {names}]", text)
+
+    def states_are(self, results: list[np.ndarray]) -> bool:
+        """Whether results can take the place of the first fields."""
+        states = [np.asarray(one.values) for one in self.program.fields.values()][: len(results)]
+        return [(a.shape, a.dtype) for a in states] == [(a.shape, a.dtype) for a in results]
+
+    def steps(self, results: list[np.ndarray]) -> Iterator[Way]:
+        """One call is a step; all points, of which it may leave out some; steps in processes."""
+        program, every = self.program, self.program.options.get("every")
+        text = program.source + str(program.options)
+        if (
+            program.kind == "kernel"
+            and self.states_are(results)
+            and results[0].shape == self.shape
+            and set(program.options) <= {"boundary", "cval", "threads"}
+            and not any(word in text for word in ("valid", "every", "upsample"))
+        ):
+            call = "found = program.iterate(**named, **options, steps=1)"
+            yield Way("a step", "iterate", call)
+        if program.kind == "kernel" and every:
+            steps = ast.literal_eval(every)
+            steps = steps if isinstance(steps, tuple) else (steps,) * self.ndim
+            kept = ", ".join(f"::{step}" for step in steps)
+            after = f"found = [one[..., {kept}] for one in found]\n"
+            yield self.way("all points", before="options['every'] = 1\n", after=after)
         # A call of a kernel looks at a smaller array as it is, and not as it is broadcast.
-        return
-    axis = len(shape) - program.ndim
-    text = f"""\
+        whole = all(np.shape(one.values) == self.shape for one in program.fields.values())
+        if program.kind == "steps" and (whole or "stencil_0" not in program.source):
+            assert self.shape is not None
+            axis = len(self.shape) - self.ndim
+            text = f"""\
 from threads_comm import on_threads
 
 def part(comm):
-    own = {{n: npt.distribute(np.broadcast_to(v, {shape}), comm, axis={axis})
+    own = {{n: npt.distribute(np.broadcast_to(v, {self.shape}), comm, axis={axis})
            for n, v in fields.items()}}
     return listed({_call(program, "**(named | own)", ", comm=comm")})
 
-parts = on_threads({rng.choice([2, 2, 3])}, part)
+parts = on_threads({self.rng.choice([2, 2, 3])}, part)
 found = [np.concatenate(one, {axis}) for one in zip(*parts)]
 """
-    yield Way("in parts", "comm", text)
+            yield Way("in parts", "comm", text)
 
 
 # What each target has from a library of its own: see "Numbers across targets" in docs/meaning.md.
@@ -352,7 +386,7 @@ _OWN = re.compile(r"sin|cos|tan|complex")
 def on_a_gpu(program: Program) -> list[Way]:
     """Arrays that lie on a GPU, and arrays that are sent there; the stand-in looks closely."""
     names = [n for n, one in program.fields.items() if np.ndim(one.values)]
-    if not names or {"out", "axes", "dims"} & set(program.options):
+    if not names or PLACES & set(program.options):
         return []
     limits = {"far_elements": 1} if program.seed % 8 == 5 else {}
     there = "cupy.asarray(fields[n].astype(fields[n].dtype.newbyteorder('=')))"
@@ -374,9 +408,8 @@ with strictly({pages!r}), seams.limits(**{limits}):
 """
         return Way(name, "GPU", text, like)
 
-    sent = _call(program, more=", device='cuda'")
     return [
         way("on a GPU", _call(program, given), ""),
         way("on a GPU again", _call(program, given), "end"),
-        way("sent to a GPU", sent, "begin"),
+        way("sent to a GPU", _call(program, more=", device='cuda'"), "begin"),
     ]

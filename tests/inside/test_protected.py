@@ -19,6 +19,7 @@ import protected
 import seams
 from nightly import only
 from ninepoint import Schedule
+from ninepoint.backends.llvm.layout import Kind
 
 RULES = ["fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"]
 
@@ -70,21 +71,23 @@ def test_a_look_outside_and_a_written_input_are_told():
                 guard(*arrays)
 
 
-def test_checked_arrays_refuse():
-    made = np.zeros((3, 5), "uint8")
-    checked = seams.Checked(made, "a buffer", writeable=True, written=made == 1)
-    for index, words in {
-        -1: "outside",
-        (0, 5): "outside",
-        (0, 0, 0): "axes only",
-        (2, 4): "before it was written",
-    }.items():
-        with pytest.raises(seams.Outside, match=words):
-            checked[index]
-    with pytest.raises(seams.Outside, match="outside"):
-        checked[0:4, 0]
-    with pytest.raises(seams.Outside, match="is an input"):
-        seams.Checked(np.zeros(3), "x", writeable=False)[0] = 1
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("x[i, 0]", "outside"),
+        ("x[0, 5]", "out of bounds"),
+        ("x[0][1:6]", "outside"),
+        ("row_from(x, (1,), 6)", "outside"),
+        ("x[0, 0, 0]", "too many indices"),
+        ("np.empty((2, 3))[1, 2]", "before it was written"),
+        ("x[0, 0] = 1.0", "read-only"),
+    ],
+)
+def test_generated_text_that_runs_as_python_is_held_to_its_arrays(line, words):
+    text = f"import numpy as np\n\ndef band(x, i):\n    {line}\n"
+    kinds = [Kind(np.dtype("f8"), 2), Kind(np.dtype("i8"))]
+    with pytest.raises(seams.Outside, match=words):
+        seams.Interpreted(text, kinds)(np.zeros((3, 5)), -1)
 
 
 # Machine code, one kernel for each way of computing.

@@ -191,10 +191,16 @@ def _types(node: Node) -> tuple[tuple[np.dtype, str], ...]:
 
 
 def check_conditions(node: Node) -> None:
-    """Raise where conditions that are numbers do not fit the types of a node's fields."""
-    for one in node.boundary.conditions:
-        for dtype, name in _types(node):
-            _check(one, name, dtype)
+    """Raise where conditions that are numbers do not fit the types of a node's fields.
+
+    Where nobody looks, a condition may say whatever it likes.
+    """
+    reach = joined(node.reaches).sides
+    for rules, far in zip(node.boundary.sides(len(reach)), reach, strict=True):
+        for one, count in zip(rules, far, strict=True):
+            if count and isinstance(one, Condition):
+                for dtype, name in _types(node):
+                    _check(one, name, dtype)
 
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:

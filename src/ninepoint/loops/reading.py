@@ -92,9 +92,6 @@ _PLAIN = COMPARISONS | frozenset(
 
 T = TypeVar("T")
 
-# What looks at each module that is read to be compiled: tests add to it.
-LOOKS: list[Callable[[Module], None]] = []
-
 
 class NotRead(Exception):
     """Text that is no program of the loop language."""

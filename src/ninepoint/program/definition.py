@@ -14,6 +14,7 @@ import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -183,7 +184,7 @@ class Definition:
     def __hash__(self) -> int:
         return hash(self.token)
 
-    @property
+    @cached_property
     def rank(self) -> int:
         """Along how many axes it works, as far as its text shows."""
         if self.options.neighborhood is not None:
@@ -205,7 +206,7 @@ class Definition:
             )
         return self if factors == self.options.upsample else self._variant(upsample=factors)
 
-    @property
+    @cached_property
     def factors(self) -> tuple[int, ...]:
         """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
         factors = self.options.upsample

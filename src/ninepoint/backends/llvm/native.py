@@ -193,15 +193,13 @@ Code = tuple[bytes, tuple[str, ...]]
 def kernel_code(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> Code:
     """The code of a generated text, whose function computes a block (see `printing`)."""
     # Imported here, not above: what is on disk needs no compiler.
-    from ...loops.reading import LOOKS, functions_of, read
+    from ...loops.reading import functions_of, read
     from . import library
     from .printing import printed
 
     types = [(kind.dtype.name, kind.ndim) for kind in kinds]
     functions, constants = functions_of(_text(library)), _constants(library)
     loops = read(text, functions, constants, types, fastmath=fastmath)
-    for look in LOOKS:
-        look(loops)
     return _object_code(printed(loops, arrays_of(kinds)))
 
 
