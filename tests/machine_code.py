@@ -1,24 +1,18 @@
-"""What a compiler for GPUs makes of a text: registers, spills and instructions, without a GPU.
+"""What a compiler for GPUs makes of texts: how many bytes each function spills, without a GPU.
 
-    reports([text, other], "sm_90")["kernel_smooth.0"]      ->     Report(registers=40, ...)
-
-Texts are what NVRTC is given, with the options of OPTIONS.
-
-nvcc makes machine code, for which no driver is needed; its instructions are read by NVIDIA's
-cuobjdump and nvdisasm, which have wheels of their own names, "nvidia-cuda-cuobjdump" and so on.
+Texts are what NVRTC is given, with the options of OPTIONS; nvcc makes machine code, for which no
+driver is needed.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import emulator
@@ -29,55 +23,19 @@ OPTIONS = ("--std=c++17", "--fmad=false")
 NVCC = shutil.which("nvcc")
 
 _FUNCTION = re.compile(r'extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\(')
-_INSIDE = re.compile(r"const bool (inside|within|\w+_whole) =[^;]*;")
-_FRAMES = re.compile(r"if \(block >= m0\) frame = .*;")
-_OPCODE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)[^;]*;")
-_NOTHING = ("NOP", "BRA")
-
-
-def _tool(name: str) -> str | None:
-    spec = importlib.util.find_spec("nvidia")
-    folders = [Path(one) for one in (spec.submodule_search_locations or ())] if spec else []
-    found = [path for folder in folders for path in folder.glob(f"*/bin/{name}")]
-    return str(found[0]) if found else shutil.which(name)
-
-
-CUOBJDUMP = _tool("cuobjdump")
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a function takes: registers, bytes spilled, and its instructions, in order."""
+    """How many registers a function takes, and bytes that it spills."""
 
     registers: int
     spilled: int
-    instructions: tuple[str, ...] = ()
-
-    def count(self, *starts: str) -> int:
-        """How many instructions begin with one of these words."""
-        return sum(one.startswith(starts) for one in self.instructions)
-
-
-def inside(text: str) -> str:
-    """The text for a thread of the only frame whose points are all inside, as most threads are."""
-    return _FRAMES.sub("", _INSIDE.sub(r"const bool \1 = true;", text))
 
 
 def functions(text: str) -> list[str]:
     """The names of the functions of a text."""
     return _FUNCTION.findall(text)
-
-
-def reports(texts: Sequence[str], arch: str, *, code: bool = False) -> Mapping[str, Report]:
-    """What each function of all texts takes, by its name and its text's number: "kernel_f.0"."""
-    with tempfile.TemporaryDirectory() as folder:
-        told = _told(texts, folder, [f"-arch={arch}", "-cubin"])
-        listing = _listing(Path(folder, "made")) if code else {}
-    found = {}
-    for (_, symbol), report in told.items():
-        name = ".".join(symbol.rsplit("__", 1))
-        found[name] = replace(report, instructions=listing.get(symbol, ()))
-    return found
 
 
 def in_parts(
@@ -109,10 +67,7 @@ def in_parts(
 def _told(
     texts: Sequence[str], folder: str, options: Sequence[str]
 ) -> dict[tuple[str, str], Report]:
-    """What the assembler says of each function, by the architecture and its name and number.
-
-    The machine code is "made" in the folder.
-    """
+    """What the assembler says of each function, by the architecture and its name and number."""
     # What they begin with is for all: later ones find it there.
     heads = [emulator.Text(text).head for text in texts]
     parts = list(dict.fromkeys(heads))
@@ -131,23 +86,4 @@ def _told(
         registers = int(re.search(r"Used (\d+) registers", part)[1])  # type: ignore[index]
         spilled = sum(map(int, re.findall(r"(\d+) bytes spill", part)))
         found[arch, symbol] = Report(registers, spilled)
-    return found
-
-
-def _listing(made: Path) -> dict[str, tuple[str, ...]]:
-    """The instructions of each function, in order."""
-    assert CUOBJDUMP
-    paths = os.pathsep.join([str(Path(CUOBJDUMP).parent), os.environ.get("PATH", "")])
-    done = subprocess.run(
-        [CUOBJDUMP, "-sass", str(made)],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=os.environ | {"PATH": paths},
-    )
-    found: dict[str, tuple[str, ...]] = {}
-    for part in done.stdout.split("Function : ")[1:]:
-        symbol, body = part.split("\n", 1)
-        codes = _OPCODE.findall(body)
-        found[symbol.strip()] = tuple(code for code in codes if not code.startswith(_NOTHING))
     return found
