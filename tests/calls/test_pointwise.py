@@ -179,8 +179,11 @@ def test_chunks_even_of_unknown_size():
         equal(found, 3 * wanted - values)
     assert [one.dtype.kind for one in both(some, some * 2)] == ["f", "b"]
     assert mix(x[0, 0], 1.0).compute() == 3 * known[0, 0] - 1
-    with pytest.raises(ValueError, match=r"call .compute_chunk_sizes\(\) on it first"):
-        mix(x[x > 0], 2.0)
+    equal(mix(x[x > 0], 2.0).compute(scheduler="sync"), 3 * known[known > 0] - 2)
+    columns = x.rechunk((6, 7))
+    equal(mix(columns[columns[:, 0] > 0], 2.0).compute(scheduler="sync"), 3 * wanted - 2)
+    with pytest.raises(ValueError, match=r"call .compute_chunk_sizes\(\) first"):
+        mix(x[x > 0], IMAGE[0])
 
 
 def test_xarray_broadcasts_by_name():
@@ -232,17 +235,23 @@ def test_on_numbers_it_is_a_helper():
 
 
 def test_numbers_beside_arrays_in_a_stage():
-    """Nothing else shows that `x` is an array."""
+    @npt.stencil(boundary="nearest")
+    def twice(x, s):
+        a = mix(x, 2.0)
+        b = mix(s, a, k=1)
+        return a[0, 0] + b[0, 1] - x[0, 0]
 
+    # Nothing else shows that `x` is an array.
     @npt.stencil(boundary="nearest")
     def across(x, k):
         near = mix(x, 2.0)
-        other = mix(k, near, k=1)
-        return other[0, 1] - k * mix(k, 1.0)
+        return near[0, 1] - k * mix(k, 1.0)
 
-    other = 0.5 - np.pad(3 * IMAGE - 2, 1, mode="edge")[1:-1, 2:]
+    a = 3 * IMAGE - 2
+    right = np.pad(a, 1, mode="edge")[1:-1, 2:]
+    equal(twice(IMAGE, 4.0), a + (4.0 - right) - IMAGE)
     assert across.fields == ("x",)
-    equal(across(IMAGE, 0.5), other - 0.5 * (3 * 0.5 - 1))
+    equal(across(IMAGE, 0.5), right - 0.5 * (3 * 0.5 - 1))
     equal(across.debug(SMALL, 0.5), across(SMALL, 0.5))
 
 

@@ -122,7 +122,9 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
         every = _placed(ones, node.along, node.every)
         factors = _placed(ones, node.along, node.factors or (1,) * len(node.along))
         for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
-            spans = _placed(tuple((0, n) for n in shape), node.along, one.extent.spans)
+            spans = tuple((0, n) for n in shape)
+            if node.works_along:
+                spans = _placed(spans, node.along, one.extent.spans)
             made[value] = Output(dtype, Region(spans), every, factors)
     return [made[value] for value in program.wanted]
 

@@ -118,17 +118,16 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     if all(one == shapes[0] for one in shapes):
         return tuple(shapes[0])
     try:
-        return tuple(np.broadcast_shapes(*shapes))
-    except TypeError:
-        known = broadcast_shape([tuple(UNKNOWN if n != n else n for n in s) for s in shapes])
-        unknown: Any = math.nan
-        return tuple(unknown if n == UNKNOWN else n for n in known)
-    except ValueError as error:
+        found = np.broadcast_shapes(*(tuple(UNKNOWN if n != n else n for n in s) for s in shapes))
+    except ValueError:
         named = " and ".join(map(str, shapes))
+        cure = "; of nan nobody knows, so call .compute_chunk_sizes() first" * ("nan" in named)
         raise ValueError(
-            f"the fields' shapes {named} do not broadcast; "
-            "each pair of lengths, counted from the last axis, must be equal or contain a 1."
-        ) from error
+            f"the fields' shapes {named} do not broadcast; each pair of lengths, counted from the "
+            f"last axis, must be equal or contain a 1{cure}."
+        ) from None
+    unknown: Any = math.nan
+    return tuple(unknown if n == UNKNOWN else n for n in found)
 
 
 def checked_out(

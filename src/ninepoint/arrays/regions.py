@@ -77,11 +77,12 @@ def spans_of(sizes: Sequence[int]) -> list[Span]:
 
 
 # One call (`program.graph.Node`): its `fields` and `outputs` are values, by number.  It works
-# `along` some axes, where each output looks as far as its one of `reaches` says, under a
-# `boundary`, of which the `border` has names in the place of conditions, with a `cval`.  Along
-# each axis `every` says of how many points one is made; it `thins` where some are not, and `full`
-# makes them all; results are as many times as long as `factors` says.  What it is `compiled` to
-# computes it, with its `numbers`, and `text` gives what does it on a GPU, under a border.
+# `along` some axes (`works_along` names none if all are alike to it), where each output looks as
+# far as its one of `reaches` says, under a `boundary`, of which the `border` has names in place of
+# conditions, with a `cval`.  Along each axis `every` says of how many points one is made; it
+# `thins` where some are not, and `full` makes them all; results are as many times as long as
+# `factors` says.  What it is `compiled` to computes it, and `text` gives what does it on a GPU,
+# under a border.
 Node: TypeAlias = Any
 
 # Nodes, as far as those know them that do them block by block (`program.program.Program`, and

@@ -91,6 +91,14 @@ class Node:
         return self.axes or tuple(range(-self.ndim, 0))
 
     @property
+    def works_along(self) -> Behind:
+        """The same; none where all axes are alike to it, and each element is by itself."""
+        program = self.compiled
+        # The others are lengths of the whole array.
+        named = all(isinstance(scalar, str) for scalar in program.scalars)
+        return () if program.at_points and named else self.along
+
+    @property
     def boundary(self) -> Boundary:
         """Its rules and conditions."""
         return self.call.boundary
@@ -390,7 +398,7 @@ class Graph:
         """The shape that the fields of a call have together; `smaller` names what made some so."""
         try:
             return broadcast_shape(shapes)
-        except ValueError as error:
+        except ValueError:
             made = [value for value in node.fields if value in smaller]
             longer = [value for value in node.fields if value in fine]
             if not made and not longer:
@@ -414,7 +422,7 @@ class Graph:
                 )
             raise ValueError(
                 f"'{node.call.definition.name}' takes {listed}, which do not broadcast: {why}"
-            ) from error
+            ) from None
 
     def needed(self, wanted: Iterable[int]) -> list[Node]:
         """The nodes that some values depend on, in order."""

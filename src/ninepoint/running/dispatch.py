@@ -149,7 +149,8 @@ def _check_chunks(graph: Graph, arrays: Arrays) -> None:
     engine = engine_of(arrays)
     check(arrays)
     # Positions are where elements are, along all axes.
-    along = None if graph.places else {axis for node in graph.nodes for axis in node.along}
+    axes = {axis for node in graph.nodes for axis in node.works_along}
+    along = None if graph.places else axes
     if engine is chunked:
         for array in filter(is_dask, arrays):
             refuse_unknown(array, along)

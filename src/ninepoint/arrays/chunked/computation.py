@@ -205,7 +205,7 @@ def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()
     Every field is cut along the stack only, and all in the same way, as the whole is.
     """
     chunks = whole or grid_of(fields)[1]
-    core = {axis for node in nodes for axis in node.along}
+    core = {axis for node in nodes for axis in node.works_along}
     for own in [chunks, *(field.chunks for field in fields if hasattr(field, "chunks"))]:
         for axis, sizes in enumerate(own, -len(own)):
             if axis in core:
