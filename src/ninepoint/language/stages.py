@@ -71,7 +71,9 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
             raise wrong(callee.name, f"'{name}' is {default!r}, which only calls outside know")
     if callee.pointwise:
         numbers = [n for n in callee.fields if not isinstance(given.get(n), Field)]
-        callee = callee.with_numbers(numbers)
+        # It may be read for the first time.
+        with reading.aside():
+            callee = callee.with_numbers(numbers)
     arrays = {name: given.pop(name, None) for name in callee.fields}
     for name, value in arrays.items():
         if not isinstance(value, Field):

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -318,6 +319,16 @@ class Reading(threading.local):
         self.body, self.windows = Body("t", place, limit), Body("w", place, limit)
         self.written_out, self.unsigned = 0, unsigned
         self.path, self.positions = (), {}
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """Read another kernel inside the block, and go on with this one after it."""
+        before, span = dict(self.__dict__), here.span
+        try:
+            yield
+        finally:
+            self.__dict__.update(before)
+            here.span = span
 
 
 reading = Reading()
