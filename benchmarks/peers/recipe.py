@@ -12,16 +12,18 @@ from .. import peers
 
 
 def recipe(
-    kernel: Callable[..., Any], dtypes: tuple[str, ...] = ("float32", "float64")
+    kernel: Callable[..., Any],
+    dtypes: tuple[str, ...] = ("float32", "float64"),
+    **options: Any,
 ) -> peers.Peer:
-    """The recipe around a kernel.
+    """The recipe around a kernel, with options of numba.stencil.
 
     numba.stencil computes unsigned integers modulo 2**64, so that differences of them are not
     numbers that anybody wants; kernels that have some are given for floats only.
     """
 
     def build(numba: Any, x: np.ndarray, threads: int) -> peers.Work:
-        inner = numba.stencil(kernel)
+        inner = numba.stencil(**options)(kernel)
         kind = numba.from_dtype(x.dtype)[:, :]
 
         @numba.guvectorize([(kind, kind)], "(n,m)->(n,m)", nopython=True)
