@@ -19,7 +19,6 @@ from ..peers import (
     opencv,
     ours,
     pystencils,
-    recipe,
     scipy,
     signed,
     skimage,
@@ -133,7 +132,7 @@ CALLS: tuple[Problem, ...] = (
     _problem(
         "recipe: mean 3x3, 64 frames",
         kernels.recipe,
-        recipe.recipe(kernels.recipe, dtypes=("int8",)),
+        loops.by_recipe(kernels.recipe, dtypes=("int8",)),
         loops.stepping(loops.recipe, alone, 1, near=0, interior=True),
         scipy.writing(
             _frames, interior=True, tolerance=Tolerance(integers=2), why=scipy.TRUNCATES
@@ -191,7 +190,7 @@ CALLS: tuple[Problem, ...] = (
     _problem(
         "laplace",
         kernels.laplace,
-        recipe.recipe(kernels.laplace),
+        loops.by_recipe(kernels.laplace),
         scipy.writing(lambda n, x, out: n.laplace(x, output=out), signed),
         opencv.reflecting(_laplace, result=opencv.signed),
         halide.linear(np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]]), signed),
@@ -213,7 +212,7 @@ CALLS: tuple[Problem, ...] = (
     _problem(
         "bilateral 5x5",
         kernels.bilateral(np.exp),
-        recipe.recipe(kernels.bilateral(np.exp), ("float32",), neighborhood=((-2, 2), (-2, 2))),
+        loops.by_recipe(kernels.bilateral(np.exp), ("float32",), neighborhood=((-2, 2), (-2, 2))),
         halide.bilateral(),
         numpy.stepping(kernels.bilateral(np.exp), alone, 1, (2, 2)),
         near=(2, 2),
@@ -251,7 +250,7 @@ CALLS: tuple[Problem, ...] = (
     _problem(
         "one call, 100x100",
         kernels.recipe,
-        recipe.recipe(kernels.recipe),
+        loops.by_recipe(kernels.recipe),
         scipy.writing(
             lambda n, x, out: n.uniform_filter(x, 3, output=out),
             interior=True,

@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from ..kernels import box, disk, shaped
-from ..peers import Peer, Tolerance, moving, numpy, opencv, ours, scipy, skimage
+from ..peers import Peer, Tolerance, giving, numpy, opencv, ours, scipy, skimage
 from ..problem import Problem
 
 GROUP = "windows"
 
 _problem = partial(Problem, group=GROUP, dtypes=("uint8",), shapes=((2048, 2048),))
 _floats = partial(Problem, group=GROUP, dtypes=("float32",), shapes=((512, 512),))
+# Windows that end at the point, and know NaN.
+_bottleneck = partial(giving, "Bottleneck", "bottleneck", nan=True, interior=True)
+_numbagg = partial(giving, "Numbagg", "numbagg", nan=True, interior=True)
 _UNLIKE = "knows no NaN: for its time only"
 
 
@@ -127,9 +130,7 @@ WINDOWS: tuple[Problem, ...] = (
         ours=ours.stencil(lambda x: np.nanmax(x[-4:1, -4:1]), nan=True),
         peers=(
             _generic(np.nanmax, 5, 2),
-            moving.bottleneck(
-                lambda bn, x: bn.move_max(bn.move_max(x, 5, 1, axis=0), 5, 1, axis=1)
-            ),
+            _bottleneck(lambda bn, x: bn.move_max(bn.move_max(x, 5, 1, axis=0), 5, 1, axis=1)),
         ),
         near=(4, 4),
     ),
@@ -138,8 +139,8 @@ WINDOWS: tuple[Problem, ...] = (
         ours=ours.stencil(lambda x: np.nanmean(x[0, -24:1]), nan=True),
         peers=(
             _generic(np.nanmean, (1, 25), (0, 12)),
-            moving.bottleneck(lambda bn, x: bn.move_mean(x, 25, 1, axis=-1)),
-            moving.numbagg(lambda nb, x: nb.move_mean(x, window=25, min_count=1)),
+            _bottleneck(lambda bn, x: bn.move_mean(x, 25, 1, axis=-1)),
+            _numbagg(lambda nb, x: nb.move_mean(x, window=25, min_count=1)),
         ),
         near=(0, 24),
         tiny=(9, 60),

@@ -149,7 +149,7 @@ for dtype in (np.int8, np.uint8, np.uint16, np.float32, np.float64):
     assert smooth(np.ones((4, 5), dtype)).dtype == dtype
 
 # %% [markdown]
-# 2. A graphics card: not here yet; kernels run on the processor.
+# 2. A graphics card: arrays of CuPy are computed where they are.
 # 3. One decorator, directly on the kernel: it is `@npt.stencil`, and nothing is around it.
 # 4. Return the result: a stencil does, and so does a body that is no stencil, under
 # `@npt.gufunc`.
