@@ -74,7 +74,6 @@ def _run(options: argparse.Namespace) -> int:
     if any(item.group == "gpu" for item in chosen):
         run["machine"]["gpu"] = machine.gpu()
     missing: list[str] = []
-    dead = False
     took: dict[str, float] = {}
     for threads, item in _ordered(chosen, options.quick):
         name, start = f"{item.group}: {item.name}, threads: {threads}", time.perf_counter()
@@ -84,7 +83,6 @@ def _run(options: argparse.Namespace) -> int:
         found, died = _measured(item, threads, options)
         run["cells"] += found
         missing += [f"{name} (the process died)"] if died else []
-        dead |= died
         took[item.group] = took.get(item.group, 0.0) + time.perf_counter() - start
         # What is there is kept, should the next take the machine with it.
         if storing and run["cells"]:
@@ -102,6 +100,7 @@ def _run(options: argparse.Namespace) -> int:
                 plots.write(stored)
     if missing:
         print("Not measured: " + "; ".join(missing), file=sys.stderr)
+    dead = any("died" in one for one in missing)
     return 1 if dead or any(cell.get("refused") for cell in run["cells"]) else 0
 
 

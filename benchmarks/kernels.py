@@ -178,10 +178,7 @@ def harris(stencil: Any) -> Any:
     @stencil
     def harris(x):
         p, q = slopes(x)
-        a = (p[-1:2, -1:2] * p[-1:2, -1:2]).sum()
-        b = (p[-1:2, -1:2] * q[-1:2, -1:2]).sum()
-        c = (q[-1:2, -1:2] * q[-1:2, -1:2]).sum()
-        return a * c - b * b - 0.04 * (a + c) * (a + c)
+        return response(p, q)
 
     return harris
 
@@ -192,7 +189,7 @@ def unsharp(stencil: Any) -> Any:
     @stencil
     def unsharp(x):
         soft = soften(x)
-        return x[0, 0] + AMOUNT * (x[0, 0] - soft[0, 0])
+        return sharpen(x, soft)
 
     return unsharp
 

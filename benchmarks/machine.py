@@ -15,7 +15,7 @@ from typing import Any
 PACKAGES = (
     "ninepoint", "numpy", "numba", "scipy", "opencv-python-headless", "opencv-python", "halide",
     "scikit-image", "jax", "jaxlib", "pystencils", "devito", "bottleneck", "numbagg",
-    "dask", "distributed", "cupy-cuda13x", "cupy-cuda12x",
+    "dask", "distributed", "zarr", "cupy-cuda13x", "cupy-cuda12x",
     "nvidia-cuda-nvrtc", "numba-cuda",
 )  # fmt: skip
 

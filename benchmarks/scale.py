@@ -212,7 +212,6 @@ def storing(quick: bool) -> Iterator[Row]:
             da.to_zarr(_overlapped(blur4, read, 4), create(other))
 
         ratio = _ratio(ours, theirs, 3)
-        made, expected = (zarr.open_array(path, mode="r") for path in (target, other))
-        band = slice(shard - 20, shard + 20)
-        np.testing.assert_array_equal(made[band], expected[band])
+        made, band = zarr.open_array(target, mode="r"), given[shard - 24 : shard + 24]
+        np.testing.assert_array_equal(made[shard - 20 : shard + 20], blur4(band)[4:-4])
     yield "four blurs, Zarr to Zarr in shards: time over to_zarr", ratio, 1.05, _TIMES

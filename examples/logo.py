@@ -37,12 +37,9 @@ def main(folder: Path) -> None:
     lines, dots = [], []
     for (row, column), radius in np.ndenumerate(radii):
         x, y = half + (column - 1) * APART, half + (row - 1) * APART
-        middle = row == column == 1
-        dot = (
-            f'<circle cx="{x}" cy="{y}" r="{radius:g}" fill="{MIDDLE if middle else NEIGHBOURS}"/>'
-        )
-        dots.append(dot)
-        if not middle:
+        colour = MIDDLE if (x, y) == (half, half) else NEIGHBOURS
+        dots.append(f'<circle cx="{x}" cy="{y}" r="{radius:g}" fill="{colour}"/>')
+        if colour == NEIGHBOURS:
             lines.append(f'<path d="M{x} {y}L{half} {half}"/>')
     dots.append(dots.pop(4))  # the middle one above the others
     head = (

@@ -86,29 +86,6 @@ def _whole_mean(w):
     return (2 * w.sum() + w.size) // (2 * w.size)
 
 
-def _opening(radius: int) -> Problem:
-    """The maximum of the minimum."""
-    shape = disk(radius)
-    bytes_ = shape.astype(np.uint8)
-
-    def whole(stencil: Any) -> Any:
-        erode, dilate = stencil(shaped(np.min, shape)), stencil(shaped(np.max, shape))
-        return stencil(lambda x: dilate(erode(x))[0, 0])
-
-    return _problem(
-        f"opening by disk({radius})",
-        ours=ours.staged(whole),
-        peers=(
-            scipy.writing(lambda n, x, out: n.grey_opening(x, footprint=shape, output=out)),
-            opencv.giving(
-                lambda cv2, x: cv2.morphologyEx(x, cv2.MORPH_OPEN, bytes_), interior=True
-            ),
-            skimage.giving(lambda m, x: m.opening(x, bytes_), "morphology", interior=True),
-        ),
-        near=(2 * radius, 2 * radius),
-    )
-
-
 def _mean(x):
     return (2 * x[-1:2, -1:2].sum() + 9) // 18
 
@@ -150,7 +127,6 @@ WINDOWS: tuple[Problem, ...] = (
     _extreme("maximum", np.max, 26),
     *(_rank("median", lambda w: int(np.median(w)), radius, _scipy_median) for radius in (2, 5)),
     _rank("mean", _whole_mean, 5, _scipy_mean),
-    _opening(3),
     Problem(
         "mean 3x3, colours last",
         GROUP,

@@ -200,9 +200,6 @@ def life(numba: Any, number: Any) -> Any:
     return loops
 
 
-# As NPBench's users write them, from one array to another.
-
-
 def line_mean(numba: Any, number: Any) -> Any:
     @numba.njit(nogil=True)
     def loops(state, out, first, last):

@@ -44,11 +44,7 @@ def loops(x):
     made = np.zeros_like(x)
     for i in range(1, x.shape[0] - 1):
         for j in range(1, x.shape[1] - 1):
-            made[i, j] = (
-                x[i - 1, j - 1] + x[i - 1, j] + x[i - 1, j + 1]
-                + x[i, j - 1] + x[i, j] + x[i, j + 1]
-                + x[i + 1, j - 1] + x[i + 1, j] + x[i + 1, j + 1]
-            ) // 9  # fmt: skip
+            made[i, j] = x[i - 1 : i + 2, j - 1 : j + 2].sum() // 9
     return made
 
 
