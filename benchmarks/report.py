@@ -248,16 +248,14 @@ def readme_part(stored: list[Run]) -> str:
     many = results.cells(stored, "steps", "pipelines")
     count = max((cell["threads"] for cell in many), default=1)
     found = [cell for cell in many if cell["threads"] == count]
-    words = (
-        f"Many steps in time, and filters that read each other's results, {threads_text(count)}:"
-    )
+    words = "Many steps in time, and filters that read each other's results"
     parts = [
         "![Points a second of ninepoint and its peers, one and two threads]"
         "(docs/images/benchmarks.svg)",
         recipe_table(stored),
         "Copying computes nothing: its row says how many bytes a second the machine reads, "
         "and writes elsewhere, at the same time.",
-        *([words, nearest_table(found)] if found else []),
+        *([f"{words}, {threads_text(count)}:", nearest_table(found)] if found else []),
         f"{'; '.join(machines)}. "
         "All other problems, types and sizes: [benchmarks](docs/benchmarks.md).",
     ]
