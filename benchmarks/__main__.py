@@ -100,7 +100,8 @@ def _run(options: argparse.Namespace) -> int:
                 plots.write(stored)
     if missing:
         print("Not measured: " + "; ".join(missing), file=sys.stderr)
-    return 1 if missing or any(cell.get("refused") for cell in run["cells"]) else 0
+    dead = any("died" in one for one in missing)
+    return 1 if dead or any(cell.get("refused") for cell in run["cells"]) else 0
 
 
 def _chosen(only: list[str] | None) -> list[Any]:

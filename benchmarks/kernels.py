@@ -109,6 +109,24 @@ def laplace(x):
     return x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] - 4 * x[0, 0]
 
 
+def bilateral(exp: Function) -> Function:
+    """5x5, for floats; everybody has an exponential function of their own."""
+
+    def bilateral(x):
+        centre = x[0, 0]
+        total = centre * 0.0
+        weights = centre * 0.0
+        for i in range(-2, 3):
+            for j in range(-2, 3):
+                step = x[i, j] - centre
+                weight = exp(-(i * i + j * j) / 8.0 - step * step * 12.5)
+                total += weight * x[i, j]
+                weights += weight
+        return total / weights
+
+    return bilateral
+
+
 def seven(x):
     return x[0, 0, 0] * 0.4 + 0.1 * (
         x[-1, 0, 0] + x[1, 0, 0] + x[0, -1, 0] + x[0, 1, 0] + x[0, 0, -1] + x[0, 0, 1]
@@ -142,16 +160,25 @@ def gradients(x):
     return (x[-1:2, -1:2] * DOWN).sum(), (x[-1:2, -1:2] * ACROSS).sum()
 
 
+def response(p, q):
+    """How much the gradients in a window differ in direction: det - k trace**2."""
+    a = (p[-1:2, -1:2] * p[-1:2, -1:2]).sum()
+    b = (p[-1:2, -1:2] * q[-1:2, -1:2]).sum()
+    c = (q[-1:2, -1:2] * q[-1:2, -1:2]).sum()
+    return a * c - b * b - 0.04 * (a + c) * (a + c)
+
+
+def sharpen(x, soft):
+    return x[0, 0] + AMOUNT * (x[0, 0] - soft[0, 0])
+
+
 def harris(stencil: Any) -> Any:
     slopes = stencil(gradients)
 
     @stencil
     def harris(x):
         p, q = slopes(x)
-        a = (p[-1:2, -1:2] * p[-1:2, -1:2]).sum()
-        b = (p[-1:2, -1:2] * q[-1:2, -1:2]).sum()
-        c = (q[-1:2, -1:2] * q[-1:2, -1:2]).sum()
-        return a * c - b * b - 0.04 * (a + c) * (a + c)
+        return response(p, q)
 
     return harris
 
@@ -162,7 +189,7 @@ def unsharp(stencil: Any) -> Any:
     @stencil
     def unsharp(x):
         soft = soften(x)
-        return x[0, 0] + AMOUNT * (x[0, 0] - soft[0, 0])
+        return sharpen(x, soft)
 
     return unsharp
 

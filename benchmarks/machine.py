@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import subprocess
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -14,13 +15,13 @@ from typing import Any
 PACKAGES = (
     "ninepoint", "numpy", "numba", "scipy", "opencv-python-headless", "opencv-python", "halide",
     "scikit-image", "jax", "jaxlib", "pystencils", "devito", "bottleneck", "numbagg",
-    "dask", "distributed", "cupy-cuda13x", "cupy-cuda12x",
+    "dask", "distributed", "zarr", "cupy-cuda13x", "cupy-cuda12x",
     "nvidia-cuda-nvrtc", "numba-cuda",
 )  # fmt: skip
 
 
 def describe() -> dict[str, Any]:
-    """The machine, its GPU if it has one, the versions, the date, and how busy it was."""
+    """The machine, what was measured when, and how busy it was."""
     versions = {}
     for package in PACKAGES:
         try:
@@ -29,6 +30,7 @@ def describe() -> dict[str, Any]:
             continue
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "commit": _commit(),
         "cpu": _cpu(),
         "cores": cores(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
@@ -54,6 +56,16 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def _commit() -> str:
+    """The commit, with a + where files differ from it; nothing outside of a checkout."""
+    command = ["git", "describe", "--always", "--exclude=*", "--dirty=+"]
+    try:
+        found = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True)
+    except OSError:
+        return ""
+    return found.stdout.strip()
 
 
 def _cpu() -> str:

@@ -65,5 +65,7 @@ def recipe(stored: list[Run]) -> Any:
     axes.margins(x=0.14)
     axes.set_axisbelow(True)
     axes.grid(axis="x", color=_GREY, alpha=0.25, linewidth=0.6)
-    axes.set_xlabel("Gpoint/s of the 3x3 mean of int8, 64 frames of 1000x1000: more is faster")
+    since = "".join({cell["since"] for cell in cells})
+    words = "Gpoint/s of the 3x3 mean of int8, 64 frames of 1000x1000"
+    axes.set_xlabel(f"{words}{since}: more is faster")
     return figure

@@ -19,8 +19,8 @@ GPU_PAGE = ROOT / "docs" / "gpu.md"
 RECIPE = "recipe: mean 3x3, 64 frames"
 _COPIED = "copying, by `np.copyto`"
 OWN = (
-    WITHOUT, SINGLE, SEPARATE, "one call", "mean", "median", "walls that stay",
-    "walls that are kept", "without a look", COPY, CPU,
+    WITHOUT, SINGLE, SEPARATE, "one call", "mean", "median",
+    "without a look", COPY, CPU,
 )  # fmt: skip
 
 _HEAD = f"""# Benchmarks
@@ -122,7 +122,7 @@ def _machine(run: Run) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in known["versions"].items())
     parts = [known.get("gpu"), known["cpu"], f"{known['cores']} cores", known["system"]]
     parts += [f"load before {known['load_before']:.1f}", f"Python {known['python']}", versions]
-    return f"{known['date'][:10]}: {'; '.join(filter(None, parts))}."
+    return f"{results.day(run)}: {'; '.join(filter(None, parts))}."
 
 
 def recipe_table(stored: list[Run]) -> str:
@@ -130,8 +130,8 @@ def recipe_table(stored: list[Run]) -> str:
     cells = {c["threads"]: c for c in results.cells(stored, "calls") if c["problem"] == RECIPE}
     copied = {c["threads"]: c["speed"] for c in results.cells(stored, "start") if "speed" in c}
     rows = [["3x3 mean of int8, 64 frames of 1000x1000"]]
-    for count in cells:
-        rows[0] += [f"Gpoint/s, {threads_text(count)}", f"{OURS} is"]
+    for count, cell in cells.items():
+        rows[0] += [f"Gpoint/s, {threads_text(count)}{cell['since']}", f"{OURS} is"]
     for name in dict.fromkeys(name for cell in cells.values() for name in cell["times"]):
         rows.append([f"**{name}**" if name == OURS else name])
         for cell in cells.values():
@@ -153,7 +153,8 @@ def big_table(cells: list[Cell]) -> str:
     rows = [["problem", "type", "size", "our time", "Gpoint/s", *names]]
     for cell in cells:
         known = ratios(cell)
-        row = [cell["problem"], cell["dtype"], _size(cell), _time(_ours(cell)), _points(cell)]
+        name = cell["problem"] + cell["since"]
+        row = [name, cell["dtype"], _size(cell), _time(_ours(cell)), _points(cell)]
         rows.append([*row, *(_ratio(known[n]) if n in known else "" for n in names)])
     return _table(rows)
 
@@ -165,7 +166,8 @@ def nearest_table(cells: list[Cell]) -> str:
         others = {name: ratio for name, ratio in ratios(cell).items() if name not in OWN}
         if others:
             near = min(others, key=lambda name: others[name])
-            row = [cell["problem"], f"{cell['dtype']} {_size(cell)}", _points(cell), near]
+            size = f"{cell['dtype']} {_size(cell)}"
+            row = [cell["problem"] + cell["since"], size, _points(cell), near]
             rows.append([*row, _compared(others[near])])
     return _table(rows)
 
@@ -198,13 +200,19 @@ def page(stored: list[Run]) -> str:
     if dask:
         rows = [["on Dask, two threads", "figure", "at most"]]
         for cell in dask:
-            rows.append([cell["row"], *(f"{cell[n]:g} {cell['unit']}" for n in ("figure", "aim"))])
+            rows.append(
+                [
+                    cell["row"] + cell["since"],
+                    *(f"{cell[n]:g} {cell['unit']}" for n in ("figure", "aim")),
+                ]
+            )
         parts += ["## Dask", _table(rows)]
     if started:
         rows = [["a new process, 100x100 float64", "cold [s]", "warm [s]"]]
         for cell in started:
             if "times" in cell:
-                rows.append([cell["problem"], *(f"{t:.2f}" for t in cell["times"].values())])
+                name = cell["problem"] + cell["since"]
+                rows.append([name, *(f"{t:.2f}" for t in cell["times"].values())])
         parts += ["## From nothing to the first result", _table(rows)]
     notes = {
         f"- {cell['problem']}, {name}: {note}"
@@ -236,17 +244,18 @@ def gpu_part(stored: list[Run]) -> str:
 def readme_part(stored: list[Run]) -> str:
     """What stands between the marks: the first problem, and the steps and pipelines."""
     known = [run["machine"] for run in stored if not run["machine"].get("gpu")]
-    machines = dict.fromkeys(f"{m['cpu']}; {m['cores']} cores, {m['date'][:10]}" for m in known)
+    machines = [f"{m['cpu']}; {m['cores']} cores, {m['date'][:10]}" for m in known]
     many = results.cells(stored, "steps", "pipelines")
     count = max((cell["threads"] for cell in many), default=1)
+    found = [cell for cell in many if cell["threads"] == count]
+    words = "Many steps in time, and filters that read each other's results"
     parts = [
         "![Points a second of ninepoint and its peers, one and two threads]"
         "(docs/images/benchmarks.svg)",
         recipe_table(stored),
         "Copying computes nothing: its row says how many bytes a second the machine reads, "
         "and writes elsewhere, at the same time.",
-        f"Many steps in time, and filters that read each other's results, {threads_text(count)}:",
-        nearest_table([cell for cell in many if cell["threads"] == count]),
+        *([f"{words}, {threads_text(count)}:", nearest_table(found)] if found else []),
         f"{'; '.join(machines)}. "
         "All other problems, types and sizes: [benchmarks](docs/benchmarks.md).",
     ]

@@ -4,8 +4,8 @@ A run that measured some problems only takes the place of these in the runs befo
 
     [2026-11-20: mean, heat]  +  2026-11-21: heat   ->   [2026-11-20: mean], [2026-11-21: heat]
 
-Ratios are of one run always, as a cell is measured as a whole; who reads figures of several
-runs side by side is told which is whose.
+Ratios are of one run always, as a cell is measured as a whole; a row that the newest run has not
+measured says of which day and commit it is.
 """
 
 from __future__ import annotations
@@ -48,14 +48,23 @@ def merged(before: list[Run], run: Run) -> list[Run]:
 
 
 def cells(runs: list[Run], *groups: str) -> list[Cell]:
-    """The cells of some groups in the order of the tables, without problems that are no more."""
-    known = [
-        cell
-        for run in runs
-        for cell in run["cells"]
-        if cell["group"] in groups and (cell["group"], cell["problem"]) in ORDER
-    ]
-    return sorted(known, key=place)
+    """The cells of some groups in the order of the tables, without problems that are no more.
+
+    `since` tells whose they are, where they are not of the newest run on such a machine.
+    """
+    newest = {bool(run["machine"].get("gpu")): run for run in runs}
+    known = []
+    for run in runs:
+        last = run is newest[bool(run["machine"].get("gpu"))]
+        since = {"since": "" if last else f" ({day(run)})"}
+        known += [cell | since for cell in run["cells"] if cell["group"] in groups]
+    return sorted((c for c in known if (c["group"], c["problem"]) in ORDER), key=place)
+
+
+def day(run: Run) -> str:
+    """The day of a run and, if it is known, the commit."""
+    known = run["machine"]
+    return ", ".join(filter(None, (known["date"][:10], known.get("commit"))))
 
 
 def place(cell: Cell) -> tuple[int, list[int]]:

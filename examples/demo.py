@@ -9,9 +9,9 @@ a folder of one's own: read it lazily, apply stencils, save the frames.
 
 from __future__ import annotations
 
-import argparse
 import math
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -73,9 +73,7 @@ def side_by_side(*images: da.Array) -> np.ndarray:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Filter a folder of photographs.")
-    parser.add_argument("output", nargs="?", default="demo-output", type=Path)
-    output = parser.parse_args().output
+    output = Path(sys.argv[1] if len(sys.argv) > 1 else "demo-output")
     shutil.rmtree(output, ignore_errors=True)
 
     carried = Path(skimage.__file__).parent / "data"
@@ -99,12 +97,9 @@ def main() -> None:
         print(f"{name:9} {len(files)} frames in {seconds:.2f} s, compilation included")
 
     part = np.s_[0, 40:296, 130:386]
-    pictures = {
-        "smooth.png": side_by_side(x[part], results["smooth"][part]),
-        "filters.png": side_by_side(
-            *(results[name][part] for name in filters if name != "smooth")
-        ),
-    }
+    smoothed, *others = (result[part] for result in results.values())
+    pictures = {"smooth.png": side_by_side(x[part], smoothed)}
+    pictures["filters.png"] = side_by_side(*others)
     colour = npt.imread([carried / "astronaut.png"])[0]
     pictures["colour.png"] = npt.filters.unsharp(colour, sigma=2, amount=0.7, axes=(0, 1))
 

@@ -16,23 +16,16 @@ import nbclient
 import nbformat
 
 
-def executed(scripts: list[Path], folder: Path) -> nbformat.NotebookNode:
-    """One notebook with the cells of all scripts and what they printed and drew."""
+def main(output: Path, *scripts: Path) -> None:
     first, *others = [jupytext.read(script, fmt="py:percent") for script in scripts]
     for other in others:
         first.cells += other.cells
     first.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    place = {"metadata": {"path": str(folder)}}
+    place = {"metadata": {"path": str(output.parent)}}
     nbclient.NotebookClient(first, timeout=None, resources=place).execute()
-    return first
-
-
-def main() -> None:
-    output, *scripts = map(Path, sys.argv[1:])
-    notebook = executed(scripts, output.parent)
-    nbformat.write(notebook, output)
+    nbformat.write(first, output)
     print(output)
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:]))

@@ -139,16 +139,18 @@ def test_the_tables_of_the_readme() -> None:
 
 def test_a_run_takes_the_place_of_what_it_measured_anew(tmp_path: Path) -> None:
     before = _run("2026-01-02", _cell("laplace", ninepoint=1.0), _cell("sobel", ninepoint=1.0))
+    before["machine"]["commit"] = "abc123+"
     threads = _run("2026-01-03", _cell("sobel", threads=2, ninepoint=1.0))
     anew = _run("2026-01-04", _cell("sobel", ninepoint=2.0), _cell("sobel", 2, ninepoint=2.0))
     stored = results.merged(results.merged([before], threads), anew)
     assert [run["machine"]["date"][:10] for run in stored] == ["2026-01-02", "2026-01-04"]
     found = results.cells(stored, "calls")
-    assert [(cell["problem"], cell["threads"]) for cell in found] == [
-        ("sobel", 1),
-        ("sobel", 2),
-        ("laplace", 1),
+    assert [(cell["problem"], cell["threads"], cell["since"]) for cell in found] == [
+        ("sobel", 1, ""),
+        ("sobel", 2, ""),
+        ("laplace", 1, " (2026-01-02, abc123+)"),
     ]
+    assert "| laplace (2026-01-02, abc123+) | uint8 |" in report.page(stored)
     file = tmp_path / "some.json"
     assert results.load(file) == []
     results.save(file, stored)

@@ -11,13 +11,14 @@ from ..kernels import alone
 from ..peers import (
     Peer,
     Tolerance,
+    devito,
     halide,
     jax,
     loops,
     numpy,
     opencv,
     ours,
-    recipe,
+    pystencils,
     scipy,
     signed,
     skimage,
@@ -58,12 +59,13 @@ def _mean(size: int) -> Problem:
             tolerance=Tolerance(integers=1, float64=1e-11),
             why="OpenCV multiplies by a rounded 1/count",
         ),
+        halide.mean(size),
         skimage.rank("mean", _square(size)),
         near=(size // 2, size // 2),
     )
 
 
-def _median(size: int) -> Problem:
+def _median(size: int, *more: Peer) -> Problem:
     return _problem(
         f"median {size}x{size}",
         kernels.median(size),
@@ -74,6 +76,7 @@ def _median(size: int) -> Problem:
             interior=True,
         ),
         skimage.rank("median", _square(size)),
+        *more,
         near=(size // 2, size // 2),
     )
 
@@ -85,9 +88,14 @@ def _extreme(name: str, short: str, verb: str, size: int) -> Problem:
         kernels.box(function, size // 2),
         scipy.writing(lambda n, x, out: getattr(n, f"{name}_filter")(x, size, output=out)),
         opencv.reflecting(lambda cv2, x, **to: getattr(cv2, verb)(x, _square(size), **to)),
+        halide.extreme(short, size),
         skimage.rank(name, _square(size)),
         near=(size // 2, size // 2),
     )
+
+
+# By how many axes a point is off the centre of a cube: as `kernels.seven` weighs them.
+_SEVEN = np.choose(np.abs(np.indices((3, 3, 3)) - 1).sum(0), (0.4, 0.1, 0, 0))
 
 
 def _sobel(cv2: Any, x: np.ndarray, **to: Any) -> Any:
@@ -124,7 +132,7 @@ CALLS: tuple[Problem, ...] = (
     _problem(
         "recipe: mean 3x3, 64 frames",
         kernels.recipe,
-        recipe.recipe(kernels.recipe, dtypes=("int8",)),
+        loops.by_recipe(kernels.recipe, dtypes=("int8",)),
         loops.stepping(loops.recipe, alone, 1, near=0, interior=True),
         scipy.writing(
             _frames, interior=True, tolerance=Tolerance(integers=2), why=scipy.TRUNCATES
@@ -169,6 +177,7 @@ CALLS: tuple[Problem, ...] = (
         kernels.sobel,
         scipy.writing(lambda n, x, out: n.sobel(x, axis=1, output=out), signed),
         opencv.reflecting(_sobel, result=opencv.signed),
+        halide.sobel(),
         # Its weights are a quarter of the others'.
         skimage.giving(
             lambda m, x: m.sobel_v(x),
@@ -181,11 +190,12 @@ CALLS: tuple[Problem, ...] = (
     _problem(
         "laplace",
         kernels.laplace,
-        recipe.recipe(kernels.laplace),
+        loops.by_recipe(kernels.laplace),
         scipy.writing(lambda n, x, out: n.laplace(x, output=out), signed),
         opencv.reflecting(_laplace, result=opencv.signed),
+        halide.linear(np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]]), signed),
     ),
-    _median(3),
+    _median(3, halide.median3()),
     _median(5),
     _extreme("minimum", "min", "erode", 3),
     _extreme("maximum", "max", "dilate", 3),
@@ -200,10 +210,36 @@ CALLS: tuple[Problem, ...] = (
         near=(3, 3),
     ),
     _problem(
+        "bilateral 5x5",
+        kernels.bilateral(np.exp),
+        loops.by_recipe(kernels.bilateral(np.exp), ("float32",), neighborhood=((-2, 2), (-2, 2))),
+        halide.bilateral(),
+        numpy.stepping(kernels.bilateral(np.exp), alone, 1, (2, 2)),
+        near=(2, 2),
+        boundary="keep",
+        dtypes=("float32",),
+    ),
+    _problem(
+        "3-D, 7 points",
+        kernels.seven,
+        loops.stepping(loops.seven, alone, 1),
+        halide.linear(_SEVEN),
+        jax.giving(lambda x: kernels.seven(numpy.shifted(x, (1, 1, 1)))),
+        pystencils.stepping(kernels.seven, alone, 1),
+        devito.stepping(kernels.seven, alone, 1, (1, 1, 1)),
+        numpy.stepping(kernels.seven, alone, 1, (1, 1, 1)),
+        near=(1, 1, 1),
+        boundary="keep",
+        dtypes=FLOATS,
+        shapes=((64, 64, 64), (384, 384, 384)),
+        tiny=(9, 10, 11),
+    ),
+    _problem(
         "1-D signal, 25 taps",
         kernels.signal,
         scipy.writing(lambda n, x, out: n.correlate1d(x, kernels.TAPS, output=out), interior=True),
         opencv.writing(_signal, dtypes=FLOATS, interior=True),
+        halide.linear(kernels.TAPS),
         numpy.giving(lambda n, x: n.convolve(x, kernels.TAPS.astype(x.dtype), mode="valid")),
         near=(12,),
         boundary="fill",
@@ -214,7 +250,7 @@ CALLS: tuple[Problem, ...] = (
     _problem(
         "one call, 100x100",
         kernels.recipe,
-        recipe.recipe(kernels.recipe),
+        loops.by_recipe(kernels.recipe),
         scipy.writing(
             lambda n, x, out: n.uniform_filter(x, 3, output=out),
             interior=True,

@@ -44,4 +44,5 @@ DASK: tuple[Measure, ...] = (
     Measure("graphs", "graphs"),
     Measure("beside map_overlap", "beside"),
     Measure("eight steps of a pipeline", "stepping"),
+    Measure("Zarr to Zarr", "storing"),
 )

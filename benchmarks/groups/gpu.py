@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, measure
-from ..peers import Peer, cupy, jax, numba_cuda, ours
+from ..peers import Peer, cupy, jax, ours
 from ..problem import Problem
 
 GROUP = "gpu"
@@ -82,7 +82,7 @@ GPU = (
     _problem(
         "recipe: mean 3x3, the blog's array",
         _RECIPE,
-        numba_cuda.blog(),
+        cupy.blog(),
         cupy.giving(cupy.recipe),
         dtype="int8",
         shape=(10000, 10000),

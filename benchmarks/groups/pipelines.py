@@ -24,12 +24,11 @@ _BLURS = (
 def _problem(
     name: str, own: Any, calls: Any, *others: Peer, near: int, shape: Shape, **options: Any
 ) -> Problem:
-    separate = [ours.separate(calls)] if calls else []
     return Problem(
         name,
         GROUP,
         ours.staged(own),
-        (*separate, *others),
+        (ours.separate(calls), *others),
         (near, near),
         dtypes=("float32",),
         shapes=(shape,),
@@ -57,7 +56,7 @@ PIPELINES: tuple[Problem, ...] = (
     _problem(
         "Harris corners",
         kernels.harris,
-        (),
+        ((kernels.gradients, "x", "p q"), (kernels.response, "p q", "out")),
         scipy.writing(scipy.harris),
         opencv.reflecting(lambda cv2, x, **to: cv2.cornerHarris(x, 3, 3, 0.04, **to)),
         halide.harris(),
@@ -68,7 +67,7 @@ PIPELINES: tuple[Problem, ...] = (
     _problem(
         "unsharp mask",
         kernels.unsharp,
-        (),
+        ((kernels.blur, "x", "soft"), (kernels.sharpen, "x soft", "out")),
         scipy.writing(scipy.unsharp(kernels.AMOUNT)),
         opencv.writing(opencv.unsharp(kernels.AMOUNT)),
         halide.unsharp(),

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import kernels
 from ..kernels import State, alone
-from ..peers import UNLIKE, Peer, built, devito, jax, loops, numpy, ours, pystencils, scipy
+from ..peers import built, devito, jax, loops, numpy, ours, pystencils, scipy
 from ..problem import Problem, Shape
 
 GROUP = "steps"
@@ -58,32 +58,6 @@ def _problem(
 
 
 _sweeps = partial(_problem, symbolic=False, dtypes=("float64",))
-
-
-# A wall that is as warm as the step says, beside walls that stay, and walls that are kept.
-
-
-def _walled(name: str, wall: Any) -> Peer:
-    def build(npt: Any, x: np.ndarray, threads: int) -> Any:
-        boundary = "keep" if wall is None else npt.dirichlet(wall, at="cell")
-        made = npt.stencil(boundary=boundary)(kernels.heat)
-        return ours.IntoResult(partial(made.iterate, x, steps=16, threads=threads))
-
-    why = "has another border: for its time only"
-    unlike = {} if name == ours.NAME else {"tolerance": UNLIKE, "why": why}
-    return ours.calling(build, name, **unlike)
-
-
-def _warmer(step, places=None):
-    return 0.1 * step
-
-
-def _walls_by_numpy(numpy: Any, x: np.ndarray) -> np.ndarray:
-    for step in range(16):
-        padded = np.pad(x, 1, constant_values=np.float32(_warmer(step)))
-        around = padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]
-        x = x + np.float32(0.2) * (around - 4 * x)
-    return x
 
 
 # Maxwell's equations in two dimensions: what drives the first row changes with each step.
@@ -193,18 +167,6 @@ STEPS: tuple[Problem, ...] = (
         shapes=((4096, 4096),),
         everybody=True,
         greatest=1,
-    ),
-    _steps(
-        "heat 2-D, walls that change, 16 steps",
-        ours=_walled(ours.NAME, _warmer),
-        peers=(
-            _walled("walls that stay", 0.5),
-            _walled("walls that are kept", None),
-            numpy.giving(_walls_by_numpy),
-        ),
-        near=(1, 1),
-        steps=16,
-        shapes=((2048, 2048),),
     ),
     _steps(
         "heat 2-D, until it stays, 64 steps",

@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 
 from ..kernels import box, disk, shaped
-from ..peers import Peer, Tolerance, moving, numpy, opencv, ours, scipy, skimage
+from ..peers import Peer, Tolerance, giving, numpy, opencv, ours, scipy, skimage
 from ..problem import Problem
 
 GROUP = "windows"
 
 _problem = partial(Problem, group=GROUP, dtypes=("uint8",), shapes=((2048, 2048),))
 _floats = partial(Problem, group=GROUP, dtypes=("float32",), shapes=((512, 512),))
+# Windows that end at the point, and know NaN.
+_bottleneck = partial(giving, "Bottleneck", "bottleneck", nan=True, interior=True)
+_numbagg = partial(giving, "Numbagg", "numbagg", nan=True, interior=True)
 _UNLIKE = "knows no NaN: for its time only"
 
 
@@ -83,29 +86,6 @@ def _whole_mean(w):
     return (2 * w.sum() + w.size) // (2 * w.size)
 
 
-def _opening(radius: int) -> Problem:
-    """The maximum of the minimum."""
-    shape = disk(radius)
-    bytes_ = shape.astype(np.uint8)
-
-    def whole(stencil: Any) -> Any:
-        erode, dilate = stencil(shaped(np.min, shape)), stencil(shaped(np.max, shape))
-        return stencil(lambda x: dilate(erode(x))[0, 0])
-
-    return _problem(
-        f"opening by disk({radius})",
-        ours=ours.staged(whole),
-        peers=(
-            scipy.writing(lambda n, x, out: n.grey_opening(x, footprint=shape, output=out)),
-            opencv.giving(
-                lambda cv2, x: cv2.morphologyEx(x, cv2.MORPH_OPEN, bytes_), interior=True
-            ),
-            skimage.giving(lambda m, x: m.opening(x, bytes_), "morphology", interior=True),
-        ),
-        near=(2 * radius, 2 * radius),
-    )
-
-
 def _mean(x):
     return (2 * x[-1:2, -1:2].sum() + 9) // 18
 
@@ -127,9 +107,7 @@ WINDOWS: tuple[Problem, ...] = (
         ours=ours.stencil(lambda x: np.nanmax(x[-4:1, -4:1]), nan=True),
         peers=(
             _generic(np.nanmax, 5, 2),
-            moving.bottleneck(
-                lambda bn, x: bn.move_max(bn.move_max(x, 5, 1, axis=0), 5, 1, axis=1)
-            ),
+            _bottleneck(lambda bn, x: bn.move_max(bn.move_max(x, 5, 1, axis=0), 5, 1, axis=1)),
         ),
         near=(4, 4),
     ),
@@ -138,8 +116,8 @@ WINDOWS: tuple[Problem, ...] = (
         ours=ours.stencil(lambda x: np.nanmean(x[0, -24:1]), nan=True),
         peers=(
             _generic(np.nanmean, (1, 25), (0, 12)),
-            moving.bottleneck(lambda bn, x: bn.move_mean(x, 25, 1, axis=-1)),
-            moving.numbagg(lambda nb, x: nb.move_mean(x, window=25, min_count=1)),
+            _bottleneck(lambda bn, x: bn.move_mean(x, 25, 1, axis=-1)),
+            _numbagg(lambda nb, x: nb.move_mean(x, window=25, min_count=1)),
         ),
         near=(0, 24),
         tiny=(9, 60),
@@ -149,7 +127,6 @@ WINDOWS: tuple[Problem, ...] = (
     _extreme("maximum", np.max, 26),
     *(_rank("median", lambda w: int(np.median(w)), radius, _scipy_median) for radius in (2, 5)),
     _rank("mean", _whole_mean, 5, _scipy_mean),
-    _opening(3),
     Problem(
         "mean 3x3, colours last",
         GROUP,

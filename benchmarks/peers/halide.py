@@ -9,6 +9,7 @@ compiled and tried, and the fastest is what is measured.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,14 @@ Schedule = Callable[[Sequence[Any], list[Any], int, Any], None]
 
 
 def _inline(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> None:
-    stages[-1].vectorize(axes[0], lanes).parallel(axes[-1])
+    last = stages[-1]
+    if len(axes) > 1:
+        last.vectorize(axes[0], lanes).parallel(axes[-1])
+        return
+    # A line has nothing but itself to be parallel over: in pieces of so many vectors.
+    outer, vectors, lane = hl.Var("outer"), hl.Var("vectors"), hl.Var("lane")
+    last.split(axes[0], vectors, lane, lanes).vectorize(lane)
+    last.split(vectors, outer, vectors, 4096, hl.TailStrategy.GuardWithIf).parallel(outer)
 
 
 def _by_rows(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> None:
@@ -71,8 +79,8 @@ def _together(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> No
 
 INLINED = "inlined"
 SCHEDULES = {INLINED: _inline, "rows": _by_rows, "strips": _by_strips(32)}
+SCHEDULES["vectors"] = _by_strips(32, columns=True)
 PIPELINES = SCHEDULES | {
-    "vectors": _by_strips(32, columns=True),
     "strips of 128": _by_strips(128),
     "strips of 512": _by_strips(512),
     "tiles of 512x128": _by_tiles(512, 128),
@@ -84,6 +92,7 @@ def halide(
     algorithm: Algorithm,
     *near: int,
     schedules: Mapping[str, Schedule] = SCHEDULES,
+    result: Callable[[np.dtype], Any] = peers.same,
     **options: Any,
 ) -> peers.Peer:
     """A peer from `algorithm(hl, input, axes)`, which leaves out `near` at the border.
@@ -93,11 +102,11 @@ def halide(
 
     def build(hl: Any, x: np.ndarray, threads: int) -> peers.Work:
         shape = [n - 2 * reach for n, reach in zip(x.shape, near, strict=True)]
-        out = np.zeros(shape, x.dtype)
+        out = np.zeros(shape, result(x.dtype))
         source = hl.Buffer(x, reverse_axes=True)
         target = hl.Buffer(out, reverse_axes=True)
         target.set_min(list(reversed(near)))
-        lanes = _VECTOR // x.dtype.itemsize
+        lanes = _VECTOR // min(x.dtype.itemsize, out.dtype.itemsize)
 
         def begun() -> tuple[Any, Sequence[Any], list[Any]]:
             maker = {"i": hl.Int, "u": hl.UInt, "f": hl.Float}[x.dtype.kind]
@@ -110,8 +119,10 @@ def halide(
         works: dict[str, Any] = {}
         for name, schedule in schedules.items():
             given, stages, axes = begun()
-            if name == INLINED and max(near) > 7:
+            if name == INLINED and max(near) > 7 and len(stages) > 1:
                 continue  # a thousand terms at every point, which compile for minutes
+            if name != INLINED and len(stages) == 1:
+                continue  # nothing that could be kept
             schedule(stages, axes, lanes, hl)
             stages[-1].compile_jit()
             works[name] = (stages[-1], given)
@@ -164,9 +175,22 @@ def _sum(terms: Sequence[Any]) -> Any:
 
 
 def _number(hl: Any, given: Any, value: float) -> Any:
-    """A number of the array's type; what is a stage is of float32."""
-    double = isinstance(given, hl.ImageParam) and given.type().bits() == 64
-    return hl.f64(value) if double else hl.f32(value)
+    """A number of a type that holds sums; what is a stage is of float32."""
+    kind = given.type() if isinstance(given, hl.ImageParam) else hl.Float(32)
+    if kind.is_float():
+        return hl.f64(float(value)) if kind.bits() == 64 else hl.f32(float(value))
+    return hl.i16(int(value)) if kind.bits() == 8 else hl.i32(int(value))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _wide(hl: Any, given: Any) -> Callable[[Any], Any]:
+    """A cast to what holds sums of a few of them."""
+    if given.type().is_float():
+        return _same
+    return hl.i16 if given.type().bits() == 8 else hl.i32
 
 
 def recipe() -> peers.Peer:
@@ -180,21 +204,154 @@ def recipe() -> peers.Peer:
     return halide(algorithm, 0, 1, 1)
 
 
-def _blurred(hl: Any, given: Any, axes: Any, name: str) -> tuple[Any, Any]:
-    """A Gaussian of 5x5 in two stages, the columns first."""
+def linear(weights: np.ndarray, result: Any = peers.same, **options: Any) -> peers.Peer:
+    """A sum of weighted neighbours; the weights have the shape of the neighbourhood."""
+    near = [length // 2 for length in weights.shape]
+
+    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+        cast, out, terms = _wide(hl, given), hl.Func("out"), []
+        for place in np.argwhere(weights):
+            steps = [int(k) - reach for k, reach in zip(place, near, strict=True)]
+            at = tuple(axis + step for axis, step in zip(axes, steps[::-1], strict=True))
+            terms.append(cast(given[at]) * _number(hl, given, weights[tuple(place)]))
+        out[tuple(axes)] = _sum(terms)
+        return (out,)
+
+    return halide(algorithm, *near, result=result, **options)
+
+
+def _separable(
+    hl: Any,
+    given: Any,
+    axes: Any,
+    name: str,
+    down: Sequence[Any],
+    across: Sequence[Any],
+    casts: Sequence[Callable[[Any], Any]] = (_same, _same, _same),
+) -> tuple[Any, Any]:
+    """Weighted sums of columns, then of these; the casts are for both, and for the result."""
     x, y = axes
-    columns, rows, steps = hl.Func(f"{name}_columns"), hl.Func(f"{name}_rows"), range(-2, 3)
-    weights = [_number(hl, given, float(weight)) for weight in kernels.bell()]
-    columns[x, y] = _sum([given[x, y + k] * weights[k + 2] for k in steps])
-    rows[x, y] = _sum([columns[x + k, y] * weights[k + 2] for k in steps])
+    near, (wide, wider, narrow) = len(down) // 2, casts
+    columns, rows = hl.Func(f"{name}_columns"), hl.Func(f"{name}_rows")
+    columns[x, y] = _sum([wide(given[x, y + k - near]) * weight for k, weight in enumerate(down)])
+    total = _sum([wider(columns[x + k - near, y]) * weight for k, weight in enumerate(across)])
+    rows[x, y] = narrow(total)
     return columns, rows
+
+
+def mean(size: int) -> peers.Peer:
+    count, near = size * size, size // 2
+
+    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+        # 31 * 31 * 255 does not fit into 16 bits.
+        wide = hl.i32 if size > 11 and not given.type().is_float() else _wide(hl, given)
+        narrow = hl.u8 if given.type().bits() == 8 else hl.u16
+
+        def divided(total: Any) -> Any:
+            if given.type().is_float():
+                return total / _number(hl, given, count)
+            return narrow((total + count // 2) // count)
+
+        ones = [1] * size
+        return _separable(hl, given, axes, "out", ones, ones, (wide, _same, divided))
+
+    return halide(algorithm, near, near)
+
+
+def _blurred(hl: Any, given: Any, axes: Any, name: str, *casts: Any) -> tuple[Any, Any]:
+    """A Gaussian of 5x5 in two stages, the columns first."""
+    double = isinstance(given, hl.ImageParam) and given.type().bits() == 64
+    weights = [(hl.f64 if double else hl.f32)(float(weight)) for weight in kernels.bell()]
+    return _separable(hl, given, axes, name, weights, weights, *casts)
 
 
 def gaussian() -> peers.Peer:
     def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        return _blurred(hl, given, axes, "out")
+        if given.type().is_float():
+            return _blurred(hl, given, axes, "out")
+        if given.type().bits() == 16:
+            casts = hl.f32, _same, lambda total: hl.u16(hl.round(total))
+            return _blurred(hl, given, axes, "out", casts)
+        weights = kernels.BELL_8.tolist()
+        casts = hl.u16, hl.u32, lambda total: hl.u8((total + 32768) >> 16)
+        return _separable(hl, given, axes, "out", weights, weights, casts)
 
-    return halide(algorithm, 2, 2, dtypes=("float32", "float64"))
+    return halide(
+        algorithm, 2, 2, tolerance=peers.Tolerance(integers=1), why="sums in other order"
+    )
+
+
+def sobel() -> peers.Peer:
+    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+        casts = _wide(hl, given), _same, _same
+        return _separable(hl, given, axes, "out", (1, 2, 1), (-1, 0, 1), casts)
+
+    return halide(algorithm, 1, 1, result=peers.signed)
+
+
+def median3() -> peers.Peer:
+    """Sorted columns, then the median of the greatest, the middle and the least ones."""
+
+    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+        x, y = axes
+        low, mid, high, out = (hl.Func(name) for name in ("low", "mid", "high", "out"))
+
+        def middle(a: Any, b: Any, c: Any) -> Any:
+            return hl.max(hl.min(a, b), hl.min(hl.max(a, b), c))
+
+        column = [given[x, y + k] for k in (-1, 0, 1)]
+        low[x, y], mid[x, y] = functools.reduce(hl.min, column), middle(*column)
+        high[x, y] = functools.reduce(hl.max, column)
+        lows, mids, highs = ([one[x + k, y] for k in (-1, 0, 1)] for one in (low, mid, high))
+        ends = functools.reduce(hl.max, lows), functools.reduce(hl.min, highs)
+        out[x, y] = middle(ends[0], middle(*mids), ends[1])
+        return low, mid, high, out
+
+    return halide(algorithm, 1, 1)
+
+
+def extreme(name: str, size: int) -> peers.Peer:
+    """Windows of twice the length from two of one length; the last two overlap."""
+    near = size // 2
+
+    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+        x, y = axes
+        better, stages = getattr(hl, name), [given]
+        for i, j in ((1, 0), (0, 1)):
+            length = 1
+            while length < size:
+                step = min(length, size - length)
+                # The first stage of an axis moves to the window's begin.
+                row, column = (y - near * i, x - near * j) if length == 1 else (y, x)
+                before, stage = stages[-1], hl.Func(f"{'rows' if i else 'columns'}_{length}")
+                stage[x, y] = better(
+                    before[column, row], before[column + step * j, row + step * i]
+                )
+                stages.append(stage)
+                length += step
+        return stages[1:]
+
+    return halide(algorithm, near, near)
+
+
+def bilateral() -> peers.Peer:
+    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+        x, y = axes
+        out = hl.Func("out")
+        out[x, y] = kernels.bilateral(hl.exp)(_Around(given, axes))
+        return (out,)
+
+    return halide(algorithm, 2, 2, dtypes=("float32",))
+
+
+class _Around:
+    """An array that is asked for a neighbour by its offset, the last axis last."""
+
+    def __init__(self, given: Any, axes: Any) -> None:
+        self.given, self.axes = given, axes
+
+    def __getitem__(self, offset: tuple[int, ...]) -> Any:
+        return self.given[tuple(a + k for a, k in zip(self.axes, offset[::-1], strict=True))]
 
 
 def harris() -> peers.Peer:

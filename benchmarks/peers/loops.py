@@ -1,9 +1,11 @@
-"""Loops by hand in Numba: what somebody writes who has an afternoon and knows the machine."""
+"""Numba: the recipe, and loops by hand, as somebody writes who has an afternoon and knows
+the machine."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,31 @@ from .. import peers
 from ..kernels import State, inner
 
 NAME = "Numba by hand"
+
+
+def by_recipe(
+    kernel: Callable[..., Any],
+    dtypes: tuple[str, ...] = ("float32", "float64"),
+    **options: Any,
+) -> peers.Peer:
+    """numba.guvectorize around numba.stencil, as on the Dask blog in 2019.
+
+    numba.stencil computes unsigned integers modulo 2**64, so that differences of them are not
+    numbers that anybody wants; kernels that have some are given for floats only.
+    """
+
+    def build(numba: Any, x: np.ndarray, threads: int) -> peers.Work:
+        inner = numba.stencil(**options)(kernel)
+        kind = numba.from_dtype(x.dtype)[:, :]
+
+        @numba.guvectorize([(kind, kind)], "(n,m)->(n,m)", nopython=True)
+        def outer(x: Any, out: Any) -> None:
+            out[:] = inner(x)
+
+        return partial(outer, x, np.zeros_like(x))
+
+    return peers.built("the recipe", "numba", build, dtypes=dtypes, interior=True)
+
 
 # From Numba, which compiles, and the type of the array: loops `(state, out, first, last)` over a
 # band of the first axis.
@@ -171,9 +198,6 @@ def life(numba: Any, number: Any) -> Any:
                 o[j + 1] = byte(byte(count | here[j + 1]) == byte(3))
 
     return loops
-
-
-# As NPBench's users write them, from one array to another.
 
 
 def line_mean(numba: Any, number: Any) -> Any:

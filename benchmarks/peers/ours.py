@@ -101,9 +101,10 @@ def separate(calls: tuple[Call, ...], boundary: str = "reflect") -> peers.Peer:
         works = []
         for kernel, reads, makes in calls:
             fields = [known[name] for name in reads.split()]
-            out = known.setdefault(makes, np.empty_like(x))
+            out = tuple(known.setdefault(name, np.empty_like(x)) for name in makes.split())
             one = npt.stencil(boundary=boundary)(kernel)
-            works.append(partial(one, *fields, out=out, threads=threads))
+            to = out if len(out) > 1 else out[0]
+            works.append(partial(one, *fields, out=to, threads=threads))
 
         def work() -> np.ndarray:
             for one in works:

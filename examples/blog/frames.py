@@ -61,7 +61,6 @@ assert np.array_equal(smooth(x), with_numba(x))
 rng = da.random.default_rng(0)
 shape = (FRAMES, 1000, 1000)
 x = rng.integers(0, 127, shape, chunks=("64 MB", -1, -1), dtype=np.int8)
-print(x)
 
 # %% One call, and nothing computed
 mapped = x.map_blocks(smooth, dtype=np.int8)
@@ -75,7 +74,6 @@ assert (y[:3, :50, :50] == mapped[:3, :50, :50]).all().compute()
 client = Client(
     threads_per_worker=4, n_workers=1, processes=False, memory_limit=LIMIT, dashboard_address=":0"
 )
-print(client)
 
 # %% [markdown]
 # A stencil of Numba cannot be pickled, so the client of today refuses to send the original to a

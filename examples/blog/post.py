@@ -44,11 +44,7 @@ def loops(x):
     made = np.zeros_like(x)
     for i in range(1, x.shape[0] - 1):
         for j in range(1, x.shape[1] - 1):
-            made[i, j] = (
-                x[i - 1, j - 1] + x[i - 1, j] + x[i - 1, j + 1]
-                + x[i, j - 1] + x[i, j] + x[i, j + 1]
-                + x[i + 1, j - 1] + x[i + 1, j] + x[i + 1, j + 1]
-            ) // 9  # fmt: skip
+            made[i, j] = x[i - 1 : i + 2, j - 1 : j + 2].sum() // 9
     return made
 
 
@@ -149,7 +145,7 @@ for dtype in (np.int8, np.uint8, np.uint16, np.float32, np.float64):
     assert smooth(np.ones((4, 5), dtype)).dtype == dtype
 
 # %% [markdown]
-# 2. A graphics card: not here yet; kernels run on the processor.
+# 2. A graphics card: arrays of CuPy are computed where they are.
 # 3. One decorator, directly on the kernel: it is `@npt.stencil`, and nothing is around it.
 # 4. Return the result: a stencil does, and so does a body that is no stencil, under
 # `@npt.gufunc`.

@@ -106,9 +106,8 @@ def once(x):
 np.testing.assert_allclose(once.iterate(x, steps=20), evaluate(x, 20), atol=1e-10)
 
 # %% [markdown]
-# What Numba tells by `parallel_diagnostics`, which loops are shared and which are fused,
-# `explain` tells of functions of ours: the result's type and why, the way that the loop takes,
-# and how it is shared.
+# Numba's `parallel_diagnostics` tells which loops are shared; `explain` tells that of ours, the
+# result's type and why, and the way that the loop takes.
 
 # %% Diagnostics
 print(once.explain("float64"))

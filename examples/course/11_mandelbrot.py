@@ -14,8 +14,10 @@ from timing import compare
 
 import ninepoint as npt
 
+MOST = 50
 
-def steps(x, y, most):
+
+def steps(x, y, most=MOST):
     c = complex(x, y)
     z = 0.0j
     for n in range(most):
@@ -32,7 +34,6 @@ def picture(width, height):
     return x, y[:, np.newaxis]
 
 
-MOST = 50
 x, y = picture(96, 64)
 plain = np.array([[steps(a, b, MOST) for a in x] for b in y[:, 0]], np.uint8)
 
@@ -40,21 +41,9 @@ plain = np.array([[steps(a, b, MOST) for a in x] for b in y[:, 0]], np.uint8)
 # The number of steps has a default, so it is a scalar: the same compiled code takes another one.
 # The two arrays broadcast, a row of x against a column of y, and no grid of points is made.
 
-
 # %% A function of numbers
-@npt.ufunc(dtype=np.uint8, overflow="saturate")
-def mandelbrot(x, y, most=MOST):
-    c = complex(x, y)
-    z = 0.0j
-    for n in range(most):
-        z = z * z + c
-        if z.real * z.real + z.imag * z.imag >= 4:
-            return n
-    return most
-
-
+mandelbrot = npt.ufunc(dtype=np.uint8, overflow="saturate")(steps)
 assert np.array_equal(mandelbrot(x, y), plain)
-
 
 # %% Beside Numba
 steps_numba = numba.njit(numba.uint32(numba.float32, numba.float32, numba.uint32))(steps)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from time import perf_counter
+from timeit import timeit
 from typing import Any
 
 
@@ -11,17 +12,10 @@ def measured(**calls: Callable[[], Any]) -> dict[str, float]:
     The calls take turns, so that what else the machine does disturbs all of them.  The first
     turn is not counted: functions are compiled in it.
     """
-    shortest = dict.fromkeys(calls, float("inf"))
-    for call in calls.values():
-        call()
-    begun, turns = perf_counter(), 0
-    while turns < 5 or (perf_counter() - begun < 0.1 and turns < 2000):
-        for name, call in calls.items():
-            start = perf_counter()
-            call()
-            shortest[name] = min(shortest[name], perf_counter() - start)
-        turns += 1
-    return shortest
+    begun, turns = perf_counter(), []
+    while len(turns) < 6 or (perf_counter() - begun < 0.1 and len(turns) < 2000):
+        turns.append({name: timeit(call, number=1) for name, call in calls.items()})
+    return {name: min(turn[name] for turn in turns[1:]) for name in calls}
 
 
 def show(times: dict[str, float]) -> None:

@@ -24,7 +24,6 @@ PASTED = ("README.md", "docs/start.md", "docs/gufunc.md")
 
 # Fewer points and steps than the pictures need: here the compiler is tested.
 SMALLER = {
-    "gray_scott.py": ("steps=8000", "steps=80"),
     "demo.py": ("EXPOSURES = 4", "EXPOSURES = 1"),
 }
 
