@@ -159,6 +159,7 @@ def told(outcome: Outcome, target: str) -> Any:
         return None
     kind, words = outcome
     words = re.sub(r"\([\d, ]*\)", "(shape)", words)
+    words = re.sub(r'<random program \w+>", line \d+\n +\d+', "<random program>", words)
     return kind, re.sub(r"'\w+'", "'name'", words) if target in ("stage", "apart") else words
 
 

@@ -52,7 +52,6 @@ def check_target(graph: Graph, there: bool, cut: bool) -> None:
                 "border values of lazy arrays are numbers, not arrays or functions; compute the "
                 "arrays first, or name a border rule."
             )
-        check_conditions(node)
 
 
 def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
@@ -196,6 +195,8 @@ def _on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any
     values: dict[int, Any] = dict(enumerate(arrays))
     sets = divided(graph, wanted, arrays)
     lazily = [node for nodes in sets for node in nodes]
+    for node in lazily:
+        check_conditions(node)
     # What depends on arrays of NumPy alone is done at once.
     read = {value for node in lazily for value in node.fields}.union(wanted)
     made_so = {value for node in lazily for value in node.outputs}
