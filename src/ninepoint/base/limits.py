@@ -24,9 +24,9 @@ class Limits:
 
     # Up to this many bytes of fields a stencil of one, two or more axes is run once on a padded
     # copy, beyond in pieces: the more axes, the more points are near the border.  Of a mean of 3x3
-    # the copy was faster on 400x400 float32 (78 and 92 us) and slower on 512x512 (143 and 133 us);
-    # of 27 points faster on 64x64x64 float32 (443 and 643 us), slower on 100x100x100 (Zen 4).
-    whole_bytes: tuple[int, int, int] = (16_384, 700_000, 2_000_000)
+    # the copy was as fast on 256x256 float32 (24 and 23 us) and slower on 400x400 (55 and 48 us);
+    # of 27 points faster on 64x64x64 float32 (162 and 231 us) and 100x100x100 bytes (EPYC).
+    whole_bytes: tuple[int, int, int] = (16_384, 300_000, 2_000_000)
     # Bytes of a state below which it stays in a core's cache from step to step.
     chained_bytes: int = 1 << 20
 
