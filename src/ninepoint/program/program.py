@@ -239,7 +239,10 @@ class BoundProgram:
         """The wanted values; the border is that of the calls."""
         program = self.program
         fields = [*arrays, *self._placed]
-        results, apart = ([], True) if out is None else self._checked(out, fields)
+        results, apart = listed(out), True
+        if results and (self._there or not are_writable(results, fields)):
+            # Arrays like those that it was bound to fit, but may lie over others.
+            results, apart = self._checked(out, fields)
         outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
         launches = self._known.made(
             apart, lambda: program.bound(Block(tuple(fields)), outs, self._threads)
