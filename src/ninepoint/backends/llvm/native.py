@@ -74,11 +74,12 @@ def _keep_freed_memory() -> None:
     gives their pages back every time, as it is told to in workers of Dask, Harris corners take 9 %
     longer (2560x3072 float32, Zen 4), and a mean of 512x512 bytes 212 us in place of 42.
     """
-    process = ctypes.CDLL(None)
-    if hasattr(process, "mallopt"):
+    # Only on Linux, and there not in all libraries of C.
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
+    if set_option is not None:
         # The size from which on a block is the system's, and of what is kept.
-        process.mallopt(-3, 1 << 24)
-        process.mallopt(-1, 1 << 25)
+        set_option(-3, 1 << 24)
+        set_option(-1, 1 << 25)
 
 
 def entry(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
