@@ -242,7 +242,7 @@ class Way:
             if stack <= self._together:
                 self._do(arrays, numbers, threads, self._whole, slice(stack))
             else:
-                self._compute(arrays, numbers, threads, self._whole)
+                self._compute(arrays, numbers, self._whole)
             return
         plan = self._plan
         # Along the stack, else along the first axis.
@@ -252,7 +252,7 @@ class Way:
         else:
             bands = plan.bands(-(-count // max(1, stack)))
             parts = [Part(k, k + 1, *band) for k in range(stack) for band in bands]
-        run_parallel([partial(self._compute, arrays, numbers, 1, one) for one in parts], threads)
+        run_parallel([partial(self._compute, arrays, numbers, one) for one in parts], threads)
 
     @property
     def _lasts(self) -> bool:
@@ -260,17 +260,11 @@ class Way:
         pace = self._program.pace
         return not pace or pace[0] * self._stack * self.points > LASTING
 
-    def _compute(
-        self, arrays: Sequence[Array], numbers: Sequence[Any], threads: int, part: Part
-    ) -> None:
-        """Compute a part of fields and results."""
+    def _compute(self, arrays: Sequence[Array], numbers: Sequence[Any], part: Part) -> None:
+        """Compute a part of fields and results on this thread, some images at a time."""
         for start in range(part.start, part.stop, self._together):
-            count = min(self._together, part.stop - start)
-            if count != self._stack:
-                own = [one[start : start + count] for one in arrays]
-                self._do(own, numbers, threads, part, slice(start, start + count))
-            else:
-                self._do(arrays, numbers, threads, part, slice(count))
+            images = slice(start, min(start + self._together, part.stop))
+            self._do([one[images] for one in arrays], numbers, 1, part, images)
 
     def _do(
         self,

@@ -178,9 +178,13 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
     return _furthest(after, before, enough)[0]
 
 
-def place_of_change(after: np.ndarray, before: np.ndarray, enough: float) -> tuple[int, ...]:
-    """Where an element changed most, of all or of some of which one did more than `enough`."""
-    _, place = _furthest(after, before, enough)
+def place_of_change(
+    after: np.ndarray, before: np.ndarray, enough: float
+) -> tuple[int, ...] | None:
+    """Where an element changed by more than `enough`, the most of those near it; None if none."""
+    greatest, place = _furthest(after, before, enough)
+    if greatest <= enough:
+        return None
     return tuple(map(int, np.unravel_index(place, after.shape)))
 
 

@@ -266,8 +266,8 @@ class Ahead:
         until = self._plan.until
         assert until is not None
         for one, old in zip(states, before, strict=True):
-            if not change(one, old, until) <= until:
-                self._place = place_of_change(one, old, until)
+            self._place = place_of_change(one, old, until)
+            if self._place is not None:
                 return
 
     def sure(self, first: int, arrays: Sequence[Array], steps: int) -> bool:
@@ -397,8 +397,8 @@ class InMemory:
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in one pass over memory, or the first of them where they cannot be."""
-        arrays = [*self._states, *self._others]
-        if self._ahead and self._ahead.sure(first, arrays, self.longest):
+        fields = [*self._states, *self._others]
+        if self._ahead and self._ahead.sure(first, fields, self.longest):
             length = self.longest
         if length not in self._lengths:
             done = self._repeat(first, length)
@@ -406,7 +406,6 @@ class InMemory:
                 return done
             length = 1
         program, given = self._motion.program(first, length)
-        fields = [*self._states, *self._others]
         results = self._results()
         outs = dict(zip(program.wanted, results, strict=True))
         made = program.run(Block(tuple(fields)), outs, self._plan.threads, given)
