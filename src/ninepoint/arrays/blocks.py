@@ -4,11 +4,13 @@
     output block 1               [-----]
     with neighbours -2..1      [---------]          needs chunks 0, 1, 2
 
-    chunk      +----------+      low and high face of each axis that is cut, corners included,
-               |##########|      copied: who holds them does not hold the chunk
-               |##      ##|
-               |##########|
-               +----------+
+    chunk with faces   +---+----------+---+      copied: who holds a face does not hold the chunk
+                       |   |    0     |   |      faces along axis 1 hold the corners, which their
+                       | 1 +----------+ 1 |      chunks were given with faces along axis 0: none
+                       |   |  chunk   |   |      comes from a chunk that is beside another one only
+                       |   +----------+   |
+                       |   |    0     |   |
+                       +---+----------+---+
 
 Axes are independent of each other, so an axis has one `Part` per output block (a thousand for a
 million blocks of a square), and a block is the product of its parts. Positions are global:
@@ -39,7 +41,7 @@ from .grid import Chunks, outputs_of
 from .layout import Array, Region, Shape
 from .regions import Block, Domain, Program, Span, looking
 
-# For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
+# For each axis of a chunk how thick the faces before and after it are; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
 
 
@@ -96,50 +98,47 @@ def put_together(
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Faces:
-    """Copies of faces of a chunk: of each the axis, where it begins, and its elements.
+def surrounded(
+    chunk: Array, around: Depths, faces: Iterable[Array], make: Callable[[Shape], Array]
+) -> Array:
+    """Give a chunk with the faces that lie beside it, filled into what `make` makes.
 
-    Each is whole along the other axes, so that a corner lies in several.  They are sliced as the
-    chunk is, where a face has all that is asked for.
+    They come axis by axis, that before the chunk first.  Each is as long as the result along the
+    axes before its own, so corners lie in it, and as long as the chunk along the others.
     """
-
-    faces: tuple[tuple[int, int, Array], ...]
-
-    def __sizeof__(self) -> int:
-        # What a scheduler takes for the size of it.
-        return sum(int(face.nbytes) for _, _, face in self.faces) + 128
-
-    def __getitem__(self, index: tuple[slice, ...]) -> Array:
-        for axis, first, face in self.faces:
-            a, b = index[axis].start, index[axis].stop
-            if first <= a and b <= first + face.shape[axis]:
-                within = slice(a - first, b - first)
-                found: Array = face[(*index[:axis], within, *index[axis + 1 :])]
-                return found
-        raise AssertionError(index)
+    spans = [(low, low + n) for (low, _), n in zip(around, chunk.shape, strict=True)]
+    shape = tuple([end + high for (_, end), (_, high) in zip(spans, around, strict=True)])
+    result, own = make(shape), [slice(*span) for span in spans]
+    result[tuple(own)] = chunk
+    given = iter(faces)
+    for axis, ((start, end), n) in enumerate(zip(spans, shape, strict=True)):
+        for beside in (slice(0, start), slice(end, n)):
+            if beside.start < beside.stop:
+                index = ((slice(None),) * axis, (beside,), own[axis + 1 :])
+                result[tuple(itertools.chain(*index))] = next(given)
+    return result
 
 
-def faces_of(chunk: Any, depths: Depths) -> Faces:
-    """Copy the faces of a chunk; all of it, where they are as large as that.
+def face_of(chunk: Any, axis: int, span: tuple[int, int], around: Depths, *faces: Array) -> Array:
+    """Copy a face of a chunk, with its corners, which lie in faces of others.
 
     Parameters
     ----------
     chunk : array
-    depths : sequence of pairs
-        For each axis how many elements at its begin the chunk before needs, and how many at its
-        end the chunk after; as many as there are at most.
+    axis : int
+        The axis at one of whose ends it is.
+    span : pair
+        From where to where along that axis.
+    around : sequence of pairs
+        How thick the faces beside the chunk are along each of the axes before that.
+    *faces : arrays
+        Those, in the order of `surrounded`.
     """
-    chunk = in_memory(chunk)
-    faces = []
-    for axis, ((low, high), n) in enumerate(zip(depths, chunk.shape, strict=True)):
-        for first, last in ((0, min(low, n)), (n - min(high, n), n)):
-            if first < last:
-                index = (slice(None),) * axis + (slice(first, last),)
-                faces.append((axis, first, chunk[index]))
-    if sum(face.size for _, _, face in faces) > chunk.size:
-        faces = [(0, 0, chunk)]
-    return Faces(tuple([(axis, first, face.copy()) for axis, first, face in faces]))
+    index = (slice(None),) * axis + (slice(*span),)
+    own, *beside = [one[index] for one in (in_memory(chunk), *faces)]
+    around = (*around, *[(0, 0)] * (own.ndim - axis))
+    make = partial(nothing, own, dtype=np.result_type(own, *beside))
+    return surrounded(own, around, beside, make)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +180,26 @@ class Job:
             )
         return found
 
-    def run(self, domain: Domain, fields: Iterable[Array]) -> list[Array]:
-        """The results, of what a block takes of the fields."""
+    def around(self, domain: Domain, field: Shape) -> Depths:
+        """How thick the faces are that a block takes of a field of this shape."""
+        missing = len(self.shape) - len(field)
+        pairs = zip(domain.has.spans, domain.region.spans, strict=True)
+        beyond = [(a - first, last - b) for (first, last), (a, b) in pairs]
+        axes = zip(field, self.shape[missing:], beyond[missing:], strict=True)
+        return [(0, 0) if m == 1 != n else thick for m, n, thick in axes]
+
+    @property
+    def dtypes(self) -> Sequence[np.dtype]:
+        """The types that the program takes the fields as."""
+        found: Sequence[np.dtype] = self.program.field_dtypes
+        return found
+
+    def run(self, domain: Domain, fields: Iterable[Array]) -> Any:
+        """The result, or all, of what a block takes of the fields."""
         ndim = len(self.shape)
         arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in fields])
-        found: list[Array] = self.program.run(Block(arrays, domain))
-        return found
+        with serial():
+            return bare(self.program.run(Block(arrays, domain)))
 
     def nothing(self, domain: Domain, like: Any) -> list[Array]:
         """The results of a block that has no points, where some array lies."""
@@ -198,24 +211,17 @@ class Job:
 
 
 def computed(
-    job: Job,
-    region: Region,
-    begin: Shape,
-    cuts: Sequence[Chunks],
-    chunks: Iterable[Any],
-    like: Any = None,
+    job: Job, region: Region, cuts: Sequence[Chunks], chunks: Iterable[Any], like: Any = None
 ) -> Any:
-    """Compute a block, as far as the wanted values have its points.
+    """Compute a block of chunks of its fields, as far as the wanted values have its points.
 
     Parameters
     ----------
     job : Job
     region : Region
         The points of the block.
-    begin : tuple of int
-        Where in the chunks the block begins.
     cuts : sequence
-        How each field is cut: all of it, or what there is near the block.
+        How each field is cut.
     chunks : iterable
         Of one field after the other those chunks that the block takes something of, in C order of
         their places: whatever can be sliced.
@@ -226,22 +232,32 @@ def computed(
     if not region.points:
         return bare(job.nothing(domain, like))
     fields = []
-    for own, dtype in zip(job.reads(domain, begin, cuts), job.program.field_dtypes, strict=True):
+    for own, dtype in zip(job.reads(domain, region.start, cuts), job.dtypes, strict=True):
         some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
         field = put_together(own, some, partial(nothing, like, dtype=dtype))
         fields.append(in_memory(field, dtype))
-    with serial():
-        return bare(job.run(domain, fields))
+    return job.run(domain, fields)
 
 
-def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any) -> Any:
-    """Compute a block of its chunks and of faces of others, or of what can be sliced.
+def read_of(job: Job, region: Region, *sources: Any) -> Any:
+    """Compute a block of what it reads from sources, one for each field."""
+    cuts = [tuple((n,) for n in shape) for shape in job.fields]
+    return computed(job, region, cuts, sources, next(filter(is_cupy, sources), None))
 
-    `sizes` are how long the chunks near it are along each axis of the whole.
-    """
-    cuts = [sizes[len(sizes) - len(shape) :] for shape in job.fields]
-    chunks = [one if hasattr(one, "__getitem__") else np.asarray(one) for one in given]
-    return computed(job, region, begin, cuts, chunks, next(filter(is_cupy, chunks), None))
+
+def block_of(job: Job, region: Region, *given: Any) -> Any:
+    """Compute a block of its chunks; after that of each field the faces that lie beside it."""
+    domain, rest = job.domain(region), iter(given)
+    if not region.points:
+        return bare(job.nothing(domain, given[0]))
+    fields = []
+    for shape, dtype in zip(job.fields, job.dtypes, strict=True):
+        chunk, around = next(rest), job.around(domain, shape)
+        if any(map(any, around)):
+            chunk = in_memory(chunk)
+            chunk = surrounded(chunk, around, rest, partial(nothing, chunk, dtype=dtype))
+        fields.append(in_memory(chunk, dtype))
+    return job.run(domain, fields)
 
 
 def whole_of(job: Job, *blocks: Any) -> Any:

@@ -32,9 +32,10 @@ from dask.base import clone_key, tokenize
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
-from ..blocks import Job, block_of, faces_of
-from ..grid import Axis, Chunks, Near, axes_of
+from ..blocks import Depths, Job, block_of, face_of, read_of
+from ..grid import Axis, Chunks, axes_of
 from ..layout import Region, Shape
+from ..placed import Placed
 
 Place: TypeAlias = tuple[int, ...]
 
@@ -69,6 +70,20 @@ def known(array: Any, what: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """Tasks that are written out, of blocks along these axes."""
+
+    axes: Sequence[Axis]
+    tasks: Tasks
+
+    def held(self, key: str, value: Any) -> TaskRef:
+        """A reference to what is sent to a worker once."""
+        if key not in self.tasks:
+            self.tasks[key] = DataNode(key, value)
+        return TaskRef(key)
+
+
+@dataclass(frozen=True, slots=True)
 class Field:
     """A field of blocks: the names of its array and of its faces.
 
@@ -80,22 +95,42 @@ class Field:
     faces: str
     cut: tuple[bool, ...]
 
-    def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
+    def given(self, place: Place, graph: Written) -> Refs:
         """What a block is given of it, where faces that it needs are tasks that may be new."""
-        missing = len(place) - len(self.cut)
-        own = tuple([k if cut else 0 for k, cut in zip(place[missing:], self.cut, strict=True)])
-        numbers = zip(near[missing:], self.cut, strict=True)
+        own = place[len(place) - len(self.cut) :]
+        at = tuple([k if cut else 0 for k, cut in zip(own, self.cut, strict=True)])
+        return [TaskRef((self.name, *at)), *self._beside(at, len(at), graph)]
+
+    def _around(self, at: Place, stop: int, graph: Written) -> Depths:
+        """How thick the faces beside a chunk are, along the axes before `stop`."""
+        axes = graph.axes[len(graph.axes) - len(at) :]
+        each = zip(axes, at, self.cut, strict=True)
+        return tuple([axis.beyond[k] if cut else (0, 0) for axis, k, cut in each][:stop])
+
+    def _beside(self, at: Place, stop: int, graph: Written) -> Refs:
+        """Those faces."""
         found = []
-        for at in itertools.product(*[one.numbers if cut else (0,) for one, cut in numbers]):
-            ref = chunk = TaskRef((self.name, *at))
-            if at != own:
-                ref = TaskRef((self.faces, *at))
-                if ref.key not in made:
-                    thick = zip(axes[missing:], at, self.cut, strict=True)
-                    depths = tuple([one.faces[k] if cut else (0, 0) for one, k, cut in thick])
-                    made[ref.key] = Task(ref.key, faces_of, chunk, depths)
-            found.append(ref)
+        for axis, depths in enumerate(self._around(at, stop, graph)):
+            for step, depth in zip((-1, 1), depths, strict=True):
+                if depth:
+                    found.append(self._face(at, axis, step, depth, graph))
         return found
+
+    def _face(self, at: Place, axis: int, step: int, depth: int, graph: Written) -> TaskRef:
+        """That of the chunk which is a `step` further along an axis, on the side of this one."""
+        cuts = graph.axes[axis - len(at)].cuts
+        k = (at[axis] + step) % len(cuts)
+        other = (*at[:axis], k, *at[axis + 1 :])
+        ref = TaskRef((self.faces, axis, step, *other))
+        if ref.key not in graph.tasks:
+            size = cuts[k][1] - cuts[k][0]
+            span = (0, depth) if step > 0 else (size - depth, size)
+            chunk, beside = TaskRef((self.name, *other)), self._beside(other, axis, graph)
+            around = self._around(other, axis, graph)
+            graph.tasks[ref.key] = Placed(
+                ref.key, face_of, chunk, axis, span, around, *beside, chunks=(0,)
+            )
+        return ref
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,11 +148,9 @@ class Source:
         """What its node in a graph is called."""
         return f"original-{self.name}"
 
-    def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
+    def given(self, place: Place, graph: Written) -> Refs:
         """What a block is given of it; see `Field`."""
-        if self.key not in made:
-            made[self.key] = DataNode(self.key, self.held)
-        return [TaskRef(self.key)]
+        return [graph.held(self.key, self.held)]
 
     def view(self, chunks: Chunks) -> Any:
         """An array of Dask, each chunk of which is a slice."""
@@ -179,21 +212,22 @@ class Lazy(Layer):
     @cached_property
     def _written(self) -> Tasks:
         """The blocks that are asked for, and the faces that they need."""
-        made: Tasks = {}
-        job: Any = self.job
-        if name := self.given:
-            made[name] = DataNode(name, job)
-            job = TaskRef(name)
-        axes, cut = axes_of(self.job.program, self.chunks), isinstance(self.fields[0], Field)
-        tables = [axis.beside if cut else axis.inside for axis in axes]
+        cut = isinstance(self.fields[0], Field)
+        graph = Written(axes_of(self.job.program, self.chunks), {})
+        job: Any = graph.held(self.given, self.job) if self.given else self.job
         for place in self._asked():
-            near = [table[k] for table, k in zip(tables, place, strict=True)]
-            region = Region(tuple([axis.cuts[k] for axis, k in zip(axes, place, strict=True)]))
-            given = [one for field in self.fields for one in field.given(place, near, axes, made)]
-            begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
+            each = zip(graph.axes, place, strict=True)
+            region = Region(tuple([axis.cuts[k] for axis, k in each]))
+            given = [field.given(place, graph) for field in self.fields]
+            arguments = (job, region, *itertools.chain(*given))
             key = (self.name, *place)
-            made[key] = Task(key, block_of, job, region, begin, sizes, *given)
-        return made
+            if cut:
+                # Of each field the chunk, and the faces beside it.
+                first = tuple(itertools.accumulate(map(len, given[:-1]), initial=2))
+                graph.tasks[key] = Placed(key, block_of, *arguments, chunks=first)
+            else:
+                graph.tasks[key] = Task(key, read_of, *arguments)
+        return graph.tasks
 
     def __getitem__(self, key: Any) -> Any:
         return self._written[key]
