@@ -8,10 +8,12 @@ same blocks, made from what is further up.
 
 Each layer of ours knows on the client which program it is of, and what that was given.
 
-    chunk ----------------> block        at most two tasks a chunk: one copies the faces that
-      \--> faces --> blocks around       somebody needs, one computes
+    chunk ----------------> block        a task a chunk that computes, and one for each side on
+      \---> face ---> block beside       which somebody needs its face: along two axes up to four
 
-What moves between workers are faces, thin as the program looks far.
+Faces are copies, thin as the program looks far.  A face is handed to one chunk only, with the
+corners, which its chunk was handed along the axes before; these are all that moves between
+workers, once, where blocks run where their chunks are (`placement`).
 
 Chunks thinner than a program looks far are put together before, and results cut as these were, by
 Dask itself.
@@ -20,12 +22,14 @@ Dask itself.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from dask import config
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.array import core
 from dask.base import clone_key, tokenize
@@ -48,6 +52,7 @@ WITHIN = 1 << 12
 
 # Partly typed: Any, or mypy finds the gaps.
 _core: Any = core
+_config: Any = config
 
 
 class Origin(NamedTuple):
@@ -71,10 +76,15 @@ def known(array: Any, what: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Tasks that are written out, of blocks along these axes."""
+    """Tasks that are written out, of blocks along these axes; `placed` where their chunks are."""
 
     axes: Sequence[Axis]
+    placed: bool
     tasks: Tasks
+
+    def add(self, key: Any, run: Any, *arguments: Any, chunks: Place = (0,)) -> None:
+        """Write a task, some of whose arguments are its `chunks`."""
+        self.tasks[key] = Placed(key, run, *arguments, chunks=chunks if self.placed else ())
 
     def held(self, key: str, value: Any) -> TaskRef:
         """A reference to what is sent to a worker once."""
@@ -127,9 +137,7 @@ class Field:
             span = (0, depth) if step > 0 else (size - depth, size)
             chunk, beside = TaskRef((self.name, *other)), self._beside(other, axis, graph)
             around = self._around(other, axis, graph)
-            graph.tasks[ref.key] = Placed(
-                ref.key, face_of, chunk, axis, span, around, *beside, chunks=(0,)
-            )
+            graph.add(ref.key, face_of, chunk, axis, span, around, *beside)
         return ref
 
 
@@ -161,6 +169,11 @@ class Source:
         return _core.Array(graph, self.name, chunks, meta=meta)
 
 
+def _placing() -> bool:
+    """Whether nobody has set that schedulers place tasks as they do by themselves."""
+    return bool(_config.get("ninepoint.placement", True))
+
+
 class Lazy(Layer):
     """Blocks that are made of chunks, and of faces of those around, as a rule.
 
@@ -182,12 +195,15 @@ class Lazy(Layer):
         super().__init__()
         self.name, self.job, self.chunks, self.fields = name, job, chunks, fields
         self.places: frozenset[Place] | None = None
+        # What was set where it was sent from.
+        self.placed: bool | None = None
         # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
         # it reads again what these read.
         self.further: tuple[Layer, frozenset[str], bool] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: one for name, one in self.__dict__.items() if name != "_written"}
+        sent = {name: one for name, one in self.__dict__.items() if name != "_written"}
+        return sent | {"placed": _placing()}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.name!r}>"
@@ -213,7 +229,7 @@ class Lazy(Layer):
     def _written(self) -> Tasks:
         """The blocks that are asked for, and the faces that they need."""
         cut = isinstance(self.fields[0], Field)
-        graph = Written(axes_of(self.job.program, self.chunks), {})
+        graph = Written(axes_of(self.job.program, self.chunks), cut and self._placed(), {})
         job: Any = graph.held(self.given, self.job) if self.given else self.job
         for place in self._asked():
             each = zip(graph.axes, place, strict=True)
@@ -221,13 +237,20 @@ class Lazy(Layer):
             given = [field.given(place, graph) for field in self.fields]
             arguments = (job, region, *itertools.chain(*given))
             key = (self.name, *place)
-            if cut:
-                # Of each field the chunk, and the faces beside it.
-                first = tuple(itertools.accumulate(map(len, given[:-1]), initial=2))
-                graph.tasks[key] = Placed(key, block_of, *arguments, chunks=first)
-            else:
-                graph.tasks[key] = Task(key, read_of, *arguments)
+            # Of each field the chunk, and the faces beside it.
+            own = tuple(itertools.accumulate(map(len, given[:-1]), initial=2)) if cut else ()
+            graph.add(key, block_of if cut else read_of, *arguments, chunks=own)
         return graph.tasks
+
+    def _placed(self) -> bool:
+        """Whether tasks are to run where their chunks are; a scheduler in this process is told."""
+        placed: bool = _placing() if self.placed is None else self.placed
+        if placed and "distributed.scheduler" in sys.modules:
+            # Imported here: `distributed` is optional.
+            from .placement import tell
+
+            tell()
+        return placed
 
     def __getitem__(self, key: Any) -> Any:
         return self._written[key]
@@ -260,7 +283,7 @@ class Lazy(Layer):
             if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
                 return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
         culled = Lazy(name, self.job, self.chunks, self.fields)
-        culled.places, culled.annotations = asked, self.annotations
+        culled.places, culled.placed, culled.annotations = asked, self.placed, self.annotations
         if not asked:
             return culled, {}
         tasks = culled._written

@@ -17,8 +17,6 @@ from dask._task_spec import Task
 
 from ..placed import Placed
 
-_NAME = "ninepoint-placement"
-
 # What somebody says of a task who chooses its workers.
 _CHOSEN = {"workers", "restrictions", "resources"}
 
@@ -27,24 +25,24 @@ _Plugin: Any = distributed.SchedulerPlugin
 _Scheduler: Any = distributed.Scheduler
 
 
-def place() -> None:
-    """Tell the schedulers in this process, in which graphs are written out for them."""
+def tell() -> None:
+    """Tell the schedulers in this process, for one of which a graph is written out."""
     for scheduler in list(getattr(_Scheduler, "_instances", ())):
-        if _NAME not in scheduler.plugins:
-            # A thread of its own writes the graph; the scheduler goes on with it after this.
-            scheduler.loop.add_callback(_register, scheduler)
-
-
-def _register(scheduler: Any) -> None:
-    scheduler.add_plugin(Placement(scheduler), idempotent=True)
+        if Placement.name not in scheduler.plugins:
+            # The graph is written by a thread of its own, after which the scheduler goes on.
+            scheduler.loop.add_callback(
+                scheduler.register_scheduler_plugin, Placement(), idempotent=True
+            )
 
 
 class Placement(_Plugin):  # type: ignore[misc]
     """See the module."""
 
-    name = _NAME
+    name = "ninepoint-placement"
+    idempotent = True
 
-    def __init__(self, scheduler: Any) -> None:
+    def start(self, scheduler: Any) -> None:  # type: ignore[override]
+        """Hear of the tasks of a scheduler."""
         self._tasks = scheduler.tasks
 
     def update_graph(self, scheduler: Any, *, tasks: Iterable[Any], **_: Any) -> None:
