@@ -4,13 +4,19 @@
     output block 1               [-----]
     with neighbours -2..1      [---------]          needs chunks 0, 1, 2
 
-    chunk with faces   +---+----------+---+      copied: who holds a face does not hold the chunk
-                       |   |    0     |   |      faces along axis 1 hold the corners, which their
-                       | 1 +----------+ 1 |      chunks were given with faces along axis 0: none
-                       |   |  chunk   |   |      comes from a chunk that is beside another one only
-                       |   +----------+   |
-                       |   |    0     |   |
-                       +---+----------+---+
+    chunk      +----------+      faces of a chunk together: each with its corners, so that all
+               |##########|      chunks around it are given theirs.  Copied: who holds them does
+               |##      ##|      not hold the chunk
+               |##########|
+               +----------+
+
+    faces  +---+----------+---+  or apart, each for one chunk: along axis 1 they hold the corners
+    around |   |    0     |   |  that were given along axis 0, so that nothing is sent twice
+           | 1 +----------+ 1 |
+           |   |  chunk   |   |
+           |   +----------+   |
+           |   |    0     |   |
+           +---+----------+---+
 
 Axes are independent of each other, so an axis has one `Part` per output block (a thousand for a
 million blocks of a square), and a block is the product of its parts. Positions are global:
@@ -27,7 +33,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
@@ -98,28 +104,43 @@ def put_together(
     return result
 
 
-def surrounded(
-    chunk: Array, around: Depths, faces: Iterable[Array], make: Callable[[Shape], Array]
-) -> Array:
-    """Give a chunk with the faces that lie beside it, filled into what `make` makes.
+@dataclass(frozen=True, slots=True)
+class Faces:
+    """Copies of faces of a chunk: of each the axis, the slice along it, and its elements.
 
-    They come axis by axis, that before the chunk first.  Each is as long as the result along the
-    axes before its own, so corners lie in it, and as long as the chunk along the others.
+    Each is whole along the other axes, so that a corner lies in several.  They are sliced as the
+    chunk is, along the axis of a face as that is.
     """
-    spans = [(low, low + n) for (low, _), n in zip(around, chunk.shape, strict=True)]
-    shape = tuple([end + high for (_, end), (_, high) in zip(spans, around, strict=True)])
-    result, own = make(shape), [slice(*span) for span in spans]
-    result[tuple(own)] = chunk
-    given = iter(faces)
-    for axis, ((start, end), n) in enumerate(zip(spans, shape, strict=True)):
-        for beside in (slice(0, start), slice(end, n)):
-            if beside.start < beside.stop:
-                index = ((slice(None),) * axis, (beside,), own[axis + 1 :])
-                result[tuple(itertools.chain(*index))] = next(given)
-    return result
+
+    faces: tuple[tuple[int, slice, Array], ...]
+
+    def __sizeof__(self) -> int:
+        # What a scheduler takes for the size of it.
+        return sum(int(face.nbytes) for _, _, face in self.faces) + 128
+
+    def __getitem__(self, index: tuple[slice, ...]) -> Array:
+        for axis, own, face in self.faces:
+            if index[axis] == own:
+                found: Array = face[(*index[:axis], slice(None), *index[axis + 1 :])]
+                return found
+        raise AssertionError(index)
 
 
-def face_of(chunk: Any, axis: int, span: tuple[int, int], around: Depths, *faces: Array) -> Array:
+def side(step: int, depth: int) -> slice:
+    """What a chunk gives to one so many steps before it, so many elements; 0 for all of it."""
+    return slice(0, depth) if step > 0 else slice(-depth, None) if step else slice(None)
+
+
+def faces_of(chunk: Any, depths: Depths) -> Faces:
+    """Copy the faces of a chunk, as thick for each axis as the chunks before and after need."""
+    chunk, faces = in_memory(chunk), []
+    for axis, (low, high) in enumerate(depths):
+        for own in [side(1, low)] * (low > 0) + [side(-1, high)] * (high > 0):
+            faces.append((axis, own, chunk[(slice(None),) * axis + (own,)].copy()))
+    return Faces(tuple(faces))
+
+
+def face_of(chunk: Any, axis: int, own: slice, around: Depths, *faces: Array) -> Array:
     """Copy a face of a chunk, with its corners, which lie in faces of others.
 
     Parameters
@@ -127,18 +148,56 @@ def face_of(chunk: Any, axis: int, span: tuple[int, int], around: Depths, *faces
     chunk : array
     axis : int
         The axis at one of whose ends it is.
-    span : pair
-        From where to where along that axis.
+    own : slice
+        What of that axis it is.
     around : sequence of pairs
-        How thick the faces beside the chunk are along each of the axes before that.
+        How thick the faces are that came along the axes before; 0 for others.
     *faces : arrays
-        Those, in the order of `surrounded`.
+        Those.
     """
-    index = (slice(None),) * axis + (slice(*span),)
-    own, *beside = [one[index] for one in (in_memory(chunk), *faces)]
-    around = (*around, *[(0, 0)] * (own.ndim - axis))
-    make = partial(nothing, own, dtype=np.result_type(own, *beside))
-    return surrounded(own, around, beside, make)
+    index = (slice(None),) * axis + (own,)
+    first, *beside = [one[index] for one in (in_memory(chunk), *faces)]
+    make = partial(nothing, first, dtype=np.result_type(first, *beside))
+    return surrounded(first, around, beside, make, apart=True)
+
+
+def steps_around(around: Depths, *, apart: bool) -> Iterator[Shape]:
+    """How many steps along each axis it is to the chunks whose faces lie around one, in order.
+
+    To all of them; or where faces are given `apart`, to those beside it, one axis after another:
+    with a face come the corners that its chunk was given along the axes before.
+    """
+    axes = [(*[-1][: low > 0], 0, *[1][: high > 0]) for low, high in around]
+    if not apart:
+        yield from filter(any, itertools.product(*axes))
+        return
+    for axis, own in enumerate(axes):
+        for step in filter(None, own):
+            yield (*[0] * axis, step, *[0] * (len(axes) - axis - 1))
+
+
+def surrounded(
+    chunk: Array,
+    around: Depths,
+    faces: Iterable[Any],
+    make: Callable[[Shape], Array],
+    *,
+    apart: bool,
+) -> Array:
+    """Give a chunk with the faces that lie around it (`steps_around`), in what `make` makes."""
+    spans = [(low, low + n) for (low, _), n in zip(around, chunk.shape, strict=True)]
+    result = make(tuple([end + high for (_, end), (_, high) in zip(spans, around, strict=True)]))
+    result[tuple([slice(*span) for span in spans])] = chunk
+    for steps, face in zip(steps_around(around, apart=apart), faces, strict=False):
+        target, source = [], []
+        for step, (low, high), (a, b) in zip(steps, around, spans, strict=True):
+            target.append(slice(0, a) if step < 0 else slice(b, None) if step else slice(a, b))
+            source.append(side(step, high if step > 0 else low))
+        if apart:
+            before = next(axis for axis, step in enumerate(steps) if step)
+            target[:before] = [slice(None)] * before
+        result[tuple(target)] = face[tuple(source)]
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +304,8 @@ def read_of(job: Job, region: Region, *sources: Any) -> Any:
     return computed(job, region, cuts, sources, next(filter(is_cupy, sources), None))
 
 
-def block_of(job: Job, region: Region, *given: Any) -> Any:
-    """Compute a block of its chunks; after that of each field the faces that lie beside it."""
+def block_of(job: Job, region: Region, apart: bool, *given: Any) -> Any:
+    """Compute a block of its chunks; after that of each field the faces that lie around it."""
     domain, rest = job.domain(region), iter(given)
     if not region.points:
         return bare(job.nothing(domain, given[0]))
@@ -255,7 +314,8 @@ def block_of(job: Job, region: Region, *given: Any) -> Any:
         chunk, around = next(rest), job.around(domain, shape)
         if any(map(any, around)):
             chunk = in_memory(chunk)
-            chunk = surrounded(chunk, around, rest, partial(nothing, chunk, dtype=dtype))
+            make = partial(nothing, chunk, dtype=dtype)
+            chunk = surrounded(chunk, around, rest, make, apart=apart)
         fields.append(in_memory(chunk, dtype))
     return job.run(domain, fields)
 

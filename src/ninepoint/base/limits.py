@@ -50,6 +50,10 @@ class Limits:
     # long so as by chunks and their edges, and 1.0 times with 9 shards, under load.)
     decoded_ratio: float = 1.6
 
+    # Workers of a cluster up to which all faces of a chunk are one object, which the other worker is
+    # sent once.
+    workers_together: int = 2
+
     # Tasks of an iteration that are left to be done later at most, and steps between two exchanges
     # that are recorded whatever their tasks are many.  Beyond that the state is computed, and
     # held, before the next.

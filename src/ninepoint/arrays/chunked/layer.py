@@ -8,12 +8,12 @@ same blocks, made from what is further up.
 
 Each layer of ours knows on the client which program it is of, and what that was given.
 
-    chunk ----------------> block        a task a chunk that computes, and one for each side on
-      \---> face ---> block beside       which somebody needs its face: along two axes up to four
+    chunk ----------------> block        at most two tasks a chunk: one copies the faces that
+      \--> faces --> blocks around       somebody needs, one computes
 
-Faces are copies, thin as the program looks far.  A face is handed to one chunk only, with the
-corners, which its chunk was handed along the axes before; these are all that moves between
-workers, once, where blocks run where their chunks are (`placement`).
+What moves between workers are faces, thin as the program looks far; blocks run where their chunks
+are (`placement`).  Where workers are many, each face is a task and goes to one chunk, so that
+nothing is sent twice: along two axes up to four a chunk.
 
 Chunks thinner than a program looks far are put together before, and results cut as these were, by
 Dask itself.
@@ -36,7 +36,8 @@ from dask.base import clone_key, tokenize
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
-from ..blocks import Depths, Job, block_of, face_of, read_of
+from ...base import limits
+from ..blocks import Depths, Job, block_of, face_of, faces_of, read_of, side, steps_around
 from ..grid import Axis, Chunks, axes_of
 from ..layout import Region, Shape
 from ..placed import Placed
@@ -76,9 +77,13 @@ def known(array: Any, what: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Tasks that are written out, of blocks along these axes; `placed` where their chunks are."""
+    """Tasks that are written out, of blocks along these axes.
+
+    Faces of a chunk are given `apart` or together; `placed` tasks run where their chunks are.
+    """
 
     axes: Sequence[Axis]
+    apart: bool
     placed: bool
     tasks: Tasks
 
@@ -109,35 +114,40 @@ class Field:
         """What a block is given of it, where faces that it needs are tasks that may be new."""
         own = place[len(place) - len(self.cut) :]
         at = tuple([k if cut else 0 for k, cut in zip(own, self.cut, strict=True)])
-        return [TaskRef((self.name, *at)), *self._beside(at, len(at), graph)]
+        return [TaskRef((self.name, *at)), *self._around(at, len(at), graph)[1]]
 
-    def _around(self, at: Place, stop: int, graph: Written) -> Depths:
-        """How thick the faces beside a chunk are, along the axes before `stop`."""
+    def _around(self, at: Place, stop: int, graph: Written) -> tuple[Depths, Refs]:
+        """How thick the faces around a chunk are, along the axes before `stop`; and these."""
         axes = graph.axes[len(graph.axes) - len(at) :]
-        each = zip(axes, at, self.cut, strict=True)
-        return tuple([axis.beyond[k] if cut else (0, 0) for axis, k, cut in each][:stop])
-
-    def _beside(self, at: Place, stop: int, graph: Written) -> Refs:
-        """Those faces."""
+        each = enumerate(zip(axes, at, self.cut, strict=True))
+        depths = [axis.beyond[k] if cut and n < stop else (0, 0) for n, (axis, k, cut) in each]
         found = []
-        for axis, depths in enumerate(self._around(at, stop, graph)):
-            for step, depth in zip((-1, 1), depths, strict=True):
-                if depth:
-                    found.append(self._face(at, axis, step, depth, graph))
-        return found
+        for steps in steps_around(depths, apart=graph.apart):
+            there = zip(axes, at, steps, strict=True)
+            other = tuple([(k + step) % len(axis.cuts) if step else k for axis, k, step in there])
+            found.append(
+                self._face(other, steps, graph) if graph.apart else self._faces(other, graph)
+            )
+        return depths, found
 
-    def _face(self, at: Place, axis: int, step: int, depth: int, graph: Written) -> TaskRef:
-        """That of the chunk which is a `step` further along an axis, on the side of this one."""
-        cuts = graph.axes[axis - len(at)].cuts
-        k = (at[axis] + step) % len(cuts)
-        other = (*at[:axis], k, *at[axis + 1 :])
-        ref = TaskRef((self.faces, axis, step, *other))
+    def _faces(self, at: Place, graph: Written) -> TaskRef:
+        """All faces of a chunk."""
+        ref = TaskRef((self.faces, *at))
         if ref.key not in graph.tasks:
-            size = cuts[k][1] - cuts[k][0]
-            span = (0, depth) if step > 0 else (size - depth, size)
-            chunk, beside = TaskRef((self.name, *other)), self._beside(other, axis, graph)
-            around = self._around(other, axis, graph)
-            graph.add(ref.key, face_of, chunk, axis, span, around, *beside)
+            axes = zip(graph.axes[len(graph.axes) - len(at) :], at, self.cut, strict=True)
+            depths = tuple([axis.faces[k] if cut else (0, 0) for axis, k, cut in axes])
+            graph.add(ref.key, faces_of, TaskRef((self.name, *at)), depths)
+        return ref
+
+    def _face(self, at: Place, steps: Place, graph: Written) -> TaskRef:
+        """That face of a chunk which is given to the chunk so many steps before it."""
+        axis = next(axis for axis, step in enumerate(steps) if step)
+        ref = TaskRef((self.faces, axis, steps[axis], *at))
+        if ref.key not in graph.tasks:
+            low, high = graph.axes[axis - len(at)].faces[at[axis]]
+            own = side(steps[axis], low if steps[axis] > 0 else high)
+            depths, beside = self._around(at, axis, graph)
+            graph.add(ref.key, face_of, TaskRef((self.name, *at)), axis, own, depths, *beside)
         return ref
 
 
@@ -229,28 +239,35 @@ class Lazy(Layer):
     def _written(self) -> Tasks:
         """The blocks that are asked for, and the faces that they need."""
         cut = isinstance(self.fields[0], Field)
-        graph = Written(axes_of(self.job.program, self.chunks), cut and self._placed(), {})
+        apart, placed = self._spread() if cut else (False, False)
+        graph = Written(axes_of(self.job.program, self.chunks), apart, placed, {})
         job: Any = graph.held(self.given, self.job) if self.given else self.job
         for place in self._asked():
             each = zip(graph.axes, place, strict=True)
             region = Region(tuple([axis.cuts[k] for axis, k in each]))
             given = [field.given(place, graph) for field in self.fields]
-            arguments = (job, region, *itertools.chain(*given))
-            key = (self.name, *place)
-            # Of each field the chunk, and the faces beside it.
-            own = tuple(itertools.accumulate(map(len, given[:-1]), initial=2)) if cut else ()
-            graph.add(key, block_of if cut else read_of, *arguments, chunks=own)
+            key, chunks = (self.name, *place), itertools.chain(*given)
+            if cut:
+                # Of each field the chunk, and the faces around it.
+                own = tuple(itertools.accumulate(map(len, given[:-1]), initial=3))
+                graph.add(key, block_of, job, region, apart, *chunks, chunks=own)
+            else:
+                graph.add(key, read_of, job, region, *chunks, chunks=())
         return graph.tasks
 
-    def _placed(self) -> bool:
-        """Whether tasks are to run where their chunks are; a scheduler in this process is told."""
+    def _spread(self) -> tuple[bool, bool]:
+        """Whether faces are given apart, and tasks run where their chunks are.
+
+        A scheduler in this process is told: the tasks are written for it.
+        """
         placed: bool = _placing() if self.placed is None else self.placed
+        workers = 0
         if placed and "distributed.scheduler" in sys.modules:
             # Imported here: `distributed` is optional.
             from .placement import tell
 
-            tell()
-        return placed
+            workers = tell()
+        return workers > limits.current.workers_together, placed
 
     def __getitem__(self, key: Any) -> Any:
         return self._written[key]

@@ -25,14 +25,17 @@ _Plugin: Any = distributed.SchedulerPlugin
 _Scheduler: Any = distributed.Scheduler
 
 
-def tell() -> None:
-    """Tell the schedulers in this process, for one of which a graph is written out."""
+def tell() -> int:
+    """Tell the schedulers in this process, for one of which a graph is written; their workers."""
+    most = 0
     for scheduler in list(getattr(_Scheduler, "_instances", ())):
+        most = max(most, len(scheduler.workers))
         if Placement.name not in scheduler.plugins:
             # The graph is written by a thread of its own, after which the scheduler goes on.
             scheduler.loop.add_callback(
                 scheduler.register_scheduler_plugin, Placement(), idempotent=True
             )
+    return most
 
 
 class Placement(_Plugin):  # type: ignore[misc]
