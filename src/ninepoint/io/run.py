@@ -253,14 +253,17 @@ def compute(arrays: Sequence[Any], wanted: Collection[Any], advance: Advance) ->
     """
     keys, kind = list(wanted), type(arrays[0])
     graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
-    graph = kind.__dask_optimize__(graph, keys)
     schedule = imported("dask.base").get_scheduler(cls=kind)
     client = getattr(schedule, "__self__", None)
     pool = imported("dask.config").get("pool", None)
     if hasattr(client, "scheduler_info"):
-        for key in finished(client, schedule, graph, keys):
+        # The scheduler writes the tasks, as it does for arrays of Dask: it knows its workers.
+        rule = imported("dask._expr").HLGExpr(graph, kind.__dask_optimize__, keys)
+        for key in finished(client, schedule, rule, keys):
             advance(key in wanted)
-    elif schedule is imported("dask.threaded").get and pool is None:
+        return
+    graph = kind.__dask_optimize__(graph, keys)
+    if schedule is imported("dask.threaded").get and pool is None:
         follow(partial(_on_threads, graph, wanted), advance, stop_elsewhere)
     else:
         told = imported("dask.callbacks").Callback
