@@ -3,19 +3,27 @@
     chunk is in memory on some worker   ->   tasks that take it as theirs run there, if they can
 
 By itself a scheduler weighs the bytes that a task needs against what its workers have to do, and
-moves whole chunks to the faces of others.  A worker that is gone, paused or about to close binds
-nobody, and one that has nothing to do may steal tasks as ever.
+moves whole chunks to the faces of others, or to workers that have nothing to do for a moment: how
+long a task takes it learns from the first ones, which load kernels.  So these stay.  Of a worker
+that has many blocks to do others take some as ever, and one that is gone, paused or about to close
+binds nobody.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
 import distributed
 from dask._task_spec import Task
 
+from ..blocks import block_of
 from ..placed import Placed
+
+# So many blocks a thread are kept where their chunks are; of more, others may take some, with the
+# chunks.
+KEPT = 8
 
 # What somebody says of a task who chooses its workers.
 _CHOSEN = {"workers", "restrictions", "resources"}
@@ -47,6 +55,9 @@ class Placement(_Plugin):  # type: ignore[misc]
     def start(self, scheduler: Any) -> None:  # type: ignore[override]
         """Hear of the tasks of a scheduler."""
         self._tasks = scheduler.tasks
+        # The worker of each task that is kept there, and whether it is a block; how many of these.
+        self._kept: dict[Any, tuple[str, bool]] = {}
+        self._blocks: Counter[str] = Counter()
 
     def update_graph(self, scheduler: Any, *, tasks: Iterable[Any], **_: Any) -> None:
         """Place what takes chunks that are in memory already."""
@@ -54,23 +65,60 @@ class Placement(_Plugin):  # type: ignore[misc]
             self._place(key)
 
     def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
-        """Place what takes a chunk that comes into memory."""
+        """Place what takes a chunk that comes into memory, and keep it there."""
+        if start == "processing":
+            self._let_go(key)
         if finish == "memory":
             self._place(key)
+        elif finish == "processing":
+            self._keep(key)
+
+    def log_event(self, topic: Any, msg: Any) -> None:
+        """Keep nothing on a worker that is paused, or about to close."""
+        if isinstance(msg, dict) and msg.get("action") == "worker-status-change":
+            for key in [key for key, worker in self._kept.items() if worker[0] == topic]:
+                self._let_go(key)
 
     def _place(self, key: Any) -> None:
         chunk = self._tasks[key]
         workers = {worker.address for worker in chunk.who_has or ()}
         for task in chunk.dependents if workers else ():
-            if _takes(task.run_spec, key) and _CHOSEN.isdisjoint(task.annotations or ()):
+            one = _placed(task)
+            if one is not None and one.takes(key):
                 # Of two fields either chunk may stay.
                 known = task.worker_restrictions
                 task.worker_restrictions = workers if known is None else known | workers
                 task.loose_restrictions = True
 
+    def _keep(self, key: Any) -> None:
+        """Let nobody steal a task from where its chunk is; of many blocks there only some."""
+        task = self._tasks[key]
+        worker, one = task.processing_on, _placed(task)
+        there = worker.address in (task.worker_restrictions or ())
+        if one is None or not there or not task.loose_restrictions:
+            return
+        if one.func is block_of:
+            if self._blocks[worker.address] >= KEPT * worker.nthreads:
+                return
+            self._blocks[worker.address] += 1
+        task.loose_restrictions = False
+        self._kept[key] = worker.address, one.func is block_of
 
-def _takes(task: Any, key: Any) -> bool:
-    """Whether a task, or one of those that Dask made one, is to run where a chunk is."""
+    def _let_go(self, key: Any) -> None:
+        """Treat a task as others are, if it was kept."""
+        worker, block = self._kept.pop(key, ("", False))
+        if worker:
+            self._blocks[worker] -= block
+            self._tasks[key].loose_restrictions = True
+
+
+def _placed(task: Any) -> Any:
+    """What of a task is to run where its chunks are, if nobody has said where it may run."""
+    return _part(task.run_spec) if _CHOSEN.isdisjoint(task.annotations or ()) else None
+
+
+def _part(task: Any) -> Any:
+    """That of those which Dask made one."""
     if isinstance(task, Task) and task.has_subgraph():
-        return any(_takes(one, key) for one in task.args[0].values())
-    return isinstance(task, Placed) and task.takes(key)
+        return next(filter(None, map(_part, task.args[0].values())), None)
+    return task if isinstance(task, Placed) and task.chunks else None
