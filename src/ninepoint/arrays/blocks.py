@@ -127,7 +127,7 @@ class Faces:
 
 
 def side(step: int, depth: int) -> slice:
-    """What a chunk gives to one so many steps before it, so many elements; 0 for all of it."""
+    """What of a chunk, one step from another or none, is beside that: so many elements."""
     return slice(0, depth) if step > 0 else slice(-depth, None) if step else slice(None)
 
 
@@ -135,8 +135,10 @@ def faces_of(chunk: Any, depths: Depths) -> Faces:
     """Copy the faces of a chunk, as thick for each axis as the chunks before and after need."""
     chunk, faces = in_memory(chunk), []
     for axis, (low, high) in enumerate(depths):
-        for own in [side(1, low)] * (low > 0) + [side(-1, high)] * (high > 0):
-            faces.append((axis, own, chunk[(slice(None),) * axis + (own,)].copy()))
+        for step, depth in ((1, low), (-1, high)):
+            if depth:
+                own = side(step, depth)
+                faces.append((axis, own, chunk[(*[slice(None)] * axis, own)].copy()))
     return Faces(tuple(faces))
 
 
@@ -155,7 +157,7 @@ def face_of(chunk: Any, axis: int, own: slice, around: Depths, *faces: Array) ->
     *faces : arrays
         Those.
     """
-    index = (slice(None),) * axis + (own,)
+    index = (*[slice(None)] * axis, own)
     first, *beside = [one[index] for one in (in_memory(chunk), *faces)]
     make = partial(nothing, first, dtype=np.result_type(first, *beside))
     return surrounded(first, around, beside, make, apart=True)
@@ -164,16 +166,15 @@ def face_of(chunk: Any, axis: int, own: slice, around: Depths, *faces: Array) ->
 def steps_around(around: Depths, *, apart: bool) -> Iterator[Shape]:
     """How many steps along each axis it is to the chunks whose faces lie around one, in order.
 
-    To all of them; or where faces are given `apart`, to those beside it, one axis after another:
-    with a face come the corners that its chunk was given along the axes before.
+    To all of them; or where faces are given `apart`, to those beside it: with a face come the
+    corners that its chunk was given along the axes before.
     """
-    axes = [(*[-1][: low > 0], 0, *[1][: high > 0]) for low, high in around]
-    if not apart:
-        yield from filter(any, itertools.product(*axes))
-        return
-    for axis, own in enumerate(axes):
-        for step in filter(None, own):
-            yield (*[0] * axis, step, *[0] * (len(axes) - axis - 1))
+    pairs = [((-1, low), (0, 1), (1, high)) for low, high in around]
+    axes = [[step for step, depth in one if depth] for one in pairs]
+    for steps in itertools.product(*axes):
+        far = len(steps) - steps.count(0)
+        if far == 1 or (far and not apart):
+            yield steps
 
 
 def surrounded(
