@@ -5,8 +5,8 @@
 By itself a scheduler weighs the bytes that a task needs against what its workers have to do, and
 moves whole chunks to the faces of others, or to workers that have nothing to do for a moment: how
 long a task takes it learns from the first ones, which load kernels.  So these stay.  Of a worker
-that has many blocks to do others take some as ever, and one that is gone, paused or about to close
-binds nobody.
+that has far more to do than others these take some as ever, and one that is gone, paused or about
+to close binds nobody.
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from typing import Any
 import distributed
 from dask._task_spec import Task
 
-from ..blocks import block_of
 from ..placed import Placed
 
-# So many blocks a thread are kept where their chunks are; of more, others may take some, with the
-# chunks.
-KEPT = 8
+# So many tasks a thread are kept where their chunks are, besides so many times as many as there are
+# on the whole; of more, workers that have nothing to do may take some, with the chunks.
+KEPT, MORE = 4, 1.5
 
 # What somebody says of a task who chooses its workers.
 _CHOSEN = {"workers", "restrictions", "resources"}
@@ -37,6 +36,8 @@ def tell() -> int:
     """Tell the schedulers in this process, for one of which a graph is written; their workers."""
     most = 0
     for scheduler in list(getattr(_Scheduler, "_instances", ())):
+        if scheduler.status.name != "running":
+            continue
         most = max(most, len(scheduler.workers))
         if Placement.name not in scheduler.plugins:
             # The graph is written by a thread of its own, after which the scheduler goes on.
@@ -54,10 +55,10 @@ class Placement(_Plugin):  # type: ignore[misc]
 
     def start(self, scheduler: Any) -> None:  # type: ignore[override]
         """Hear of the tasks of a scheduler."""
-        self._tasks = scheduler.tasks
-        # The worker of each task that is kept there, and whether it is a block; how many of these.
-        self._kept: dict[Any, tuple[str, bool]] = {}
-        self._blocks: Counter[str] = Counter()
+        self._scheduler = scheduler
+        # The worker of each task that is kept there, and how many a worker keeps.
+        self._kept: dict[Any, str] = {}
+        self._counts: Counter[str] = Counter()
 
     def update_graph(self, scheduler: Any, *, tasks: Iterable[Any], **_: Any) -> None:
         """Place what takes chunks that are in memory already."""
@@ -76,11 +77,11 @@ class Placement(_Plugin):  # type: ignore[misc]
     def log_event(self, topic: Any, msg: Any) -> None:
         """Keep nothing on a worker that is paused, or about to close."""
         if isinstance(msg, dict) and msg.get("action") == "worker-status-change":
-            for key in [key for key, worker in self._kept.items() if worker[0] == topic]:
+            for key in [key for key, worker in self._kept.items() if worker == topic]:
                 self._let_go(key)
 
     def _place(self, key: Any) -> None:
-        chunk = self._tasks[key]
+        chunk = self._scheduler.tasks[key]
         workers = {worker.address for worker in chunk.who_has or ()}
         for task in chunk.dependents if workers else ():
             one = _placed(task)
@@ -91,25 +92,24 @@ class Placement(_Plugin):  # type: ignore[misc]
                 task.loose_restrictions = True
 
     def _keep(self, key: Any) -> None:
-        """Let nobody steal a task from where its chunk is; of many blocks there only some."""
-        task = self._tasks[key]
-        worker, one = task.processing_on, _placed(task)
+        """Let nobody steal a task from where its chunk is, unless much more is to do there."""
+        task = self._scheduler.tasks[key]
+        worker = task.processing_on
         there = worker.address in (task.worker_restrictions or ())
-        if one is None or not there or not task.loose_restrictions:
+        if not there or not task.loose_restrictions or _placed(task) is None:
             return
-        if one.func is block_of:
-            if self._blocks[worker.address] >= KEPT * worker.nthreads:
-                return
-            self._blocks[worker.address] += 1
-        task.loose_restrictions = False
-        self._kept[key] = worker.address, one.func is block_of
+        usual = len(self._kept) / self._scheduler.total_nthreads
+        if self._counts[worker.address] < worker.nthreads * (KEPT + MORE * usual):
+            task.loose_restrictions = False
+            self._kept[key] = worker.address
+            self._counts[worker.address] += 1
 
     def _let_go(self, key: Any) -> None:
         """Treat a task as others are, if it was kept."""
-        worker, block = self._kept.pop(key, ("", False))
-        if worker:
-            self._blocks[worker] -= block
-            self._tasks[key].loose_restrictions = True
+        worker = self._kept.pop(key, None)
+        if worker is not None:
+            self._counts[worker] -= 1
+            self._scheduler.tasks[key].loose_restrictions = True
 
 
 def _placed(task: Any) -> Any:
