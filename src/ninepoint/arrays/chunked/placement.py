@@ -20,8 +20,8 @@ from dask._task_spec import Task
 
 from ..placed import Placed
 
-# So many tasks a thread are kept where their chunks are, besides so many times as many as there are
-# on the whole; of more, workers that have nothing to do may take some, with the chunks.
+# So many tasks a thread are kept where their chunks are, and so many times as many as are kept for
+# each thread of all workers; of more, workers without work may take some, with the chunks.
 KEPT, MORE = 4, 1.5
 
 # What somebody says of a task who chooses its workers.
