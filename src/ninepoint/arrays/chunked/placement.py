@@ -12,7 +12,6 @@ to close binds nobody.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import distributed
@@ -20,8 +19,8 @@ from dask._task_spec import Task
 
 from ..placed import Placed
 
-# So many tasks a thread are kept where their chunks are, and so many times as many as are kept for
-# each thread of all workers; of more, workers without work may take some, with the chunks.
+# So many tasks a thread may a worker have to do, and so many times as many as there are for each
+# thread of all workers; of more, those without work may take some, with the chunks.
 KEPT, MORE = 4, 1.5
 
 # What somebody says of a task who chooses its workers.
@@ -56,60 +55,63 @@ class Placement(_Plugin):  # type: ignore[misc]
     def start(self, scheduler: Any) -> None:  # type: ignore[override]
         """Hear of the tasks of a scheduler."""
         self._scheduler = scheduler
-        # The worker of each task that is kept there, and how many a worker keeps.
-        self._kept: dict[Any, str] = {}
+        # The worker of each task that was placed and is not done; how many a worker has of these.
+        self._due: dict[Any, str] = {}
         self._counts: Counter[str] = Counter()
 
-    def update_graph(self, scheduler: Any, *, tasks: Iterable[Any], **_: Any) -> None:
-        """Place what takes chunks that are in memory already."""
-        for key in tasks:
-            self._place(key)
-
     def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
-        """Place what takes a chunk that comes into memory, and keep it there."""
+        """Place what waits for a chunk, once that is in memory; and let nobody steal it."""
+        task = self._scheduler.tasks[key]
+        if finish == "processing":
+            self._keep(task)
+            return
         if start == "processing":
             self._let_go(key)
+        if finish == "waiting":
+            self._place(task)
+            return
+        self._forget(key)
         if finish == "memory":
-            self._place(key)
-        elif finish == "processing":
-            self._keep(key)
+            for other in task.dependents:
+                if other.state == "waiting":
+                    self._place(other)
 
     def log_event(self, topic: Any, msg: Any) -> None:
         """Keep nothing on a worker that is paused, or about to close."""
         if isinstance(msg, dict) and msg.get("action") == "worker-status-change":
-            for key in [key for key, worker in self._kept.items() if worker == topic]:
-                self._let_go(key)
+            for key, worker in self._due.items():
+                if worker == topic:
+                    self._let_go(key)
 
-    def _place(self, key: Any) -> None:
-        chunk = self._scheduler.tasks[key]
-        workers = {worker.address for worker in chunk.who_has or ()}
-        for task in chunk.dependents if workers else ():
-            one = _placed(task)
-            if one is not None and one.takes(key):
-                # Of two fields either chunk may stay.
-                known = task.worker_restrictions
-                task.worker_restrictions = workers if known is None else known | workers
-                task.loose_restrictions = True
-
-    def _keep(self, key: Any) -> None:
-        """Let nobody steal a task from where its chunk is, unless much more is to do there."""
-        task = self._scheduler.tasks[key]
-        worker = task.processing_on
-        there = worker.address in (task.worker_restrictions or ())
-        if not there or not task.loose_restrictions or _placed(task) is None:
+    def _place(self, task: Any) -> None:
+        one = _placed(task)
+        if one is None:
             return
-        usual = len(self._kept) / self._scheduler.total_nthreads
-        if self._counts[worker.address] < worker.nthreads * (KEPT + MORE * usual):
-            task.loose_restrictions = False
-            self._kept[key] = worker.address
-            self._counts[worker.address] += 1
+        # Of two fields either chunk may stay.
+        chunks = [chunk for chunk in task.dependencies if chunk.who_has and one.takes(chunk.key)]
+        workers = {worker.address for chunk in chunks for worker in chunk.who_has}
+        if workers:
+            task.worker_restrictions, task.loose_restrictions = workers, True
+            self._forget(task.key)
+            self._due[task.key] = min(workers)
+            self._counts[min(workers)] += 1
+
+    def _keep(self, task: Any) -> None:
+        """Let nobody steal a task from where its chunk is, unless much more is to do there."""
+        worker = task.processing_on
+        if self._due.get(task.key) == worker.address:
+            usual = len(self._due) / self._scheduler.total_nthreads
+            most = worker.nthreads * (KEPT + MORE * usual)
+            task.loose_restrictions = self._counts[worker.address] > most
 
     def _let_go(self, key: Any) -> None:
-        """Treat a task as others are, if it was kept."""
-        worker = self._kept.pop(key, None)
+        if key in self._due:
+            self._scheduler.tasks[key].loose_restrictions = True
+
+    def _forget(self, key: Any) -> None:
+        worker = self._due.pop(key, None)
         if worker is not None:
             self._counts[worker] -= 1
-            self._scheduler.tasks[key].loose_restrictions = True
 
 
 def _placed(task: Any) -> Any:
