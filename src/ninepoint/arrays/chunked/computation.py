@@ -4,6 +4,8 @@ whole cores   no axis that the program works along is cut: each task takes its c
 regions       the fields are views of something that can be sliced: each task reads what it
               needs; chosen where that decodes little more than half more than the blocks alone
 edges         each block is made of its chunk and of faces of its neighbours
+rereading     the same of views of sources: a chunk is read for its block and once more for its
+              faces, so that none is held until its neighbours are there
 groups        the same on groups of chunks, where these are thin or fields are cut otherwise
 
 What such a plan costs is said before anything is run.
@@ -103,9 +105,7 @@ class Computation:
     def grouped(self) -> Computation:
         """The same in groups of chunks where these are thin, of which fields are put together."""
         groups = grouped(self.program, self.chunks)
-        arrays = [
-            array.rechunk(cut_as(array.shape, groups), method="tasks") for array in self.arrays
-        ]
+        arrays = [cut_anew(array, cut_as(array.shape, groups)) for array in self.arrays]
         return Computation(self.program, self.shape, groups, arrays)
 
     @property
@@ -132,7 +132,8 @@ class Computation:
             pairs = zip(array.shape, self.shape[len(self.shape) - array.ndim :], strict=True)
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
-            fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
+            faces = f"faces-{tokenize(array.name, cut, thick)}"
+            fields.append(Field(array.name, faces, cut, known(array, "source")))
         return Lazy(name, job, self.chunks, tuple(fields))
 
     def results(self, chunks: Chunks) -> list[Any]:
@@ -146,7 +147,7 @@ class Computation:
             pairs = [one for a in self.arrays for one in (a, axes[len(axes) - a.ndim :])]
             blocks = _whole(whole_of, axes, job, None, *pairs, name=rule.name, meta=metas[0])
         else:
-            below = () if self.sources else self.arrays
+            below = [array for array in self.arrays if known(array, "source") is None]
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
         self.layer = blocks.dask.layers[rule.name]
@@ -223,6 +224,7 @@ _WHY = {
     "whole cores": "no axis that it works along is cut",
     "regions": "each task reads its block, and what lies around it, from the source",
     "edges": "each block is made of its chunk and of its neighbours' faces",
+    "rereading": "each chunk is read twice, once for its faces, so that only faces are held",
     "groups": "chunks are thin for how far it looks, so {} groups of them are computed; results "
     "keep the chunks",
     "put together": "fields are cut in different ways, so chunks are put together first",
@@ -237,10 +239,14 @@ def _described(given: Computation, one: Computation) -> str:
     """
     groups, moved, tasks = one.chunks, 0, 1.0
     plan = why = "whole cores" if given.alone else "regions" if one.sources else "edges"
+    if plan == "edges" and all(known(array, "source") for array in one.arrays):
+        plan = why = "rereading"
     pairs = zip(given.arrays, one.arrays, strict=True)
-    joined = sum(before.chunks != after.chunks for before, after in pairs)
+    joined = sum(
+        before.chunks != after.chunks and known(after, "source") is None for before, after in pairs
+    )
     axes = [] if plan == "whole cores" else axes_of(one.program, groups)
-    if plan == "edges":
+    if plan in ("edges", "rereading"):
         thick = [sum(map(sum, axis.faces)) for axis in axes]
         for array, dtype in one.inputs:
             points, missing = math.prod(array.shape), len(axes) - array.ndim
@@ -248,7 +254,7 @@ def _described(given: Computation, one: Computation) -> str:
             faces = sum(points // max(1, n) * far for n, whole, far in each if n == whole)
             moved += faces * dtype.itemsize
             tasks += faces > 0
-    if joined or groups != given.chunks:
+    if joined or (groups != given.chunks and plan == "edges"):
         plan, why = "groups", "groups" if groups != given.chunks else "put together"
     read, blocks = sum(dtype.itemsize for _, dtype in one.inputs), math.prod(map(len, groups))
     held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
@@ -329,28 +335,37 @@ def readable(program: Program, arrays: Sequence[Any], chunks: Chunks) -> list[So
         # No block of neighbours serves calls that take an axis as a ring and others.
         return None
     sources = [known(array, "source") for array in arrays]
-    if None in sources or _decoded(program, sources, chunks) > limits.current.decoded_ratio:
+    if None in sources:
         return None
-    return sources
+    own, read = _decoded(program, sources, chunks)
+    return sources if read <= limits.current.decoded_ratio * own else None
 
 
-def _decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> float:
-    """How many times as much is decoded as reading the blocks alone would decode."""
-    least = most = 0.0
+def cut_anew(array: Any, chunks: Chunks) -> Any:
+    """An array in other chunks: a view of its source, or chunks put together by Dask."""
+    source = known(array, "source")
+    if source is None or array.chunks == chunks:
+        return array.rechunk(chunks, method="tasks")
+    return replace(source, name=f"view-{tokenize(source.name, chunks)}").view(chunks)
+
+
+def _decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> tuple[float, float]:
+    """Bytes that are decoded to read the blocks alone, and with all that these look at."""
+    own = read = 0.0
     for source in sources:
-        own = all_read = float(source.dtype.itemsize)
+        one = around = float(source.dtype.itemsize)
         axes = zip(source.pieces, cut_as(source.shape, chunks), strict=True)
         for axis, (piece, sizes) in enumerate(axes, -len(source.shape)):
             n = sum(sizes)
             if len(sizes) == 1:
-                own, all_read = own * n, all_read * n
+                one, around = one * n, around * n
                 continue
-            one = axis_of(program, sizes, axis)
-            pieces = [one for span in one.needs for one in part_of((n,), span).pieces[0]]
-            own *= decoded(piece, one.cuts)
-            all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
-        least, most = least + own, most + all_read
-    return most / least if least else 1.0
+            cut = axis_of(program, sizes, axis)
+            pieces = [it for span in cut.needs for it in part_of((n,), span).pieces[0]]
+            one *= decoded(piece, cut.cuts)
+            around *= decoded(piece, [(part.start, part.stop) for _, part in pieces])
+        own, read = own + one, read + around
+    return own, read
 
 
 def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
@@ -365,17 +380,23 @@ def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
 def recut(array: Any, chunks: Chunks) -> Any:
     """Give the results of a program that reads sources in other chunks, where that can be.
 
-    Its tasks then read other regions, and nothing is moved; other arrays are given as they are.
+    Its tasks then read other regions, and nothing is moved; other arrays are given as they are,
+    and those of which pieces would be decoded for several blocks each.
     """
     origin = known(array, "origin")
     if origin is None or array.chunks == chunks:
         return array
     own, which = origin.computation, origin.which
     for one in (own.further, own):
-        if one and one.sources and one.outputs[which].chunks(chunks) == chunks:
-            sources = readable(one.program, one.arrays, chunks)
-            if sources:
-                return replace(one, chunks=chunks, sources=sources).results(chunks)[which]
+        if one is None or one.alone or one.outputs[which].chunks(chunks) != chunks:
+            continue
+        sources = [known(field, "source") for field in one.arrays]
+        if None in sources:
+            continue
+        now, then = (_decoded(one.program, sources, cut)[0] for cut in (one.chunks, chunks))
+        if then <= limits.current.decoded_ratio * now:
+            fields = [cut_anew(field, cut_as(field.shape, chunks)) for field in one.arrays]
+            return lazily(one.program, fields)[which]
     return array
 
 
