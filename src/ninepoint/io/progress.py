@@ -130,8 +130,13 @@ _REST = (
 )
 
 
-def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Iterator[Any]:
-    """Run the tasks `keys` and give the key of each that is done.
+def finished(
+    client: Any, schedule: Any, graphs: Iterator[tuple[Any, Sequence[Any]]]
+) -> Iterator[Any]:
+    """Run the tasks that are wanted of each graph, and give the key of each that is done.
+
+    A graph is sent when half of the one before is done, and what is done is forgotten, so that
+    the scheduler holds about one of them at any time.
 
     Raises
     ------
@@ -145,16 +150,18 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
     distributed = imported("distributed")
     _check_open(client)
     _check_workers(client)
-    try:
-        futures = schedule(graph, keys, sync=False)
-        coming = distributed.as_completed(futures, loop=client.loop)
-    except (RuntimeError, distributed.client.ClosedClientError) as error:
-        _check_open(client)
-        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
-    left, pause = len(futures), SHORTEST
+    coming = distributed.as_completed(loop=client.loop)
+    left, few, pause = set[Any](), 0, SHORTEST
     well = asked = time.monotonic()
     try:
-        while left:
+        while True:
+            if len(left) <= few and (more := next(graphs, None)) is not None:
+                sent = _sent(client, schedule, *more)
+                left.update(sent)
+                coming.update(sent)
+                few = len(sent) // 2
+            if not left:
+                return
             batch = coming.next_batch(block=False)
             if batch:
                 pause, well = SHORTEST, time.monotonic()
@@ -163,12 +170,12 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                 well, asked = _looked(client, well, asked)
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
+            left.difference_update(batch)
             for future in batch:
                 # A value is not asked for: its worker may be gone, and what it wrote is there.
                 if future.status in ("error", "cancelled"):
                     future.result()
                 yield future.key
-            left -= len(batch)
     except CancelledError as error:
         raise ConnectionError(
             "the Dask scheduler is gone, or its tasks were cancelled "
@@ -176,7 +183,17 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
         ) from error
     finally:
         if client.status == "running":
-            _ask(client, lambda: client._cancel(futures), 10)
+            _ask(client, lambda: client._cancel(list(left)), 10)
+
+
+def _sent(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> list[Any]:
+    """The futures of what is wanted of a graph."""
+    try:
+        futures: list[Any] = schedule(graph, keys, sync=False)
+    except (RuntimeError, imported("distributed").client.ClosedClientError) as error:
+        _check_open(client)
+        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
+    return futures
 
 
 def patience() -> float:

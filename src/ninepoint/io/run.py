@@ -246,29 +246,71 @@ def in_units(array: Any, size: Shape) -> Any:
     return array.rechunk(chunks, method="tasks")
 
 
+# So many units are given to a scheduler at once, and as many more when half of them are written:
+# it then holds no more tasks however many units there are, and the first unit is soon written.
+WINDOWS = (1 << 11, 1 << 13, 1 << 15)
+
+# The part of a window's tasks that the next one may have, too, and does once more.
+SHARED = 0.15
+
+Graphs: TypeAlias = Iterator[tuple[Any, list[Any]]]
+
+
 def compute(arrays: Sequence[Any], wanted: Collection[Any], advance: Advance) -> None:
-    """Run the tasks `wanted` of some arrays on the scheduler in use.
+    """Run the tasks `wanted` of some arrays on the scheduler in use, window by window.
 
     What the tasks give stays where it is.
     """
-    keys, kind = list(wanted), type(arrays[0])
-    graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
-    graph = kind.__dask_optimize__(graph, keys)
+    kind = type(arrays[0])
     schedule = imported("dask.base").get_scheduler(cls=kind)
     client = getattr(schedule, "__self__", None)
     pool = imported("dask.config").get("pool", None)
+    graphs = _graphs(arrays, wanted)
     if hasattr(client, "scheduler_info"):
-        for key in finished(client, schedule, graph, keys):
+        for key in finished(client, schedule, graphs):
             advance(key in wanted)
     elif schedule is imported("dask.threaded").get and pool is None:
-        follow(partial(_on_threads, graph, wanted), advance, stop_elsewhere)
+        follow(partial(_on_threads, graphs, wanted), advance, stop_elsewhere)
     else:
         told = imported("dask.callbacks").Callback
         with told(posttask=lambda key, *_: advance(key in wanted)):
-            schedule(graph, keys)
+            for graph, keys in graphs:
+                schedule(graph, keys)
 
 
-def _on_threads(graph: Any, wanted: Collection[Any], tell: Advance) -> None:
+def _graphs(arrays: Sequence[Any], wanted: Collection[Any]) -> Graphs:
+    """The graphs of one window after the other, and the tasks that are wanted of each.
+
+    Where windows have many tasks in common, as what follows from a mean of all, they are larger,
+    or there is but one.
+    """
+    graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
+    optimize = partial(type(arrays[0]).__dask_optimize__, graph)
+    for most in WINDOWS:
+        windows = _windows({one.name: one.numblocks for one in arrays}, wanted, most)
+        if len(windows) == 1:
+            break
+        own, others = (set(dict(optimize(keys))) for keys in windows[:2])
+        if len(own & others) <= SHARED * len(own):
+            break
+    else:
+        windows = [list(wanted)]
+    for keys in windows:
+        yield optimize(keys), keys
+
+
+def _windows(counts: Mapping[str, Shape], wanted: Collection[Any], most: int) -> list[list[Any]]:
+    """Keys in boxes of so many neighbours; those of arrays that are cut alike are together."""
+    boxes = {cut: grown((1,) * len(cut), cut, most) for cut in counts.values()}
+    found: dict[Any, list[Any]] = {}
+    for key in wanted:
+        cut = counts[key[0]]
+        place = tuple([at // n for at, n in zip(key[1:], boxes[cut], strict=True)])
+        found.setdefault((cut, place), []).append(key)
+    return list(found.values())
+
+
+def _on_threads(graphs: Graphs, wanted: Collection[Any], tell: Advance) -> None:
     """Run tasks on threads of ours, and begin none that nobody wants any more.
 
     When a task fails Dask raises at once, while its threads are still writing other frames; the
@@ -279,7 +321,8 @@ def _on_threads(graph: Any, wanted: Collection[Any], tell: Advance) -> None:
     )
     number = imported("dask.config").get("num_workers", None) or imported("dask.system").CPU_COUNT
     with ThreadPoolExecutor(number) as pool, told:
-        imported("dask.threaded").get(graph, list(wanted), pool=pool)
+        for graph, keys in graphs:
+            imported("dask.threaded").get(graph, keys, pool=pool)
 
 
 class Stopped(Exception):
