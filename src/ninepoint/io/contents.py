@@ -32,7 +32,19 @@ from ..base.undisturbed import imported
 from .paths import need
 from .progress import Progress, shown
 from .resume import sources
-from .run import Region, Shape, Units, Writer, compute, grown, in_units, lengths
+from .run import (
+    HELD,
+    How,
+    Region,
+    Room,
+    Shape,
+    Units,
+    Writer,
+    compute,
+    grown,
+    in_units,
+    lengths,
+)
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -60,7 +72,7 @@ class Variable:
     """A Dask array, as it is stored, with the names of its axes.
 
     Its `chunks` and `shards` are those of the store that it was read from, if of any, until they
-    are chosen; then None for `shards` is that there are none.
+    are chosen; then None for `shards` is that there are none.  A unit has `most` bytes, if it may.
     """
 
     name: str
@@ -69,6 +81,7 @@ class Variable:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     chunks: Shape | None = None
     shards: Shape | None = None
+    most: int = UNIT_BYTES
 
     @property
     def of(self) -> str:
@@ -85,8 +98,13 @@ class Variable:
         assert chunks is not None, "they are chosen by now"
         pairs = zip(array.chunks, chunks, strict=True)
         longest = [max(1, max(sizes, default=1) // one) * one for sizes, one in pairs]
-        size = self.shards or grown(chunks, longest, UNIT_BYTES // array.itemsize)
+        size = self.shards or grown(chunks, longest, self.most // array.itemsize)
         return Units(array.shape, size)
+
+    @property
+    def held(self) -> int:
+        """About how many bytes a thread holds that computes a unit."""
+        return HELD * math.prod(self.units.size) * int(self.array.itemsize)
 
     def laid(self, chunks: Cut, shards: Cut) -> Variable:
         """Choose chunks and shards; those of the store that it was read from are kept."""
@@ -124,15 +142,19 @@ class Variable:
 class Contents:
     """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
 
-    Variables without a dataset lie in a group with these `attributes`.  `who` saves them.
+    Variables without a dataset lie in a group with these `attributes`.  `who` saves them, and has
+    so much `room` where somebody says it.
     """
 
     variables: tuple[Variable, ...]
     dataset: Any = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     who: str = "save"
+    room: Room | None = None
 
-    def laid(self, chunks: Cut = None, shards: Cut = None, sharded: bool = True) -> Contents:
+    def laid(
+        self, how: How, chunks: Cut = None, shards: Cut = None, sharded: bool = True
+    ) -> Contents:
         """Choose how each variable lies in the store; `sharded` if that can have shards.
 
         Raises
@@ -141,6 +163,8 @@ class Contents:
             If a mapping names a dimension that there is not, or the lengths cannot be.
         TypeError
             If they are no lengths.
+        MemoryError
+            If a unit takes more memory than there may be.
         """
         dims = list(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
         for name, cut in (("chunks", chunks), ("shards", shards)):
@@ -149,10 +173,20 @@ class Contents:
                 raise ValueError(
                     f"{name} names the dimension {unknown[0]!r}, and there are {dims}"
                 )
-        found = (one.laid(chunks, shards) for one in self.variables)
-        return replace(
-            self, variables=tuple(one if sharded else replace(one, shards=None) for one in found)
-        )
+        room = Room.of(how.memory)
+        # Parts of one store are written by processes that may have more room, or less.
+        most = UNIT_BYTES if how.part else min(UNIT_BYTES, room.unit)
+        found = [replace(one.laid(chunks, shards), most=most) for one in self.variables]
+        if not sharded:
+            found = [replace(one, shards=None) for one in found]
+        held = max((one.held for one in found), default=0)
+        if how.memory is not None and held > room.memory:
+            raise MemoryError(
+                f"a unit of {held // HELD / 1e6:.3g} MB takes about {held / 1e6:.3g} MB to be "
+                f"computed and written, and memory={how.memory!r} is less; give shorter shards= "
+                "or chunks=, or more memory"
+            )
+        return replace(self, variables=tuple(found), room=room)
 
     @property
     def count(self) -> int:
@@ -208,7 +242,15 @@ class Contents:
                 wanted |= dict.fromkeys(own)
         with shown(progress, len(numbers)) as advance:
             if wanted:
-                compute(arrays, wanted, advance)
+                compute(arrays, wanted, advance, self._threads)
+
+    @property
+    def _threads(self) -> int | None:
+        """How many threads there is room for; None for all."""
+        if self.room is None:
+            return None
+        held = max(one.held for one in self.variables)
+        return max(1, min(self.room.threads, self.room.memory // max(1, held)))
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:

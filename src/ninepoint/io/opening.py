@@ -13,7 +13,7 @@ from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
 from .opened import Found, check_whole, open_hdf5, open_netcdf, open_npy, open_zarr
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
-from .run import Shape, grown, lengths
+from .run import Room, Shape, grown, lengths
 from .tiff import open_tiff
 
 if TYPE_CHECKING:
@@ -217,7 +217,8 @@ def _natural(
     if not math.prod(shape):
         return tuple(max(1, n) for n in shape)
     sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
-    most = max(LEAST_BYTES, min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS))
+    most = min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS, Room.of(None).unit)
+    most = max(LEAST_BYTES, most)
     if shards is not None:
         whole = tuple(max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True))
         if math.prod(whole) * itemsize <= SHARD_BYTES:

@@ -146,6 +146,60 @@ class How:
     overwrite: bool = False
     compression: int | None = None
     quality: int | None = None
+    memory: int | str | None = None
+
+
+# The part of the memory that is there which a run takes where nobody says how much.
+SHARE = 0.25
+
+# How many times its own size a unit takes on a thread: what is read, with what lies around it, the
+# result, and both in the form in which they are stored.
+HELD = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many bytes a run may take, and on how many threads, which share them."""
+
+    memory: int
+    threads: int
+
+    @property
+    def unit(self) -> int:
+        """How many bytes a unit may have."""
+        return self.memory // self.threads // HELD
+
+    @staticmethod
+    def of(memory: int | str | None) -> Room:
+        """The room on the scheduler in use, of all workers together; by default a share of it."""
+        array = imported("dask.array").Array
+        client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
+        there, threads = 0, _threads()
+        if hasattr(client, "scheduler_info"):
+            workers = client.scheduler_info(n_workers=-1)["workers"].values()
+            there = sum(one["memory_limit"] or 0 for one in workers)
+            threads = sum(one["nthreads"] for one in workers)
+        if memory is None:
+            return Room(int(SHARE * (there or _memory())), max(1, threads))
+        most = imported("dask.utils").parse_bytes(memory)
+        if most <= 0:
+            raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
+        return Room(int(most), max(1, threads))
+
+
+def _threads() -> int:
+    """How many threads Dask takes without a client."""
+    told = imported("dask.config").get("num_workers", None)
+    return int(told or imported("dask.system").CPU_COUNT)
+
+
+def _memory() -> int:
+    """The bytes of memory of this machine, or of what this process may take of it."""
+    try:
+        return int(imported("distributed.system").MEMORY_LIMIT)
+    except ImportError:
+        pages: int = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 20
+        return pages * (os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 12)
 
 
 # What becomes of the other units where one cannot be written.
@@ -256,10 +310,15 @@ SHARED = 0.15
 Graphs: TypeAlias = Iterator[tuple[Any, list[Any]]]
 
 
-def compute(arrays: Sequence[Any], wanted: Collection[Any], advance: Advance) -> None:
+def compute(
+    arrays: Sequence[Any],
+    wanted: Collection[Any],
+    advance: Advance,
+    threads: int | None = None,
+) -> None:
     """Run the tasks `wanted` of some arrays on the scheduler in use, window by window.
 
-    What the tasks give stays where it is.
+    What the tasks give stays where it is.  Without a cluster so many threads do them, at most.
     """
     kind = type(arrays[0])
     schedule = imported("dask.base").get_scheduler(cls=kind)
@@ -270,7 +329,8 @@ def compute(arrays: Sequence[Any], wanted: Collection[Any], advance: Advance) ->
         for key in finished(client, schedule, graphs):
             advance(key in wanted)
     elif schedule is imported("dask.threaded").get and pool is None:
-        follow(partial(_on_threads, graphs, wanted), advance, stop_elsewhere)
+        work = partial(_on_threads, graphs, wanted, threads or _threads())
+        follow(work, advance, stop_elsewhere)
     else:
         told = imported("dask.callbacks").Callback
         with told(posttask=lambda key, *_: advance(key in wanted)):
@@ -310,8 +370,8 @@ def _windows(counts: Mapping[str, Shape], wanted: Collection[Any], most: int) ->
     return list(found.values())
 
 
-def _on_threads(graphs: Graphs, wanted: Collection[Any], tell: Advance) -> None:
-    """Run tasks on threads of ours, and begin none that nobody wants any more.
+def _on_threads(graphs: Graphs, wanted: Collection[Any], threads: int, tell: Advance) -> None:
+    """Run tasks on so many threads of ours, and begin none that nobody wants any more.
 
     When a task fails Dask raises at once, while its threads are still writing other frames; the
     end of our pool waits for them, so that nobody leaves a file that is about to appear.
@@ -319,8 +379,7 @@ def _on_threads(graphs: Graphs, wanted: Collection[Any], tell: Advance) -> None:
     told = imported("dask.callbacks").Callback(
         pretask=lambda *_: tell(0), posttask=lambda key, *_: tell(key in wanted)
     )
-    number = imported("dask.config").get("num_workers", None) or imported("dask.system").CPU_COUNT
-    with ThreadPoolExecutor(number) as pool, told:
+    with ThreadPoolExecutor(threads) as pool, told:
         for graph, keys in graphs:
             imported("dask.threaded").get(graph, keys, pool=pool)
 

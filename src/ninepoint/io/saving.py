@@ -54,6 +54,7 @@ def save(
     part: tuple[int, int] | None = None,
     progress: Progress = None,
     overwrite: bool = False,
+    memory: int | str | None = None,
 ) -> Path:
     """Write an array to a store, unit by unit, so that it may be larger than memory.
 
@@ -90,6 +91,11 @@ def save(
         numbers of units done and in all.
     overwrite : bool
         Whether a store that is there is replaced.
+    memory : int or str, optional
+        How much memory may be used, in bytes or as in ``"2 GB"``; on a cluster that of all workers
+        together. By default a quarter of what the machine, or the workers, may have. Units and
+        the number of threads are chosen so that it is enough, and states of a long chain lie in
+        files meanwhile if it is not.
 
     Returns
     -------
@@ -110,6 +116,8 @@ def save(
         no ninepoint.
     ConnectionError
         If the Dask client in use is closed, or its scheduler or all of its workers are gone.
+    MemoryError
+        If one unit takes more than `memory`.
     OSError
         If a unit cannot be written. What is written stays, and `resume` goes on after it, as it
         does after Ctrl-C, and after a process or a worker that was killed.
@@ -144,7 +152,7 @@ def save(
             "overwrite=True would remove what other parts have written; remove the store before, "
             "and save its parts without overwrite"
         )
-    how = How(resume, part, progress, overwrite)
+    how = How(resume, part, progress, overwrite, memory=memory)
     result = as_dask(result)
     text = local_path(path, "save writes local files, not to the URL {!r}")
     if not text:
@@ -246,7 +254,7 @@ def _save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
     found = contents(result)
     for one in found.variables:
         _check_netcdf(one)
-    found = found.laid(chunks, sharded=False)
+    found = found.laid(how, chunks, sharded=False)
     _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
 
 
@@ -331,7 +339,7 @@ def _save_npy(result: Any, path: str, how: How) -> None:
         result = result.data
     elif is_dataset(result):
         raise TypeError("a .npy file holds one array; save a Dataset as .zarr or .nc")
-    found = contents(result).laid()
+    found = contents(result).laid(how)
     array = found.variables[0].array
     # What NumPy would read as bytes without a meaning.
     if array.dtype.hasobject or kind_of(array.dtype) != array.dtype.kind:

@@ -157,11 +157,12 @@ class Computation:
             one = blocks
             if len(self.outputs) > 1:
                 one = _whole(getitem, axes, blocks, axes, k, None, name=name, meta=metas[k])
-            one.dask.layers[name].origin = Origin(self, k)
             own = output.chunks if self.alone else output.blocks
             array = untyped.Array(one.dask, name, own(self.chunks), meta=metas[k])
             if not self.alone or self.chunks != chunks:
                 array = array.rechunk(output.chunks(chunks), method="tasks")
+            array.dask.layers[array.name].origin = Origin(self, k)
+            self.passed |= {array.name}
             found.append(array)
         return found
 
@@ -345,7 +346,9 @@ def cut_anew(array: Any, chunks: Chunks) -> Any:
     """An array in other chunks: a view of its source, or chunks put together by Dask."""
     source = known(array, "source")
     if source is None or array.chunks == chunks:
-        return array.rechunk(chunks, method="tasks")
+        made = array.rechunk(chunks, method="tasks")
+        made.dask.layers[made.name].origin = known(array, "origin")
+        return made
     return replace(source, name=f"view-{tokenize(source.name, chunks)}").view(chunks)
 
 
