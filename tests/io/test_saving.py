@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from seams import limits
 
 zarr = pytest.importorskip("zarr")
 xr = pytest.importorskip("xarray")
@@ -412,3 +413,43 @@ def test_axes_scales_and_channels_of_ome_zarr_are_kept(tmp_path):
     # What has names of its own for its channels, and is no image, is a group of variables.
     with xr.open_zarr(npt.save(cells, tmp_path / "d.zarr")) as plain:
         xr.testing.assert_identical(plain.cells.load(), cells.load())
+
+
+# Memory.
+
+
+def test_states_of_a_long_chain_lie_in_files_where_memory_is_short(tmp_path):
+    source = npt.save(IMAGE / 8, tmp_path / "source.zarr", chunks=16)
+    array, path = smooth.iterate(npt.open(source, chunks=16), steps=48), tmp_path / "out.zarr"
+    want = smooth.iterate(IMAGE / 8, steps=48)
+    with pytest.raises(
+        MemoryError, match="memory='2 kB' is less; give shorter shards= or chunks="
+    ):
+        npt.save(array, path, memory="2 kB")
+    begun(path, array, 1, memory="15 kB")
+    left = tmp_path / ".out.zarr.scratch"
+    assert [one.suffix for one in left.iterdir()] == [".zarr"]
+    stamps = [os.stat(one).st_mtime_ns for one in left.iterdir()]
+    with pytest.raises(Stop):
+        npt.save(array, path, memory="15 kB", resume=True, progress=stopping(1))
+    assert [os.stat(one).st_mtime_ns for one in left.iterdir()] == stamps
+    npt.save(array, path, memory="15 kB", resume=True)
+    np.testing.assert_array_equal(stored(path), want)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.zarr", "source.zarr"]
+
+
+@pytest.mark.parametrize("text", ["much", 0, "-1 GB"])
+def test_a_memory_that_is_none(tmp_path, text):
+    with pytest.raises(ValueError, match="memory"):
+        npt.save(lazy(), tmp_path / "out.zarr", memory=text)
+
+
+def test_units_are_given_to_the_scheduler_in_windows(tmp_path):
+    array = smooth(smooth(lazy(5)) - 1)
+    with limits(window_units=6):
+        npt.save(array, tmp_path / "many.zarr", chunks=5)
+        # What follows from all of the array is computed once.
+        npt.save(array - array.mean(), tmp_path / "one.zarr", chunks=5)
+    want = smooth(smooth(IMAGE) - 1)
+    np.testing.assert_array_equal(stored(tmp_path / "many.zarr"), want)
+    np.testing.assert_allclose(stored(tmp_path / "one.zarr"), want - want.mean(), rtol=1e-3)

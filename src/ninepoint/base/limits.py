@@ -56,6 +56,10 @@ class Limits:
     later_tasks: int = 100_000
     later_steps: int = 16
 
+    # So many units are given to a scheduler at once, and as many more when half of them are written:
+    # it then holds no more tasks however many units there are, and the first one is soon written.
+    window_units: int = 1 << 11
+
     # Bytes of fields and results of a piece that is sent to a GPU, where there is room for more: a
     # bus moves them in a millisecond, far longer than it takes to start a copy and a kernel.  Not
     # measured.

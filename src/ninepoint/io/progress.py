@@ -219,6 +219,12 @@ def _ask(client: Any, question: Callable[[], Any], wait: float) -> Any:
     return None
 
 
+def workers_of(client: Any) -> list[Any]:
+    """What the scheduler says of each worker; none where it does not answer."""
+    told = client.status == "running" and _ask(client, lambda: client.scheduler.identity(), 10)
+    return list(told["workers"].values()) if told else []
+
+
 def _check_workers(client: Any) -> None:
     """Raise `ImportError` if a worker would end as soon as it gets a task."""
 

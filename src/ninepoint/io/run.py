@@ -36,8 +36,9 @@ import numpy as np
 
 from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
+from ..base import limits
 from ..base.undisturbed import imported, start
-from .progress import Advance, Progress, finished
+from .progress import Advance, Progress, finished, workers_of
 
 Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
@@ -174,17 +175,15 @@ class Room:
         """The room on the scheduler in use, of all workers together; by default a share of it."""
         array = imported("dask.array").Array
         client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
-        there, threads = 0, _threads()
-        if hasattr(client, "scheduler_info"):
-            workers = client.scheduler_info(n_workers=-1)["workers"].values()
-            there = sum(one["memory_limit"] or 0 for one in workers)
-            threads = sum(one["nthreads"] for one in workers)
+        workers = workers_of(client) if hasattr(client, "scheduler_info") else []
+        there = sum(one["memory_limit"] or 0 for one in workers)
+        threads = sum(one["nthreads"] for one in workers) or _threads()
         if memory is None:
-            return Room(int(SHARE * (there or _memory())), max(1, threads))
+            return Room(int(SHARE * (there or _memory())), threads)
         most = imported("dask.utils").parse_bytes(memory)
         if most <= 0:
             raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
-        return Room(int(most), max(1, threads))
+        return Room(int(most), threads)
 
 
 def _threads() -> int:
@@ -198,8 +197,9 @@ def _memory() -> int:
     try:
         return int(imported("distributed.system").MEMORY_LIMIT)
     except ImportError:
-        pages: int = os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 1 << 20
-        return pages * (os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 1 << 12)
+        if not hasattr(os, "sysconf"):
+            return 1 << 32
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 # What becomes of the other units where one cannot be written.
@@ -300,10 +300,6 @@ def in_units(array: Any, size: Shape) -> Any:
     return array.rechunk(chunks, method="tasks")
 
 
-# So many units are given to a scheduler at once, and as many more when half of them are written:
-# it then holds no more tasks however many units there are, and the first unit is soon written.
-WINDOWS = (1 << 11, 1 << 13, 1 << 15)
-
 # The part of a window's tasks that the next one may have, too, and does once more.
 SHARED = 0.15
 
@@ -346,7 +342,8 @@ def _graphs(arrays: Sequence[Any], wanted: Collection[Any]) -> Graphs:
     """
     graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
     optimize = partial(type(arrays[0]).__dask_optimize__, graph)
-    for most in WINDOWS:
+    for larger in (1, 4, 16):
+        most = larger * limits.current.window_units
         windows = _windows({one.name: one.numblocks for one in arrays}, wanted, most)
         if len(windows) == 1:
             break
