@@ -56,7 +56,7 @@ class Limits:
     later_tasks: int = 100_000
     later_steps: int = 16
 
-    # So many units are given to a scheduler at once, and as many more when half of them are written:
+    # So many units are given to a scheduler at once, and more when half of them are written:
     # it then holds no more tasks however many units there are, and the first one is soon written.
     window_units: int = 1 << 11
 
