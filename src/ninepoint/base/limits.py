@@ -50,6 +50,10 @@ class Limits:
     # long so as by chunks and their edges, and 1.0 times with 9 shards, under load.)
     decoded_ratio: float = 1.6
 
+    # Bytes of chunks of files that may wait until the blocks around them are there.  Beyond that
+    # each is read once more for its faces alone.
+    held_bytes: int = 1 << 27
+
     # Tasks of an iteration that are left to be done later at most, and steps between two exchanges
     # that are recorded whatever their tasks are many.  Beyond that the state is computed, and
     # held, before the next.

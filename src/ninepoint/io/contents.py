@@ -44,6 +44,7 @@ from .run import (
     grown,
     in_units,
     lengths,
+    share,
 )
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
@@ -188,10 +189,14 @@ class Contents:
             )
         return replace(self, variables=tuple(found), room=room)
 
-    @property
-    def count(self) -> int:
-        """How many units there are."""
-        return sum(one.units.count for one in self.variables)
+    def share(self, part: tuple[int, int] | None) -> list[int]:
+        """The numbers of the units of a part, of each variable a box of them."""
+        found, first = list[int](), 0
+        for one in self.variables:
+            units = one.units
+            found += [first + number for number in share(units, part)]
+            first += units.count
+        return found
 
     @property
     def arrays(self) -> list[Any]:

@@ -45,7 +45,7 @@ from .paths import (
 )
 from .progress import Progress
 from .resume import check_not_read
-from .run import WHOLE, How, Region, share
+from .run import WHOLE, How, Region, Units, share
 
 # What most systems allow [bytes].
 LONGEST_NAME = 255
@@ -267,7 +267,7 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
     check_holds(target.format, stack.dtype, stack.shape[1:])
 
     names = [target.path(number) for number in range(frames if target.numbered else 1)]
-    own = share(len(names), how.part)
+    own = share(Units((len(names),), (1,)), how.part)
     there = {number for number in own if os.path.lexists(names[number])}
     if there and not (how.overwrite or how.resume):
         raise FileExistsError(f"{names[min(there)]!r} exists, and overwrite is false")

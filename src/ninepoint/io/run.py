@@ -19,6 +19,7 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import sys
@@ -128,10 +129,21 @@ def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Sh
     return tuple(max(1, n if one < 0 else min(int(one), n)) for one, n in pairs)
 
 
-def share(count: int, part: tuple[int, int] | None) -> range:
-    """The units of one part: neighbours, so that parts read little beside their own."""
+def share(units: Units, part: tuple[int, int] | None) -> list[int]:
+    """The units of one part: a box of neighbours, so that parts read little beside their own."""
     number, parts = part or (0, 1)
-    return range(count * number // parts, count * (number + 1) // parts)
+    box = [(0, n) for n in units.counts]
+    while parts > 1 and box:
+        axis = max(range(len(box)), key=lambda axis: box[axis][1] - box[axis][0])
+        (first, last), left = box[axis], parts // 2
+        middle = first + (last - first) * left // parts
+        if number < left:
+            box[axis], parts = (first, middle), left
+        else:
+            box[axis], number, parts = (middle, last), number - left, parts - left
+    if not box and number:
+        return []
+    return [units.number(place) for place in itertools.product(*itertools.starmap(range, box))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -398,4 +398,4 @@ def _fill(
     make_folder(os.path.dirname(path), "save")
     with replacement(path) as temporary:
         lay_out(temporary)
-        found.write(range(found.count), partial(put, temporary), path, how.progress, LOST)
+        found.write(found.share(None), partial(put, temporary), path, how.progress, LOST)

@@ -9,7 +9,6 @@ a store beside the target, read from there as any source is, and removed once `b
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 from collections.abc import Callable, Sequence
@@ -98,9 +97,4 @@ def _chain(
 
 def _waiting(one: Computation) -> int:
     """How many bytes of what others have made wait until the blocks around them are there."""
-    if one.alone:
-        return 0
-    cut = [sizes for sizes in one.chunks if len(sizes) > 1]
-    part = min(1.0, 2 * max(cut[0]) / sum(cut[0]))
-    fields = [field for field in one.arrays if known(field, "source") is None]
-    return math.ceil(part * sum(int(field.nbytes) for field in fields))
+    return one.waiting([field for field in one.arrays if known(field, "source") is None])

@@ -26,7 +26,7 @@ import os
 import shutil
 import threading
 import warnings
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -50,7 +50,7 @@ from .opened import INCOMPLETE
 from .opening import open
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
 from .resume import check_not_read, check_same, note, noted
-from .run import STAYS, How, Region, Units, share
+from .run import STAYS, How, Region, Units
 from .scratch import scratched
 
 # The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr
@@ -72,7 +72,7 @@ def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> Non
 
 
 def _save(found: Contents, path: str, how: How) -> None:
-    own = share(found.count, how.part)
+    own = found.share(how.part)
     if not _begun(path, found, own, how):
         return
     numbers = set(own) & _missing(path, found) if how.resume else own
@@ -126,7 +126,7 @@ def _missing(path: str, found: Contents) -> set[int]:
     return missing
 
 
-def _begun(path: str, found: Contents, own: range, how: How) -> bool:
+def _begun(path: str, found: Contents, own: Collection[int], how: How) -> bool:
     """Lay out the store, or find the one that is being written; false if that is complete."""
     means = found.meaning
     fresh = not os.path.lexists(path)

@@ -108,6 +108,28 @@ class Computation:
         arrays = [cut_anew(array, cut_as(array.shape, groups)) for array in self.arrays]
         return Computation(self.program, self.shape, groups, arrays)
 
+    @cached_property
+    def reread(self) -> list[Source | None]:
+        """Of each array the source of which its chunks are read twice; None where they wait."""
+        sources = [known(array, "source") for array in self.arrays]
+        views = [array for array in self.arrays if known(array, "source")]
+        few = self.waiting(views) <= limits.current.held_bytes
+        return [None] * len(sources) if few else sources
+
+    @property
+    def held(self) -> list[Any]:
+        """The arrays of which blocks are given chunks."""
+        pairs = zip(self.arrays, self.reread, strict=True)
+        return [array for array, source in pairs if source is None]
+
+    def waiting(self, arrays: Sequence[Any]) -> int:
+        """The bytes of arrays of which chunks wait for those around them: about two layers."""
+        cut = [sizes for sizes in self.chunks if len(sizes) > 1]
+        if self.alone or not cut:
+            return 0
+        part = min(1.0, 2 * max(cut[0]) / sum(cut[0]))
+        return math.ceil(part * sum(int(array.nbytes) for array in arrays))
+
     @property
     def names(self) -> list[str]:
         """The names of the results, as they are cut in blocks."""
@@ -128,12 +150,12 @@ class Computation:
         # A text: Dask takes long to go through many numbers.
         thick = repr([axis.faces for axis in axes])
         fields = []
-        for array in self.arrays:
+        for array, source in zip(self.arrays, self.reread, strict=True):
             pairs = zip(array.shape, self.shape[len(self.shape) - array.ndim :], strict=True)
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
             faces = f"faces-{tokenize(array.name, cut, thick)}"
-            fields.append(Field(array.name, faces, cut, known(array, "source")))
+            fields.append(Field(array.name, faces, cut, source))
         return Lazy(name, job, self.chunks, tuple(fields))
 
     def results(self, chunks: Chunks) -> list[Any]:
@@ -147,7 +169,7 @@ class Computation:
             pairs = [one for a in self.arrays for one in (a, axes[len(axes) - a.ndim :])]
             blocks = _whole(whole_of, axes, job, None, *pairs, name=rule.name, meta=metas[0])
         else:
-            below = [array for array in self.arrays if known(array, "source") is None]
+            below = [] if self.sources else self.held
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
         self.layer = blocks.dask.layers[rule.name]
@@ -240,7 +262,7 @@ def _described(given: Computation, one: Computation) -> str:
     """
     groups, moved, tasks = one.chunks, 0, 1.0
     plan = why = "whole cores" if given.alone else "regions" if one.sources else "edges"
-    if plan == "edges" and all(known(array, "source") for array in one.arrays):
+    if plan == "edges" and not one.held:
         plan = why = "rereading"
     pairs = zip(given.arrays, one.arrays, strict=True)
     joined = sum(
