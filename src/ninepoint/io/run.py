@@ -192,10 +192,13 @@ class Room:
         threads = sum(one["nthreads"] for one in workers) or _threads()
         if memory is None:
             return Room(int(SHARE * (there or _memory())), threads)
-        most = imported("dask.utils").parse_bytes(memory)
+        try:
+            most = int(imported("dask.utils").parse_bytes(memory))
+        except (AttributeError, ValueError):
+            most = 0
         if most <= 0:
             raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
-        return Room(int(most), threads)
+        return Room(most, threads)
 
 
 def _threads() -> int:
