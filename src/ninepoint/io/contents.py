@@ -230,7 +230,7 @@ class Contents:
         `put` takes the name of a variable, its elements, and where they belong.  `rest` is what
         becomes of the other units where one cannot be written.
         """
-        arrays, first = [], 0
+        arrays, first, numbers = [], 0, set(numbers)
         wanted: dict[tuple[Any, ...], None] = {}
         for one in self.variables:
             units, name = one.units, f"{self.who}-{secrets.token_hex(16)}"

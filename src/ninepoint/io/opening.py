@@ -24,7 +24,7 @@ _builtin_open = open
 
 # Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
 # and the neighbours of a block are then a small part of it.
-CHUNK_BYTES = 2**25
+CHUNK_BYTES = 2**23
 # An array is cut into at least so many chunks, so that every core has work until the end, unless
 # they would be smaller than this [bytes].
 LEAST_CHUNKS = 16
@@ -61,7 +61,7 @@ def open(
         Which size of an image in OME-Zarr; by default 0, the full one.
     chunks : int, tuple, mapping or "auto", optional
         What one task reads: a length for each axis, or for some dimensions by their names, or what
-        Dask chooses. By default a shard, or pieces of the store, of up to 32 MiB together. For
+        Dask chooses. By default a shard, or pieces of the store, of up to 8 MiB together. For
         images the number of frames.
 
     Returns
