@@ -17,6 +17,7 @@ import ast
 import dataclasses
 import inspect
 import shutil
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -335,8 +336,13 @@ def _look(function: ast.FunctionDef) -> None:
         ast.fix_missing_locations(node.slice)
 
 
+# Python 3.11 counts how deep all threads are that parse together.
+_parsing = threading.Lock()
+
+
 def _looked(text: str) -> CodeType:
-    tree = ast.parse(text)
+    with _parsing:
+        tree = ast.parse(text)
     for one in tree.body:
         if isinstance(one, ast.FunctionDef):
             _look(one)
