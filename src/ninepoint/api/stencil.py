@@ -58,11 +58,12 @@ if TYPE_CHECKING:
     import typing_extensions
 
     from ..inspecting import asked as asking
-    from ..inspecting import debugging, displays, explaining, measuring, picture, tuning
+    from ..inspecting import debugging, explaining, measuring, picture, tuning
     from ..inspecting.asked import Asked
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
+    from ..language import displays
     from ..running import dispatch, recording
     from ..running.dispatch import Prepared
     from . import iterating
@@ -80,7 +81,7 @@ else:
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
     debugging = Later("..inspecting.debugging", __package__)
-    displays = Later("..inspecting.displays", __package__)
+    displays = Later("..language.displays", __package__)
     explaining = Later("..inspecting.explaining", __package__)
     iteration = Later("..iteration.iterate", __package__)
     measuring = Later("..inspecting.measuring", __package__)

@@ -27,7 +27,6 @@ from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.asked import Asked, asked
-from ..inspecting.displays import counted
 from ..inspecting.explaining import explained, intermediate, texts
 from ..io.formats import check_options
 from ..io.frames import imsave, parse_pattern
@@ -37,6 +36,7 @@ from ..io.paths import AmongInputsError, natural_key
 from ..io.progress import Bar, seen
 from ..io.run import How
 from ..io.saving import save
+from ..language.displays import counted
 from ..language.errors import StencilError, alike
 from ..running.recording import lazy
 from . import UsageError

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..arrays import accepted
 from ..backends.compiled import Compiled
+from ..language.displays import many
 from ..language.errors import hint
 from ..language.positions import Spacing
 from ..language.signature import OPTIONS
@@ -22,7 +23,6 @@ from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, Place
 from ..program.planning import Plan, plan
 from ..program.program import Program, program_of
-from .displays import many
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import numpy as np
 from ..analysis.footprint import extents
 from ..analysis.ranges import ranges, words
 from ..arrays import numpy as on_numpy
-from ..arrays.accepted import is_dask, is_device, is_xarray
+from ..arrays.accepted import is_device, listed
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
@@ -25,6 +25,7 @@ from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
 from ..backends.numba.cpu import interpreted
 from ..language import errors
+from ..language.displays import Lines, many
 from ..language.ir import Kernel, Ref
 from ..language.text import kernel_text
 from ..language.warned import SLOWER, cure
@@ -34,8 +35,8 @@ from ..program.graph import Graph, Node, has_conditions
 from ..program.options import CALL_OPTIONS
 from ..program.planning import Plan, plan, unfit
 from .asked import Asked
-from .displays import Lines, many
 from .measuring import measured
+from .planned import dask_arrays
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
 _LARGE = 256 * 1024 * 1024
@@ -52,16 +53,15 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
     _lying(page, one, named)
     options = {name: value for name, value in named.items() if name in CALL_OPTIONS}
     real = all(type(x) is np.ndarray and x.ndim >= node.ndim and x.size for x in one.given)
-    if any(is_dask(x) or (is_xarray(x) and x.chunks is not None) for x in one.given):
+    if any(map(dask_arrays, one.given)):
         # Imported here: Dask is optional, and the caller has it.
-        from ..arrays.chunked.computation import noted
+        from ..arrays.chunked.costs import costs_of
 
         args, rest = one.arguments(one.given)
         # None of them is computed.
-        with noted() as plans:
-            call(*args, **rest, **options)
-        for found in plans:
-            page.add("on Dask", str(found))
+        made = listed(call(*args, **rest, **options))
+        for cost in costs_of([array for value in made for array in dask_arrays(value)])[0]:
+            page.add("on Dask", *cost.lines)
     elif real and not interpreted():
         _measured(page, call, one, options)
     return "\n".join(page)

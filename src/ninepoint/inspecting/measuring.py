@@ -28,11 +28,11 @@ from ..arrays.accepted import as_field, is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
+from ..language.displays import rate_text, table, time_text
 from ..program.definition import Definition
 from ..program.options import Place
 from ..program.program import beside
 from .asked import Asked, asked, no_array
-from .displays import rate_text, table, time_text
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
 _SAMPLE = 2e-3
