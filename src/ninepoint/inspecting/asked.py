@@ -63,17 +63,6 @@ class Asked:
         """Whether it is one kernel, which calls no other stencils."""
         return not self.call.definition.calls()
 
-    @property
-    def is_step(self) -> bool:
-        """Whether its results can take the place of fields, of their shape and types."""
-        graph, wanted = self.program.graph, self.program.wanted
-        fields = graph.dtypes[: graph.given][: len(wanted)]
-        if self.call.definition.pointwise or self.last.resizes:
-            return False
-        if any(node.factors for node in graph.nodes):
-            return False
-        return [graph.dtypes[value] for value in wanted] == fields
-
     def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """What a call on these fields is given, by position and by name."""
         definition = self.call.definition

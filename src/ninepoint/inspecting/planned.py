@@ -6,7 +6,7 @@ from typing import Any
 
 from ..arrays.accepted import is_dask, is_dataset, is_xarray
 from ..base.tracebacks import door
-from ..language.displays import Explanation, Lines, counted
+from ..language.displays import Explanation, counted
 
 
 @door
@@ -52,21 +52,16 @@ def explain(lazy: Any) -> str:
             f"{type(lazy).__name__}; of arrays in memory 'explain' of a stencil tells."
         )
     # Imported here: Dask is optional, and the caller has it.
-    from ..arrays.chunked.costs import advice, costs_of
+    from ..arrays.chunked.costs import told
 
-    costs, tasks = costs_of(arrays)
-    if not costs:
+    page = told(arrays)
+    if not page:
         raise TypeError(
             "no stencil, filter or iterate has made this Dask array, or what is behind it; give "
             "what one of them made, as it was before dask.persist or dask.optimize."
         )
-    page = Lines([advice(costs)])
-    for cost in costs:
-        page.add("on Dask", *cost.lines)
     size = counted(sum(array.nbytes for array in arrays), "B")
-    chunks = sum(array.npartitions for array in arrays)
-    page.add("result", f"{size} in {chunks} chunks, all of which compute() holds")
-    page.add("tasks", f"{tasks} in all, {tasks / max(1, chunks):.3g} a chunk")
+    page.add("result", f"{size}, all of which compute() holds")
     return Explanation("\n".join(page))
 
 

@@ -62,11 +62,6 @@ def time_text(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
-def rate_text(rate: float, unit: str) -> str:
-    """So many a second, with a prefix that suits it."""
-    return counted(rate, f"{unit}/s")
-
-
 def counted(number: float, unit: str) -> str:
     """A number with its unit, and a prefix that suits it."""
     for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):

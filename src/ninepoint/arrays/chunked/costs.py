@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
-from ...language.displays import counted, many
+from ...language.displays import Lines, counted, many
 from ..blocks import part_of
 from ..grid import Axis, Chunks, axes_of, axis_of, cut_as
 from ..layout import Shape
@@ -143,15 +143,21 @@ def costs_of(arrays: Sequence[Any]) -> tuple[list[Cost], int]:
     return costs[::-1], others + sum(cost.tasks for cost in costs)
 
 
-def advice(costs: Sequence[Cost]) -> str:
-    """What to see to, in a sentence."""
+def told(arrays: Sequence[Any]) -> Lines:
+    """The same in words, and first what to see to; nothing where none is ours."""
+    costs, tasks = costs_of(arrays)
+    if not costs:
+        return Lines()
     held, room = max(one.held for one in costs), sum(one.room for one in costs)
-    if not room:
-        return f"Give each thread {counted(held, 'B')} of memory: no task waits for another one."
-    return (
-        f"Give each thread {counted(held, 'B')} of memory, and all of them about "
-        f"{counted(room, 'B')} for chunks that wait for their neighbours."
-    )
+    more = ": no task waits for another one"
+    if room:
+        more = f", and all {counted(room, 'B')} for chunks that wait for their neighbours"
+    page = Lines([f"Give each thread {counted(held, 'B')} of memory{more}."])
+    for cost in costs:
+        page.add("on Dask", *cost.lines)
+    chunks = sum(array.npartitions for array in arrays)
+    page.add("tasks", f"{tasks} in all, {tasks / max(1, chunks):.3g} a chunk of the result")
+    return page
 
 
 def decoded(
