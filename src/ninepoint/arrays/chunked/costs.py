@@ -22,7 +22,7 @@ from ...language.displays import Lines, counted, many
 from ..blocks import part_of
 from ..grid import Axis, Chunks, axes_of, axis_of, cut_as
 from ..layout import Shape
-from ..regions import Program, spans_of
+from ..regions import Program
 from .layer import Source, known
 
 if TYPE_CHECKING:
@@ -41,9 +41,9 @@ _PLANS = {
 class Cost:
     """What a computation takes, in tasks and in bytes.
 
-    It reads fields, of which files decode so much in all (0 where they are made otherwise).  All
-    `faces` of chunks move where workers are many.  Each thread has so much `held`, and all of them
-    have `room` for chunks that wait for their neighbours.
+    It reads fields, of which files decode so many times as much, all tasks together (0 where none
+    are of files).  All `faces` of chunks move where workers are many.  Each thread has so much
+    `held`, and all of them have `room` for chunks that wait for their neighbours.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Cost:
     blocks: int
     tasks: int
     read: int
-    decoded: int
+    decoded: float
     faces: int
     held: int
     room: int
@@ -59,9 +59,8 @@ class Cost:
     @property
     def lines(self) -> list[str]:
         """The same in words."""
-        each, again = self.tasks / max(1, self.blocks), ""
-        if self.decoded:
-            again = f", decoded {self.decoded / max(1, self.read):.3g} times"
+        each = self.tasks / max(1, self.blocks)
+        again = f", from files {self.decoded:.3g} times" if self.decoded else ""
         found = [
             f"{self.name}: {self.plan}, {many(each, 'task')} a block, {self.tasks} in all",
             f"  {_PLANS[self.plan]}",
@@ -69,7 +68,8 @@ class Cost:
             f"  {counted(self.held, 'B')} held a thread",
         ]
         if self.room:
-            found.append(f"  {counted(self.room, 'B')} held in about two layers of chunks, that wait")
+            room = counted(self.room, "B")
+            found.append(f"  {room} held together, about two layers of chunks, for neighbours")
         return found
 
 
@@ -86,16 +86,19 @@ def cost_of(one: Computation) -> Cost:
     elif axes:
         given = [dtype.itemsize * _faces(array.shape, axes) for array, dtype in one.inputs]
         faces, kinds = sum(given), 1 + sum(map(bool, given))
-    files = [source for array in one.arrays if (source := known(array, "source"))]
-    once, all_read = decoded(one.program, files, one.chunks)
-    twice, _ = decoded(one.program, list(filter(None, one.reread)), one.chunks)
+    sources = [source for array in one.arrays if (source := known(array, "source"))]
+    files = [source for source in sources if type(source.held) is not np.ndarray]
+    size = sum(math.prod(file.shape) * file.dtype.itemsize for file in files)
+    own, all_read = decoded(one.program, files, one.chunks)
+    if not one.sources:
+        all_read = 2 * own if any(one.reread) else own
     return Cost(
         name=one.program.name,
         plan=one.plan,
         blocks=blocks,
         tasks=blocks * kinds,
         read=sum(int(np.nan_to_num(array.nbytes)) for array in one.arrays),
-        decoded=int(all_read if one.sources else once + twice),
+        decoded=all_read / max(1, size),
         faces=faces,
         held=around * each + points * made + faces // max(1, blocks),
         room=one.waiting(one.held),
@@ -160,9 +163,7 @@ def told(arrays: Sequence[Any]) -> Lines:
     return page
 
 
-def decoded(
-    program: Program, sources: Sequence[Source], chunks: Chunks
-) -> tuple[float, float]:
+def decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> tuple[float, float]:
     """Bytes that are decoded to read the blocks alone, and with all that these look at."""
     own = read = 0.0
     for source in sources:
