@@ -30,7 +30,7 @@ import numpy as np
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
 from ..base.undisturbed import imported
-from ..language.displays import Explanation, Lines, counted
+from ..language.displays import Explanation, Lines, counted, many
 from .paths import need
 from .progress import Progress, shown
 from .resume import sources
@@ -227,17 +227,16 @@ class Contents:
             from ..arrays.chunked.costs import told
 
             page = told(arrays)
-        held, own = max((one.held for one in self.variables), default=0), len(self.share(how.part))
+        held, own = max((one.held for one in self.variables), default=0), self.share(how.part)
         size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, len(self.share(None)))
         head = page[0] if page else f"Give each thread {counted(held, 'B')} of memory."
+        what = f"{counted(size, 'B')}, {len(numbers)} of {many(len(own), 'unit')}"
         part = f" of part {how.part}" if how.part else ""
-        page[:1] = [f"{head} To write: {counted(size, 'B')}, {len(numbers)} of {own} units{part}."]
-        page.add("store", path)
+        page[:1] = [f"{head} To write: {what}{part}."]
+        page.add("path", path)
         for one in self.variables:
-            lying = f"chunks {one.chunks}, shards {one.shards}, units {one.units.size}"
-            page.add(
-                "variable", f"{one.name} {one.array.dtype} {one.array.shape}:".lstrip(), lying
-            )
+            page.add("variable", f"{one.name} {one.array.dtype} {one.array.shape}".strip())
+            page.add("", f"chunks {one.chunks}, shards {one.shards}, units {one.units.size}")
         return Explanation("\n".join(page))
 
     def write(

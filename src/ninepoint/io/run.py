@@ -150,8 +150,8 @@ def share(units: Units, part: tuple[int, int] | None) -> list[int]:
 class How:
     """What one was asked for besides an array and its place.
 
-    Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.  Where it is `dry`
-    nothing is written, and what would be is told.
+    Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.  Where it is
+    `dry` nothing is written, and what would be is told.
     """
 
     resume: bool = False
