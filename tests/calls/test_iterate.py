@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import inspect
+import pickle
+import pydoc
 import signal
 import threading
 import time
@@ -363,6 +366,17 @@ def test_progress(capsys):
 
 
 # Other arrays.
+
+
+def test_what_steps_in_chunks_take_is_told_beforehand():
+    x = da.zeros((400, 400), chunks=100)
+    text = heat.iterate.explain(x, 0.2, steps=202, boundary="wrap")
+    assert text.startswith("Give each thread ")
+    assert "on Dask     heat*4: edges, " in text
+    assert "51 exchanges, of up to 4 each" in text
+    assert str(inspect.signature(heat.iterate)).startswith("(*args")
+    assert "Apply the stencil again and again" in pydoc.render_doc(heat.iterate)
+    assert pickle.loads(pickle.dumps(heat.iterate))(image(), steps=0).shape == (41, 53)
 
 
 def test_dask_goes_on_from_the_state_at_a_look():
