@@ -255,11 +255,9 @@ def test_a_dry_run_tells_and_writes_nothing(tmp_path):
 
 def test_progress_is_told_once_for_each_number(tmp_path):
     for scheduler in ("threads", "sync"):
-        seen = []
+        seen, path = [], tmp_path / f"{scheduler}.npy"
         with dask.config.set(scheduler=scheduler):
-            npt.save(
-                smooth(lazy()), tmp_path / f"{scheduler}.npy", progress=lambda *n: seen.append(n)
-            )
+            npt.save(smooth(lazy()), path, progress=lambda *n, seen=seen: seen.append(n))
         assert len(seen) == len(set(seen)) == seen[-1][1]
 
 

@@ -622,7 +622,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         if not types:
             return self.definition.options.schedule
-        return asking.asked(self.definition, types).schedule
+        return self.definition.schedule_for(asking.asked(self.definition, types).types)
 
     @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:

@@ -17,7 +17,6 @@ from ..language.displays import many
 from ..language.errors import hint
 from ..language.positions import Spacing
 from ..language.signature import OPTIONS
-from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, Place
@@ -37,11 +36,6 @@ class Asked:
     def program(self) -> Program:
         """The calls of which it consists, and which of their values are the results."""
         return program_of(self.call, self.types)
-
-    @property
-    def schedule(self) -> Schedule:
-        """The choices with which it is compiled."""
-        return self.call.definition.schedule_for(self.types)
 
     @property
     def plan(self) -> Plan:

@@ -272,13 +272,9 @@ def _gpu_page(node: Node) -> Lines:
     assert compiled.forms is not None, compiled.reason
     _numbers(page, node, compiled.forms.simplified)
     page.add("memory", _memory_text(node))
-    page.add("launches", _launches(written(compiled, node.border.rules)))
+    launches = written(compiled, node.border.rules).launches
+    page.add("launches", ", then ".join(launch.function for launch in launches))
     return page
-
-
-def _launches(source: Source) -> str:
-    """The functions of a text, in the order in which they are started."""
-    return ", then ".join(launch.function for launch in source.launches)
 
 
 # Plans.
