@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import time
@@ -230,6 +231,34 @@ def test_resume_writes_what_is_left_and_nothing_else(tmp_path):
     zarr.save_array(tmp_path / "b.zarr", IMAGE)
     with pytest.raises(FileExistsError, match="nothing that save has begun"):
         npt.save(lazy(), tmp_path / "b.zarr", resume=True)
+
+
+def test_a_dry_run_tells_and_writes_nothing(tmp_path):
+    for name in ("a.zarr", "a.nc", "a.npy", "a.tif", "{:02d}.tif"):
+        text = npt.save(smooth(lazy()), tmp_path / name, dry=True)
+        assert text.startswith("Give each thread ")
+        assert "smooth: " in text
+    assert not os.listdir(tmp_path)
+    assert "5.18 kB, 7 of 7 units of part (1, 3)" in npt.save(
+        lazy(), tmp_path / "a.zarr", chunks=10, part=(1, 3), dry=True
+    )
+    path = tmp_path / "a.zarr"
+    begun(path, smooth(lazy()), 5)
+    there = sorted(path.rglob("*"))
+    text = npt.save(smooth(lazy()), path, resume=True, dry=True)
+    assert re.search(r"To write: [\d.]+ kB, 1[0-5] of 20 units\.", text)
+    assert "To write: 7.4 kB, 20 of 20" in npt.save(smooth(lazy()), path, overwrite=True, dry=True)
+    with pytest.raises(FileExistsError, match="resume=True goes on with it"):
+        npt.save(smooth(lazy()), path, dry=True)
+    assert sorted(path.rglob("*")) == there
+
+
+def test_progress_is_told_once_for_each_number(tmp_path):
+    for scheduler in ("threads", "sync"):
+        seen, path = [], tmp_path / f"{scheduler}.npy"
+        with dask.config.set(scheduler=scheduler):
+            npt.save(smooth(lazy()), path, progress=lambda *n, seen=seen: seen.append(n))
+        assert len(seen) == len(set(seen)) == seen[-1][1]
 
 
 def test_another_meaning_is_not_gone_on_with(tmp_path):

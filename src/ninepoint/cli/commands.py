@@ -27,7 +27,6 @@ from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.asked import Asked, asked
-from ..inspecting.displays import counted
 from ..inspecting.explaining import explained, intermediate, texts
 from ..io.formats import check_options
 from ..io.frames import imsave, parse_pattern
@@ -37,6 +36,7 @@ from ..io.paths import AmongInputsError, natural_key
 from ..io.progress import Bar, seen
 from ..io.run import How
 from ..io.saving import save
+from ..language.displays import counted, many
 from ..language.errors import StencilError, alike
 from ..running.recording import lazy
 from . import UsageError
@@ -198,9 +198,8 @@ def _written(result: Any, options: Namespace, of_store: bool, bar: Bar) -> str:
     if not bar.done:
         return f"nothing to do: all of it is there, {where}"
     unit, shape = ("unit", result.shape) if of_store else ("frame", result.shape[1:])
-    many = f"{bar.done} {unit}" if bar.done == 1 else f"{bar.done} {unit}s"
     sizes = " x ".join(map(str, shape))
-    return f"{many} of {sizes} {result.dtype} in {bar.seconds:.2f} s: {where}"
+    return f"{many(bar.done, unit)} of {sizes} {result.dtype} in {bar.seconds:.2f} s: {where}"
 
 
 def explain(options: Namespace) -> None:

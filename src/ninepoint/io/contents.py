@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import re
 import secrets
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,7 @@ import numpy as np
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
 from ..base.undisturbed import imported
+from ..language.displays import Explanation, Lines, counted, many
 from .paths import need
 from .progress import Progress, shown
 from .resume import sources
@@ -216,6 +218,26 @@ class Contents:
         values = [(str(name), np.asarray(around[name].values)) for name in others]
         facts = (named, lying, values, dict(self.attributes), sources(self.arrays))
         return str(imported("dask.base").tokenize(facts))
+
+    def told(self, path: str, numbers: Collection[int], how: How) -> Explanation:
+        """What it takes to write the units of these numbers, in words."""
+        page, arrays = Lines(), [in_units(one.array, one.units.size) for one in self.variables]
+        if "ninepoint.arrays.chunked.costs" in sys.modules:
+            # Imported here, and only where there may be arrays of ours.
+            from ..arrays.chunked.costs import told
+
+            page = told(arrays)
+        held, own = max((one.held for one in self.variables), default=0), self.share(how.part)
+        size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, len(self.share(None)))
+        head = page[0] if page else f"Give each thread {counted(held, 'B')} of memory."
+        what = f"{counted(size, 'B')}, {len(numbers)} of {many(len(own), 'unit')}"
+        part = f" of part {how.part}" if how.part else ""
+        page[:1] = [f"{head} To write: {what}{part}."]
+        page.add("path", path)
+        for one in self.variables:
+            page.add("variable", f"{one.name} {one.array.dtype} {one.array.shape}".strip())
+            page.add("", f"chunks {one.chunks}, shards {one.shards}, units {one.units.size}")
+        return Explanation("\n".join(page))
 
     def write(
         self,

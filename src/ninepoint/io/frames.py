@@ -23,7 +23,7 @@ from ..arrays.accepted import is_dask, is_xarray
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from ..language.colour import coloured_shape
-from .contents import Contents, Variable
+from .contents import Contents, Variable, lazily
 from .formats import (
     FORMATS,
     IMAGES,
@@ -250,11 +250,12 @@ def imsave(
     ['0000.png', '0001.png', '0002.png']
     """
     how = How(resume, None, progress, overwrite, compression, quality)
-    return save_frames(array, pattern, how)
+    paths: list[Path] = save_frames(array, pattern, how)
+    return paths
 
 
-def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path]:
-    """Do what `imsave` does, for all frames or a part of them."""
+def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> Any:
+    """Do what `imsave` does, for all frames or a part of them, or tell of it."""
     target = parse_pattern(pattern)
     need("Writing images", "dask.array", "tifffile" if target.format == TIFF else "PIL")
     check_options(target.format, how)
@@ -273,19 +274,21 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         raise FileExistsError(f"{names[min(there)]!r} exists, and overwrite is false")
     paths = [Path(name) for name in names]
     missing = {number for number in own if not (how.resume and number in there)}
+    if missing and is_dask(stack):
+        check_not_read("imsave", [stack], [names[number] for number in sorted(missing)])
+    numbers = missing if target.numbered or not missing else range(frames)
+    frame, name = (1, *stack.shape[1:]), os.path.join(target.folder, target.name)
+    if how.dry:
+        one = Variable("", lazily(stack), chunks=frame, shards=frame)
+        return Contents((one,)).told(name, numbers, how)
     if not missing:
         return paths
     make_folder(target.folder, "imsave")
-    if is_dask(stack):
-        check_not_read("imsave", [stack], [names[number] for number in sorted(missing)])
-
-    numbers = missing if target.numbered else range(frames)
     with ExitStack() as held:
         page = None
         if not target.numbered and frames > 1:
             temporary = held.enter_context(replacement(names[0]))
             page = (temporary, *_lay_out(temporary, stack.shape, stack.dtype))
-        frame = (1, *stack.shape[1:])
         if not is_dask(stack):
             # What is in the memory of this machine is written by this machine.
             held.enter_context(imported("dask.config").set(scheduler="threads"))
@@ -296,7 +299,7 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         # Who hears of the progress does not go to a worker.
         put = partial(_put, target, replace(how, progress=None), page)
         found = Contents((Variable("", stack, chunks=frame, shards=frame),), who="imsave")
-        found.write(numbers, put, os.path.join(target.folder, target.name), how.progress, WHOLE)
+        found.write(numbers, put, name, how.progress, WHOLE)
     return paths
 
 

@@ -50,7 +50,8 @@ def shown(
 
     def advance(frames: int) -> None:
         bar.done += frames
-        report(bar.done, total)
+        if frames:
+            report(bar.done, total)
 
     try:
         yield advance

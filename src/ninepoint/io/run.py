@@ -150,7 +150,8 @@ def share(units: Units, part: tuple[int, int] | None) -> list[int]:
 class How:
     """What one was asked for besides an array and its place.
 
-    Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.
+    Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.  Where it is
+    `dry` nothing is written, and what would be is told.
     """
 
     resume: bool = False
@@ -160,6 +161,7 @@ class How:
     compression: int | None = None
     quality: int | None = None
     memory: int | str | None = None
+    dry: bool = False
 
 
 # The part of the memory that is there which a run takes where nobody says how much.

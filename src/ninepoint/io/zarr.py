@@ -61,21 +61,24 @@ DESCRIBED = "zarr.json"
 UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
 
 
-def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> None:
+def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> str | None:
     """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
     need("Writing a .zarr store", "dask.array", "zarr")
     is_image = path.lower().endswith(SUFFIX)
     found = _image(result, path) if is_image else contents(result, of_zarr=True)
     for one in found.variables:
         _check_dtype(one)
-    _save(found.laid(how, chunks, shards), path, how)
+    return _save(found.laid(how, chunks, shards), path, how)
 
 
-def _save(found: Contents, path: str, how: How) -> None:
+def _save(found: Contents, path: str, how: How) -> str | None:
     own = found.share(how.part)
-    if not _begun(path, found, own, how):
-        return
+    begun = _begun(path, found, own, how)
     numbers = set(own) & _missing(path, found) if how.resume else own
+    if how.dry:
+        return found.told(path, numbers, how)
+    if not begun:
+        return None
     # The store is told from another one that has had its name.
     put = partial(_write, path, token_hex(8))
     scratch = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.scratch")
@@ -86,6 +89,7 @@ def _save(found: Contents, path: str, how: How) -> None:
     if not _missing(path, found):
         _finish(path)
         shutil.rmtree(scratch, ignore_errors=True)
+    return None
 
 
 def _scratched(found: Contents, folder: str, how: How) -> Contents:
@@ -132,8 +136,11 @@ def _begun(path: str, found: Contents, own: Collection[int], how: How) -> bool:
     fresh = not os.path.lexists(path)
     if not fresh and how.overwrite and not how.resume:
         check_not_read("save", found.arrays, [path])
-        _remove(path)
+        if not how.dry:
+            _remove(path)
         fresh = True
+    if fresh and how.dry:
+        return True
     if fresh:
         make_folder(os.path.dirname(path), "save")
         lay_out = _lay_out_arrays if found.dataset is None else _lay_out_group

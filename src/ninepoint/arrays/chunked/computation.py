@@ -8,15 +8,13 @@ rereading     the same of views of sources: a chunk is read for its block and on
               faces, so that none is held until its neighbours are there
 groups        the same on groups of chunks, where these are thin or fields are cut otherwise
 
-What such a plan costs is said before anything is run.
+What such a plan costs is said before anything is run (`costs`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import getitem
@@ -31,12 +29,11 @@ from dask.highlevelgraph import HighLevelGraph
 from ...base import limits
 from .. import accepted
 from ..accepted import is_cupy
-from ..blocks import Job, meta_of, part_of, whole_of
+from ..blocks import Job, meta_of, whole_of
 from ..grid import (
     Chunks,
     Output,
     axes_of,
-    axis_of,
     cut_as,
     grid_of,
     grouped,
@@ -46,6 +43,7 @@ from ..grid import (
 )
 from ..layout import Shape
 from ..regions import Node, Program, rings
+from .costs import decoded
 from .layer import Field, Lazy, Origin, Source, known
 
 # Most of Dask's functions carry no annotations.
@@ -59,7 +57,7 @@ class Computation:
 
     On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
     those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
-    from `sources`, where there are some.
+    from `sources`, where there are some.  Chunks may have been `joined` before.
     """
 
     program: Program
@@ -70,6 +68,7 @@ class Computation:
     layer: Any = None
     passed: frozenset[str] = frozenset()
     further: Computation | None = None
+    joined: bool = False
 
     @cached_property
     def outputs(self) -> list[Output]:
@@ -97,6 +96,15 @@ class Computation:
         return takes_whole(self.program.nodes, self.arrays, self.chunks)
 
     @property
+    def plan(self) -> str:
+        """What it is called how tasks get what they need."""
+        if self.alone or self.sources:
+            return "regions" if self.sources else "whole cores"
+        if self.joined:
+            return "groups"
+        return "edges" if self.held else "rereading"
+
+    @property
     def fits(self) -> bool:
         """Whether all fields are cut so, and each block takes something of the next ones only."""
         alike = all(array.chunks == cut_as(array.shape, self.chunks) for array in self.arrays)
@@ -106,7 +114,11 @@ class Computation:
         """The same in groups of chunks where these are thin, of which fields are put together."""
         groups = grouped(self.program, self.chunks)
         arrays = [cut_anew(array, cut_as(array.shape, groups)) for array in self.arrays]
-        return Computation(self.program, self.shape, groups, arrays)
+        joined = any(
+            known(after, "source") is None and before.chunks != after.chunks
+            for before, after in zip(self.arrays, arrays, strict=True)
+        )
+        return Computation(self.program, self.shape, groups, arrays, joined=joined)
 
     @cached_property
     def reread(self) -> list[Source | None]:
@@ -211,15 +223,14 @@ def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
     """
     shape, chunks = grid_of(fields)
     arrays = [as_array(field, chunks) for field in fields]
-    given = one = Computation(program, shape, chunks, arrays)
+    one = Computation(program, shape, chunks, arrays)
     if not one.alone:
         for field in arrays:
             # A block has a place, which is not known behind such a chunk.
             refuse_unknown(field)
         one.sources = readable(program, arrays, chunks)
         if not one.sources:
-            one = given.grouped()
-    note(given, one)
+            one = one.grouped()
     return one.results(chunks)
 
 
@@ -243,97 +254,9 @@ def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()
     return True
 
 
-_WHY = {
-    "whole cores": "no axis that it works along is cut",
-    "regions": "each task reads its block, and what lies around it, from the source",
-    "edges": "each block is made of its chunk and of its neighbours' faces",
-    "rereading": "each chunk is read twice, once for its faces, so that only faces are held",
-    "groups": "chunks are thin for how far it looks, so {} groups of them are computed; results "
-    "keep the chunks",
-    "put together": "fields are cut in different ways, so chunks are put together first",
-}
-
-
-def _described(given: Computation, one: Computation) -> str:
-    """What a plan costs that is on fields as they were `given`, or on groups of their chunks.
-
-    The tasks of a chunk of the result, without what makes the fields; the bytes of all faces,
-    which have to move where workers are many; the bytes of a task, which a thread holds.
-    """
-    groups, moved, tasks = one.chunks, 0, 1.0
-    plan = why = "whole cores" if given.alone else "regions" if one.sources else "edges"
-    if plan == "edges" and not one.held:
-        plan = why = "rereading"
-    pairs = zip(given.arrays, one.arrays, strict=True)
-    joined = sum(
-        before.chunks != after.chunks and known(after, "source") is None for before, after in pairs
-    )
-    axes = [] if plan == "whole cores" else axes_of(one.program, groups)
-    if plan in ("edges", "rereading"):
-        thick = [sum(map(sum, axis.faces)) for axis in axes]
-        for array, dtype in one.inputs:
-            points, missing = math.prod(array.shape), len(axes) - array.ndim
-            each = zip(array.shape, one.shape[missing:], thick[missing:], strict=True)
-            faces = sum(points // max(1, n) * far for n, whole, far in each if n == whole)
-            moved += faces * dtype.itemsize
-            tasks += faces > 0
-    if joined or (groups != given.chunks and plan == "edges"):
-        plan, why = "groups", "groups" if groups != given.chunks else "put together"
-    read, blocks = sum(dtype.itemsize for _, dtype in one.inputs), math.prod(map(len, groups))
-    held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
-    if plan == "regions":
-        held += math.prod(max(b - a for a, b in axis.needs) for axis in axes) * read
-    else:
-        held += read * _largest(groups) + moved // max(1, blocks)
-    tasks = (tasks + joined) * blocks / max(1, math.prod(map(len, given.chunks)))
-    first = one.outputs[0]
-    if len(one.outputs) > 1 or repr(first.blocks(groups)) != repr(first.chunks(given.chunks)):
-        tasks += len(one.outputs)
-    return (
-        f"{one.program.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
-        f"{_bytes(moved)} of faces, {_bytes(held)} held a thread\n"
-        f"                {_WHY[why].format(blocks)}"
-    )
-
-
-def _largest(chunks: Chunks) -> int:
-    """The points of the largest block, as far as lengths are known."""
-    known = [[size for size in sizes if not math.isnan(size)] for sizes in chunks]
-    return math.prod(max(sizes, default=1) for sizes in known)
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
-
-
-_notes: ContextVar[list[str] | None] = ContextVar("plans that somebody asks for", default=None)
-
-
-@contextmanager
-def noted() -> Iterator[list[str]]:
-    """Give the plans that are chosen meanwhile, in words."""
-    notes: list[str] = []
-    token = _notes.set(notes)
-    try:
-        yield notes
-    finally:
-        _notes.reset(token)
-
-
-def note(given: Computation, one: Computation) -> None:
-    """Tell of a plan, if somebody asks."""
-    notes = _notes.get()
-    if notes is not None:
-        notes.append(_described(given, one))
-
-
 # Sources: what an array is a plain view of, and what reading it costs.  Tasks that read from them
 # take of each what their block looks at, and depend on nothing: nothing is moved.  What lies
-# around a block is decoded again for each block that looks at it: `_decoded` tells that price.
+# around a block is decoded again for each block that looks at it: `decoded` tells that price.
 
 # An array of NumPy is one node of the graph up to this size [bytes], which a worker fetches once
 # and keeps; a larger one is cut, as Dask does it.
@@ -360,7 +283,7 @@ def readable(program: Program, arrays: Sequence[Any], chunks: Chunks) -> list[So
     sources = [known(array, "source") for array in arrays]
     if None in sources:
         return None
-    own, read = _decoded(program, sources, chunks)
+    own, read = decoded(program, sources, chunks)
     return sources if read <= limits.current.decoded_ratio * own else None
 
 
@@ -372,34 +295,6 @@ def cut_anew(array: Any, chunks: Chunks) -> Any:
         made.dask.layers[made.name].origin = known(array, "origin")
         return made
     return replace(source, name=f"view-{tokenize(source.name, chunks)}").view(chunks)
-
-
-def _decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> tuple[float, float]:
-    """Bytes that are decoded to read the blocks alone, and with all that these look at."""
-    own = read = 0.0
-    for source in sources:
-        one = around = float(source.dtype.itemsize)
-        axes = zip(source.pieces, cut_as(source.shape, chunks), strict=True)
-        for axis, (piece, sizes) in enumerate(axes, -len(source.shape)):
-            n = sum(sizes)
-            if len(sizes) == 1:
-                one, around = one * n, around * n
-                continue
-            cut = axis_of(program, sizes, axis)
-            pieces = [it for span in cut.needs for it in part_of((n,), span).pieces[0]]
-            one *= decoded(piece, cut.cuts)
-            around *= decoded(piece, [(part.start, part.stop) for _, part in pieces])
-        own, read = own + one, read + around
-    return own, read
-
-
-def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
-    """How much is decoded for some spans of an axis, each on its own.
-
-    >>> decoded(10, [(0, 10), (9, 21)])
-    40
-    """
-    return sum((-(-b // piece) - a // piece) * piece for a, b in spans if b > a)
 
 
 def recut(array: Any, chunks: Chunks) -> Any:
@@ -418,7 +313,7 @@ def recut(array: Any, chunks: Chunks) -> Any:
         sources = [known(field, "source") for field in one.arrays]
         if None in sources:
             continue
-        now, then = (_decoded(one.program, sources, cut)[0] for cut in (one.chunks, chunks))
+        now, then = (decoded(one.program, sources, cut)[0] for cut in (one.chunks, chunks))
         if then <= limits.current.decoded_ratio * now:
             fields = [cut_anew(field, cut_as(field.shape, chunks)) for field in one.arrays]
             return lazily(one.program, fields)[which]
