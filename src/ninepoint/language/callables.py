@@ -40,9 +40,10 @@ from .operators import UFUNCS, UNARY_UFUNCS
 from .values import Value, constant, emit, is_number, wrapped
 
 
-def _float_function(name: str, label: str, weak: bool, value: Any) -> Any:
+def _float_function(name: str, weak: bool, value: Any) -> Any:
     """A function of one float; one of `math` gives a weak float64."""
     complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
+    label = f"{'math' if weak else 'np'}.{name}"
     lifted = lift(value) if complexes else real_number(value, label)
     return call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
@@ -215,7 +216,7 @@ def _sinc(value: Any) -> Any:
 def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
-    found = float_pair("arctan2", "np.arctan2", False, imag, real)
+    found = float_pair("arctan2", False, imag, real)
     return _scaled(180 / math.pi, False, found) if deg else found
 
 
@@ -238,7 +239,7 @@ def _logical(op: str, left: Any, right: Any) -> Any:
 
 
 def _log(value: Any, base: Any = None) -> Any:
-    log = partial(_float_function, "log", "math.log", True)
+    log = partial(_float_function, "log", True)
     return log(value) if base is None else log(value) / log(base)
 
 
@@ -303,7 +304,6 @@ def _table() -> dict[Any, Builder]:
         builtins.sum: _sum,
         math.log: _log,
         math.fabs: lambda v: _absolute(_cast(float, v)),
-        math.copysign: partial(float_pair, "copysign", "copysign", True),
         np.abs: _absolute,
         np.divmod: _divmod,
         np.logical_not: partial(unary, "not"),
@@ -323,7 +323,6 @@ def _table() -> dict[Any, Builder]:
         np.reciprocal: partial(binary, "/", 1.0),
         np.round: _numpy_round,
         np.around: _numpy_round,
-        np.copysign: partial(float_pair, "copysign", "copysign", False),
         **{ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()},
         **{ufunc: partial(unary, op) for ufunc, op in UNARY_UFUNCS.items()},
         np.minimum: partial(binary, "minimum"),
@@ -342,9 +341,9 @@ def _table() -> dict[Any, Builder]:
     for name, row in FLOAT_FUNCTIONS.items():
         build = float_pair if row.arguments == 2 else _float_function
         if row.numpy:
-            table.setdefault(getattr(np, name), partial(build, name, f"np.{name}", False))
+            table.setdefault(getattr(np, name), partial(build, name, False))
         if row.python:
-            table[getattr(math, row.python)] = partial(build, name, f"math.{name}", True)
+            table[getattr(math, row.python)] = partial(build, name, True)
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = partial(_test, name)
     table[np.signbit] = partial(_test, "signbit")

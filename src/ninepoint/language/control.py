@@ -20,7 +20,7 @@ from .definitions import stored_names
 from .dtypes import promote
 from .frame import UNDEFINED, Frame
 from .ir import Const, DType, Ref
-from .operations import active, cast, lift, logical, turn, unary, under
+from .operations import active, cast, lift, logical, unary, under
 from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
@@ -143,7 +143,8 @@ class CarriedLoop:
             frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
         self.body = Body(f"u{self.level}_", self.span, reading.body.limit, reading.body, begins)
-        with turn(self.body):
+        # What is computed in a turn is so only if the turn is.
+        with reading.changed(body=self.body, path=()):
             self.going = self._turn()
 
     def _ref(self, dtype: DType) -> Ref:
@@ -215,7 +216,7 @@ class CarriedLoop:
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""
         pairs = list(zip(self.refs, self.ends, strict=True))
-        with turn(self.body):
+        with reading.changed(body=self.body, path=()):
             after = [lift(self.going).atom]
             after += [cast(value, ref.dtype) for ref, (_, value) in pairs]
         initial = [lift(start).atom]

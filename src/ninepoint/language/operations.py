@@ -15,8 +15,8 @@ An order is exact, and so is a remainder, which has the type of what is divided 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -28,7 +28,6 @@ from .ir import Atom, Binary, Const, DType, Offset, Unary, Weight
 from .operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .positions import Line
 from .values import (
-    Body,
     Index,
     NotUnderstood,
     Value,
@@ -130,22 +129,7 @@ def truth(value: Any) -> Any:
 
 def under(test: Any, holds: bool) -> AbstractContextManager[None]:
     """Read what is computed only if a truth is this."""
-    return _with(path=(*reading.path, (test, holds)))
-
-
-def turn(body: Body) -> AbstractContextManager[None]:
-    """Read a turn of a loop, which is computed only if the turn is."""
-    return _with(body=body, path=())
-
-
-@contextmanager
-def _with(**changes: Any) -> Iterator[None]:
-    before = {name: getattr(reading, name) for name in changes}
-    vars(reading).update(changes)
-    try:
-        yield
-    finally:
-        vars(reading).update(before)
+    return reading.changed(path=(*reading.path, (test, holds)))
 
 
 def active() -> Any:
@@ -400,10 +384,9 @@ def float_of(dtype: DType) -> DType:
     return DType.F64 if dtype.is_integer else dtype
 
 
-def float_pair(
-    name: str, label: str, weak: bool, left: Any, right: Any
-) -> Any:  # fmt: skip
+def float_pair(name: str, weak: bool, left: Any, right: Any) -> Any:
     """A function of two floats; a large integer of the text is one."""
+    label = f"{'math' if weak else 'np'}.{name}"
     a, b = (real_number(float(v) if is_large(v) else v, label) for v in (left, right))
     if name == "power":
         return replace(in_common("**", DType.F64, *together(a, b)[0]), weak=True)

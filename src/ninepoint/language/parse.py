@@ -27,11 +27,12 @@ import numpy as np
 from . import errors, ir
 from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
-from .definitions import ArrayFunction, Function, target_names
+from .definitions import ArrayFunction, Definition, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
+from .errors import Span
 from .expressions import Expressions
 from .frame import UNDEFINED, refuse_node
-from .ir import DType, Kernel, Length
+from .ir import DType, Kernel
 from .operations import alike, lift, logical, truth, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which
@@ -163,22 +164,20 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[ir.Atom, ...]) -> 
         ),
         body=body,
         outputs=outputs,
-        lengths=tuple(map(Length, measured)),
+        lengths=tuple(measured),
         positions=tuple(positions.values()),
     )
 
 
 def _results(frame: Statements) -> list[Value]:
     """The numbers that a function gives."""
-    result = frame.run()
+    function = frame.function
+    result = frame.run(function.definition, function.place)
     values = []
     for value in result if isinstance(result, tuple) else (result,):
-        if isinstance(value, Value) or is_number(value):
-            lifted = lift(value)
-            if not lifted.shape:
-                values.append(lifted)
-                continue
-        raise errors.not_a_number(frame.returned, words(value))
+        if not is_number(value) and (not isinstance(value, Value) or value.shape):
+            raise errors.not_a_number(frame.returned, words(value))
+        values.append(lift(value))
     return values
 
 
@@ -196,15 +195,13 @@ def _value(argument: Argument, here: ir.Offset) -> Field | Coefficients | Value:
 class Statements(Expressions):
     """A frame that follows statements."""
 
-    def run(self) -> Any:
-        """The value that the function returns."""
-        definition = self.function.definition
+    def run(self, definition: Definition, place: Span) -> Any:
         if isinstance(definition, ast.Lambda):
             self._return(definition.body, self.eval(definition.body))
-        else:
-            self.block(definition.body)
+            return self.result
+        self.block(definition.body)
         if self.done is not True:
-            raise errors.no_return(self.function.place, self.function.name)
+            raise errors.no_return(place, definition.name)
         return self.result
 
     def statement(self, node: ast.stmt) -> None:
@@ -317,7 +314,7 @@ class Statements(Expressions):
         """A new array that only its name stands for, as a buffer if that is written to."""
         names = written_names(self.function.definition)
         if isinstance(target, ast.Name) and target.id in names and isinstance(value, ast.Call):
-            maker = self.function.constants.get(ast.unparse(value.func))
+            maker = self.function.constants.get(self.outside(value.func))
             return made(array, maker, self)
         return array
 

@@ -38,6 +38,7 @@ from .definitions import (
     Unusable,
     characters,
     copied,
+    name_chain,
     own_nodes,
     parsed,
 )
@@ -191,22 +192,12 @@ def _name_uses(body: Any) -> Iterator[tuple[ast.expr, list[str]]]:
         # In the order of the text: the first mistake is the one that is shown.
         if isinstance(one, list):
             pending += reversed(one)
-        elif chain := _chain(one):
+        elif chain := name_chain(one):
             if isinstance(one, ast.Attribute) or isinstance(one.ctx, ast.Load):
                 yield one, chain
         elif isinstance(one, ast.AST):
             parts = dict(ast.iter_fields(one))
             pending += reversed([parts[n] for n in parts if n not in ("annotation", "returns")])
-
-
-def _chain(node: Any) -> list[str]:
-    """`a.b.c` as ["a", "b", "c"]; empty for anything else."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if isinstance(node, ast.Attribute):
-        head = _chain(node.value)
-        return [*head, node.attr] if head else []
-    return []
 
 
 def _freeze(value: Any, active: _Active) -> Any:

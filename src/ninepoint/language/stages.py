@@ -27,7 +27,6 @@ from .errors import Span, here, hint
 from .operators import PYTHON, UNARY
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
-from .subscripts import varies
 from .values import Choice, Value, reading
 
 
@@ -60,7 +59,8 @@ class StageCall:
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
     wrong, span = errors.stage_arguments, here.span
-    whole = with_options(signature(callee.function), dict.fromkeys(OPTIONS))
+    own = signature(callee.function.definition, callee.defaults)
+    whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
         given = whole.bind(*args, **named).arguments
     except TypeError as error:
@@ -72,8 +72,9 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     if callee.pointwise:
         numbers = [n for n in callee.fields if not isinstance(given.get(n), Field)]
         # It may be read for the first time.
-        with reading.aside():
+        with reading.changed():
             callee = callee.with_numbers(numbers)
+        here.span = span
     arrays = {name: given.pop(name, None) for name in callee.fields}
     for name, value in arrays.items():
         if not isinstance(value, Field):
@@ -101,14 +102,14 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
         return Choice(*(_told(callee, parameter, one) for one in parts))
     if not isinstance(value, Value | Field):
         return value
-    if isinstance(value, Field) or value.shape or varies(value.atom):
-        raise errors.stage_scalar(parameter, callee)
-    body = reading.body.assignments((value.atom,))
-    if not all(isinstance(one.value, _PLAIN) for one in body):
-        raise errors.stage_scalar(parameter, callee)
-    return Told(value.atom, value.weak, body)
+    if isinstance(value, Value) and not value.shape:
+        body = reading.body.assignments((value.atom,))
+        if all(isinstance(one.value, _PLAIN) for one in body):
+            return Told(value.atom, value.weak, body)
+    raise errors.stage_scalar(parameter, callee)
 
 
+# Operations that give the same at every point.
 _PLAIN = (ir.Unary, ir.Binary, ir.Select, ir.Cast, ir.Call, ir.Element)
 
 
@@ -159,7 +160,7 @@ def _done(expr: ir.Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
         case ir.Binary(op=op):
             return (PYTHON.get(op) or getattr(np, op))(*args)
         case ir.Unary(op=op):
-            return (UNARY.get(op) or getattr(np, {"not": "logical_not"}.get(op, op)))(*args)
+            return (UNARY.get(op) or getattr(np, op))(*args)
         case ir.Select():
             return args[1] if args[0] else args[2]
         case ir.Call(function=name):

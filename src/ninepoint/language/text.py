@@ -54,8 +54,8 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     for name, position in kernel.placed:
         found.append(f"  {name} is the {position.words}")
     given = kernel.scalars[len(kernel.scalars) - len(kernel.lengths) :]
-    for (name, _), length in zip(given, kernel.lengths, strict=True):
-        found.append(f"  {name} is the length along axis {length.axis}")
+    for (name, _), axis in zip(given, kernel.lengths, strict=True):
+        found.append(f"  {name} is the length along axis {axis}")
     for stage in kernel.stages:
         found.append(f"  {', '.join(stage.names)}: {_kind(stage)}")
         found += lines(stage.body, "    ")

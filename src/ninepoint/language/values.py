@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
@@ -51,8 +51,6 @@ from .ir import (
     zero_product,
 )
 from .positions import ELEMENT, Line
-
-Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
 
 # More assignments than this are not worth unrolling: the compiler would take many seconds.
 # (Numba 0.68 on straight lines of additions: 1000 take 0.9 s, 4000 take 7 s.)
@@ -321,14 +319,14 @@ class Reading(threading.local):
         self.path, self.positions = (), {}
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Read another kernel inside the block, and go on with this one after it."""
-        before, span = dict(self.__dict__), here.span
+    def changed(self, **changes: Any) -> Iterator[None]:
+        """Read with these changes, or another kernel, until the block ends."""
+        before = dict(self.__dict__)
+        self.__dict__.update(changes)
         try:
             yield
         finally:
             self.__dict__.update(before)
-            here.span = span
 
 
 reading = Reading()
@@ -361,11 +359,12 @@ def words(value: Any) -> str:
     return f"a value of type '{type(value).__name__}'"
 
 
-def holds_value(value: Any) -> bool:
-    """Whether a tuple holds, at any depth, what is not known yet."""
-    return isinstance(value, tuple) and any(
-        isinstance(v, Value | Field | Coefficients) or holds_value(v) for v in value
-    )
+def is_known(value: Any) -> bool:
+    """Whether a value, or all that a tuple holds, is known and may be given to any function."""
+    if isinstance(value, tuple):
+        return all(map(is_known, value))
+    known = value is None or isinstance(value, str | np.ndarray | slice | type)
+    return known or is_number(value)
 
 
 def settled(value: Any) -> Any:
@@ -379,18 +378,17 @@ def settled(value: Any) -> Any:
 
 # Elements of windows.
 
-# What writes an operation again, which is given as it was and with new operands.
-Write: TypeAlias = Callable[[Expr, Expr], Atom]
-
 
 def again(
-    atom: Atom, expressions: Mapping[str, Expr], stays: Callable[[Ref], bool], write: Write
+    atom: Atom, expressions: Mapping[str, Expr], write: Callable[[Assign, Expr], Atom]
 ) -> Atom:
-    """A value whose operations are written again, each once; those that stay are as they were."""
+    """A value whose operations are written again, each once.
+
+    `write` is given an operation as it was, and with new operands.
+    """
     new: dict[str, Atom] = {}
     for one in needed(starmap(Assign, expressions.items()), (atom,)):
-        if not stays(Ref(one.value.dtype, one.name)):
-            new[one.name] = write(one.value, renamed(one.value, new))
+        new[one.name] = write(one, renamed(one.value, new))
     return renamed_atom(atom, new)
 
 
@@ -413,7 +411,7 @@ def picked(window: Value, index: Any, text: str) -> Value:
     numbers = [int(place) for place in found.ravel()]
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
-    def some(_: Expr, new: Expr) -> Atom:
+    def some(_: Assign, new: Expr) -> Atom:
         match new:
             case Tap() | Coefficient():
                 # Where in the field's own window, or in the array, the elements lie.
@@ -423,14 +421,13 @@ def picked(window: Value, index: Any, text: str) -> Value:
                 new = replace(new, texts=tuple(new.texts[number] for number in numbers))
         return emit(new, False, found.shape).atom
 
-    def one_number(expr: Expr, new: Expr) -> Atom:
-        zero = zero_product(expr, expressions, numbers[0])
+    def one_number(old: Assign, new: Expr) -> Atom:
+        zero = zero_product(old.value, expressions, numbers[0])
         there = zero or at_index(new, at[0], numbers[0])
         return there if isinstance(there, Const) else emit(there).atom
 
     expressions = reading.windows.values
-    write = some if found.ndim else one_number
-    atom = again(window.atom, expressions, lambda _: False, write)
+    atom = again(window.atom, expressions, some if found.ndim else one_number)
     return Value(atom, window.weak, found.shape)
 
 

@@ -15,10 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .number import number
+from .number import Array, Point, number
 
-Array: TypeAlias = np.ndarray[Any, Any]
-Reach: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+Reach: TypeAlias = tuple[Point, Point]
 # Names, and conditions: anything that has `kind`, `abc`, `dx`, `at` and `step`.
 Rules: TypeAlias = tuple[tuple[Any, Any], ...]
 
@@ -41,7 +40,7 @@ def outside(position: int, size: int, rule: str) -> int:
     return position
 
 
-def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> Any:
+def neighbour(array: Array, place: Point, rules: Rules, cval: Any) -> Any:
     """The element at a place that may lie outside, along the last axes of an array."""
     inside = list(place)
     beyond: list[tuple[int, Any]] = []
@@ -124,7 +123,7 @@ def bordered(
     rules: Rules,
     cval: Any,
     field: Array | None,
-    factors: tuple[int, ...],
+    factors: Point,
 ) -> Array:
     """One output with its points near the border filled, kept as in `field`, or cut off.
 
@@ -155,7 +154,7 @@ def bordered(
     return found
 
 
-def _without(point: tuple[int, ...], ends: Sequence[tuple[int, int]], rules: Rules) -> str:
+def _without(point: Point, ends: Sequence[tuple[int, int]], rules: Rules) -> str:
     """The first rule by which an output at `point` has no value of its own."""
     for position, (start, stop), (before, after) in zip(point, ends, rules, strict=True):
         if position < start and before in ("fill", "keep"):

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..definitions import Function
-from .borders import Array, Reach, Rules, bordered, neighbour
-from .number import Number, results, running, see
+from .borders import Reach, Rules, bordered, neighbour
+from .number import Array, Number, Point, results, running, see
 from .views import Field, Position, neighbours
 from .world import argument, live
 
@@ -53,7 +53,7 @@ class Setting:
 
     boundary: Rules
     footprints: Sequence[Reach]
-    shape: tuple[int, ...]
+    shape: Point
     cval: Any = 0
     scalars: Mapping[str, Any] = field(default_factory=dict)
     neighborhood: Sequence[tuple[int, int]] = ()
@@ -90,7 +90,7 @@ def evaluate(
     fields = {name: Field(kernel, name, array) for name, array in arrays.items()}
     seen: list[Any] = [field.seen for field in fields.values()]
 
-    def given(point: tuple[int, ...]) -> Mapping[str, Any]:
+    def given(point: Point) -> Mapping[str, Any]:
         if setting.boundary:
             return fields
         return dict(zip(fields, (see(array[point]) for array in seen), strict=True))
@@ -120,7 +120,7 @@ class _Kernel:
         # Defaults are numbers of the kernel too.
         given = {**function.defaults, **setting.scalars}
         self._values = {name: argument(value) for name, value in given.items()}
-        self._point: tuple[int, ...] = ()
+        self._point: Point = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
         self._indexed: Counter[Any] = Counter()
@@ -128,7 +128,7 @@ class _Kernel:
         # What indexed expressions were at the points that the function came to.
         self._known: dict[Any, Any] = {}
 
-    def outputs(self, given: Callable[[tuple[int, ...]], Mapping[str, Any]]) -> Array:
+    def outputs(self, given: Callable[[Point], Mapping[str, Any]]) -> Array:
         """What there is at every point, a number for each output; NaN where there is nothing.
 
         `given` are the fields, or the elements at a point.
@@ -149,7 +149,7 @@ class _Kernel:
             running.reset(token)
         return outputs
 
-    def _results(self, point: tuple[int, ...]) -> tuple[Any, ...]:
+    def _results(self, point: Point) -> tuple[Any, ...]:
         """The outputs at a point: NaN where Python has no number for them, as NumPy has."""
         try:
             return results(self._called(point))
@@ -160,7 +160,7 @@ class _Kernel:
                 raise
         return (np.float64(np.nan),) * len(self.setting.footprints)
 
-    def _called(self, point: tuple[int, ...], wanted: Any = None) -> Any:
+    def _called(self, point: Point, wanted: Any = None) -> Any:
         """What the function gives at a point, if it does not come to what is wanted before."""
         before = self._point, self._indexed, self._wanted
         self._point, self._indexed, self._wanted = point, Counter(), wanted
@@ -186,7 +186,7 @@ class _Kernel:
             raise _Reached
         point, ndim = self._point, len(self.rules)
 
-        def read(offset: tuple[int, ...]) -> Any:
+        def read(offset: Point) -> Any:
             if len(offset) != ndim:
                 raise IndexError(f"an expression is read with {len(offset)} indices, not {ndim}")
             moves = zip(point[-ndim:], offset, self.factors, strict=True)
@@ -232,11 +232,11 @@ class _Kernel:
         return tuple(found) if len(found) > 1 else found[0]
 
     @property
-    def _core(self) -> tuple[int, ...]:
+    def _core(self) -> Point:
         """The point along the axes of the kernel."""
         return self._point[-len(self.rules) :]
 
-    def read(self, field: Field, offset: tuple[int, ...]) -> Any:
+    def read(self, field: Field, offset: Point) -> Any:
         """The element of a field that is `offset` away from the point."""
         if field.seen is None:
             raise ValueError(f"{field.name!r} has not the shape of what is computed")

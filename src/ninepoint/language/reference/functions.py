@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from .number import (
     OPERATORS,
     SINGLE,
     WRITTEN,
+    Array,
     Number,
     binary,
     common,
@@ -32,8 +33,6 @@ from .number import (
     truncated,
     wrapped,
 )
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def _strong(value: Any) -> Any:

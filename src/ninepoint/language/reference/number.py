@@ -27,6 +27,8 @@ from ..operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
+# A number for each axis: a point, an offset or a shape.
+Point: TypeAlias = tuple[int, ...]
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 SINGLE = (np.float32, np.complex64)
