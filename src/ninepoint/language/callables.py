@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .dtypes import short, value_type
 from .functions import FLOAT_FUNCTIONS
-from .ir import DType
+from .ir import Call, Cast, Const, DType, Unary
 from .operations import (
     Builder,
     as_window,
@@ -87,7 +87,7 @@ def _part(op: Any, value: Any) -> Any:
         return lifted
     elif dtype is DType.BOOL:
         dtype, lifted = DType.INT, +lifted
-    return emit(ir.Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
+    return emit(Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
 
 
 _absolute = partial(_part, "abs")
@@ -127,7 +127,7 @@ def _whole_tens(value: Value, step: int) -> Value:
     """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
     dtype = DType.UINT if value.dtype is DType.UINT else DType.INT
     if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
-        return in_common("round", dtype, value, Value(ir.Const(dtype, str(step)), True))
+        return in_common("round", dtype, value, Value(Const(dtype, str(step)), True))
     if step > 2**64:
         return lift(value * 0)
     above, below = value > step // 2, value < -step // 2
@@ -141,7 +141,7 @@ def _test(function: str, value: Any) -> Any:
         if function == "signbit":
             return lifted < 0
         return lifted == lifted if function == "isfinite" else lifted != lifted
-    return emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
+    return emit(Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
 
 
 def _sign(value: Any) -> Any:
@@ -263,7 +263,7 @@ def _cast(target: type, value: Any = 0) -> Any:
         raise errors.bad_operand(f"np.{storage.name}", "complex numbers")
     if short(storage):
         atom = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
-        return emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
+        return emit(Cast(DType.F32, atom, storage.name), False, lifted.shape)
     return Value(cast(lifted, dtype), False, lifted.shape)
 
 
@@ -279,7 +279,7 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
     if first.dtype.is_complex:
         b = b + _part("imag", first)
     (x, y), shape = together(a, b)
-    expr = ir.Call(DType.C128, "complex", (cast(x, DType.F64), cast(y, DType.F64)))
+    expr = Call(DType.C128, "complex", (cast(x, DType.F64), cast(y, DType.F64)))
     return emit(expr, True, shape)
 
 

@@ -15,11 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import ir
 from .definitions import stored_names
 from .dtypes import promote
 from .frame import UNDEFINED, Frame
-from .ir import Const, DType, Ref
+from .ir import Carried, Const, DType, Loop, Ref
 from .operations import active, cast, lift, logical, unary, under
 from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
 
@@ -142,7 +141,8 @@ class CarriedLoop:
             heads = [Value(self._ref(kind.dtype), kind.weak) for kind in self.types]
             frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
-        self.body = Body(f"u{self.level}_", self.span, reading.body.limit, reading.body, begins)
+        outer = reading.body
+        self.body = Body(f"u{self.level}_", self.span, outer.limit, self.level, outer, begins)
         # What is computed in a turn is so only if the turn is.
         with reading.changed(body=self.body, path=()):
             self.going = self._turn()
@@ -197,7 +197,7 @@ class CarriedLoop:
             """A value after the last turn."""
             found = (
                 emit(
-                    ir.Carried(self.refs[number].dtype, whole, number + 1),
+                    Carried(self.refs[number].dtype, whole, number + 1),
                     all(one.weak for one in self.ends[number]),
                 )
                 for number in numbers
@@ -224,7 +224,7 @@ class CarriedLoop:
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))
-        return reading.body.emit(ir.Loop(carried, body, tuple(after), self.index, self.most))
+        return reading.body.emit(Loop(carried, body, tuple(after), self.index, self.most))
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, frame
+from . import errors
 from .callables import FUNCTIONS, is_pure, known_call, strong
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import here
-from .frame import Frame, refuse_node
+from .frame import Frame, measured, position, refuse_node, whole_shape
 from .functions import from_numpy, is_shape
 from .operations import binary, folded, logical, select, truth, unary, under
 from .operators import SYMBOLS
@@ -212,9 +212,9 @@ class Expressions(Frame):
         if node.attr in ("shape", "ndim", "size"):
             shape = getattr(base, "shape", ())
             if isinstance(base, Field):
-                shape = frame.whole_shape(base)
+                shape = whole_shape(base)
             if shape or isinstance(base, np.ndarray):
-                return frame.measured(shape, node.attr)
+                return measured(shape, node.attr)
         part = node.attr in ("real", "imag")
         if part and isinstance(base, Value):
             return FUNCTIONS[getattr(np, node.attr)](base)
@@ -296,7 +296,7 @@ class Expressions(Frame):
         span = self.at(node)
         name, args = given.name, given.args
         if function is index:
-            return frame.position(args, given.named)
+            return position(args, given.named)
         if isinstance(function, SelfReference) or any(f is function for f in self.active):
             raise errors.recursion(function.name)
         if isinstance(function, Function):
@@ -314,7 +314,7 @@ class Expressions(Frame):
         if not callable(function):
             raise errors.unknown_function(name)
         if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
-            return frame.measured(frame.whole_shape(args[0]), function.__name__)
+            return measured(whole_shape(args[0]), function.__name__)
         if function in _STRUCTURE:
             return given.arranged(function)
         shape = is_shape(function)

@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .definitions import ArrayFunction, Definition, Function, Unusable, name_chain
 from .dtypes import Coefficients, Field
 from .errors import Span, here
-from .ir import DType, Position
+from .ir import DType, Position, Read, Ref
 from .operations import binary, logical, select
 from .positions import GREATEST, LEAST
 from .values import (
@@ -176,7 +176,7 @@ def whole_shape(field: Field) -> tuple[Value, ...]:
     axes.count = axes.count or axes.shown
     reading.stages.read.add(field.name)
     return tuple(
-        Value(ir.Ref(DType.INT, length_label(axis)), True) for axis in range(axes.count or 1)
+        Value(Ref(DType.INT, length_label(axis)), True) for axis in range(axes.count or 1)
     )
 
 
@@ -205,7 +205,7 @@ def _along(axis: int, element: bool) -> Any:
     label = f"{'index' if element else 'place'}{axis}"
     reading.positions[label] = one
     assert reading.axes.count is not None
-    read = ir.Read(DType.INT, label, (0,) * reading.axes.count)
+    read = Read(DType.INT, label, (0,) * reading.axes.count)
     where, factors = emit(read, weak=True), reading.axes.factors
     if not factors:
         return where

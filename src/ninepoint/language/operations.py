@@ -22,9 +22,23 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .dtypes import Coefficients, promote, value_type
-from .ir import Atom, Binary, Const, DType, Offset, Unary, Weight
+from .ir import (
+    COMPARISONS,
+    MIRRORED,
+    Atom,
+    Binary,
+    Call,
+    Cast,
+    Coefficient,
+    Const,
+    DType,
+    Offset,
+    Select,
+    Unary,
+    Weight,
+)
 from .operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .positions import Line
 from .values import (
@@ -87,9 +101,9 @@ def as_window(value: Any, shape: Offset) -> Value:
         raise errors.window_shape(shape, value.shape)
     if isinstance(value, Coefficients):
         dtype = value_type(value.storage)
-        return emit(ir.Coefficient(dtype, value.label), False, shape)
+        return emit(Coefficient(dtype, value.label), False, shape)
     texts = tuple(repr(item) for item in value.ravel().tolist())
-    return emit(ir.Weight(value_type(value.dtype), texts), False, shape)
+    return emit(Weight(value_type(value.dtype), texts), False, shape)
 
 
 def together(*values: Any) -> tuple[list[Value], Offset]:
@@ -116,7 +130,7 @@ def cast(value: Value, dtype: DType) -> Atom:
         known = _converted(atom.value, dtype)
         if known is not None:
             return Const(dtype, known)
-    return emit(ir.Cast(dtype, atom), value.weak, value.shape).atom
+    return emit(Cast(dtype, atom), value.weak, value.shape).atom
 
 
 def truth(value: Any) -> Any:
@@ -164,7 +178,7 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return Index(in_common(op, DType.INT, a, b).atom, True, (), line)
     _check_operands(op, a.dtype, b.dtype)
     mixed = _mixed(a, b)
-    if mixed and op in ir.COMPARISONS:
+    if mixed and op in COMPARISONS:
         return _compared(op, a, b)
     if mixed and op in ("//", "%"):
         return _divided(op, a, b)
@@ -173,7 +187,7 @@ def binary(op: str, left: Any, right: Any) -> Any:
     if op in ("<<", ">>"):
         return _shift(op, a, b)
     truths = a.dtype is b.dtype is DType.BOOL
-    if truths and (op in ir.COMPARISONS or op in _BITWISE or op in _EXTREMES):
+    if truths and (op in COMPARISONS or op in _BITWISE or op in _EXTREMES):
         return in_common(op, DType.BOOL, a, b)
     common = promote(a.dtype, b.dtype, a.weak, b.weak)
     if mixed and op not in _BITWISE:
@@ -199,9 +213,9 @@ def _check_operands(op: str, left: DType, right: DType) -> None:
 
 def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
     """An operation on two values in their common type."""
-    compares = op in ir.COMPARISONS
+    compares = op in COMPARISONS
     dtype = DType.BOOL if compares else common
-    expr = ir.Binary(dtype, op, cast(a, common), cast(b, common))
+    expr = Binary(dtype, op, cast(a, common), cast(b, common))
     return emit(expr, a.weak and b.weak and not compares, a.shape or b.shape)
 
 
@@ -267,11 +281,11 @@ def unary(op: Any, arg: Any) -> Any:
     plain = Value(cast(value, dtype), value.weak, value.shape)
     if op == "+":
         return plain
-    return emit(ir.Unary(dtype, op, plain.atom), value.weak, value.shape)
+    return emit(Unary(dtype, op, plain.atom), value.weak, value.shape)
 
 
 def _not(value: Value) -> Value:
-    return emit(ir.Unary(DType.BOOL, "not", value.atom), False, value.shape)
+    return emit(Unary(DType.BOOL, "not", value.atom), False, value.shape)
 
 
 def select(test: Any, then: Any, other: Any) -> Any:
@@ -290,7 +304,7 @@ def select(test: Any, then: Any, other: Any) -> Any:
     if a.atom == b.atom:
         return a
     one, two = alike((a, b))
-    return emit(ir.Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
+    return emit(Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
 
 
 def alike(values: Sequence[Value]) -> list[Atom]:
@@ -327,7 +341,7 @@ def logical(op: str, left: Any, right: Any) -> Any:
 def call(function: str, dtype: DType, *args: Value, weak: bool = False) -> Value:
     """A scalar function, all of whose arguments are taken as `dtype`."""
     values, shape = together(*args)
-    expr = ir.Call(dtype, function, tuple(cast(v, dtype) for v in values))
+    expr = Call(dtype, function, tuple(cast(v, dtype) for v in values))
     return emit(expr, weak, shape)
 
 
@@ -339,7 +353,7 @@ def to_integer(value: Any, storage: str = "") -> Any:
     if not storage:
         return Value(cast(lifted, DType.INT), lifted.weak, lifted.shape)
     dtype = DType.UINT if storage == "uint64" else DType.INT
-    return emit(ir.Cast(dtype, lifted.atom, storage), False, lifted.shape)
+    return emit(Cast(dtype, lifted.atom, storage), False, lifted.shape)
 
 
 _BITWISE = ("&", "|", "^")
@@ -424,7 +438,7 @@ def _signed(value: Value) -> bool:
 def _compared(op: str, left: Value, right: Value) -> Any:
     """`left op right` of mixed integers."""
     if left.dtype is not DType.UINT:
-        left, right, op = right, left, ir.MIRRORED[op]
+        left, right, op = right, left, MIRRORED[op]
     above = op in (">", ">=", "!=")
     if isinstance(right.atom, Const):
         # Every number of uint64 is above a negative one; the window keeps its shape.

@@ -24,21 +24,22 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import ArrayFunction, Definition, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
-from .errors import Span
+from .errors import Span, here
 from .expressions import Expressions
 from .frame import UNDEFINED, refuse_node
-from .ir import DType, Kernel
+from .ir import Atom, DType, Kernel, Offset, Read, Ref, operands
 from .operations import alike, lift, logical, truth, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which
 from .values import (
     UNROLLED_LIMIT,
     Axes,
+    Body,
     Met,
     NotUnderstood,
     Steps,
@@ -60,7 +61,7 @@ def read(
     function: Function,
     arguments: Mapping[str, Argument],
     neighborhood: Neighborhood | None = None,
-    factors: ir.Offset = (),
+    factors: Offset = (),
     *,
     calls: bool = False,
 ) -> Kernel:
@@ -85,42 +86,41 @@ def read(
             return kernel
         reason, place = "calls that depend on the types of fields", function.place
     except NotUnderstood as error:
-        if not calls_stencils(function):
+        stencils = (one for one in function.constants.values() if isinstance(one, ArrayFunction))
+        # A ufunc is a stage only where it is called on a field.
+        if not reading.stages.calls and all(one.definition.pointwise for one in stencils):
             raise
         reason, place = error.reason, error.span
     raise errors.stage_general(place, function.name, reason)
-
-
-def calls_stencils(function: Function) -> bool:
-    """Whether a kernel calls what looks at neighbours, or a ufunc on a field."""
-    values = function.constants.values()
-    called = (one.definition for one in values if isinstance(one, ArrayFunction))
-    return bool(reading.stages.calls) or not all(one.pointwise for one in called)
 
 
 def _read(
     function: Function,
     arguments: Mapping[str, Argument],
     neighborhood: Neighborhood | None,
-    factors: ir.Offset,
+    factors: Offset,
 ) -> Kernel:
-    # What is written out at such length is no shorter on the general path.
-    written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     unsigned = any(
         one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
         for one in arguments.values()
     )
     fields = {n: a for n, a in arguments.items() if isinstance(a, Field)}
     pointwise = any(field.pointwise for field in fields.values())
-    axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
     storages = {name: field.storage for name, field in fields.items()}
     any_one = next(iter(storages.values()), np.dtype("int64"))
-    stages = Met({*function.parameters}, any_one, storages)
-    reading.begin(function.place, axes, stages, max(UNROLLED_LIMIT, written), unsigned)
-    here = (0,) * (axes.count or 1)
+    here.span = place = function.place
+    reading.axes = axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
+    reading.stages = Met({*function.parameters}, any_one, storages)
+    # What is written out at such length is no shorter on the general path.
+    written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
+    limit = max(UNROLLED_LIMIT, written)
+    reading.body, reading.windows = Body("t", place, limit), Body("w", place, limit)
+    reading.written_out, reading.unsigned = 0, unsigned
+    reading.path, reading.positions = (), {}
+    point = (0,) * (axes.count or 1)
     # A field that is missing is given to other stencils only.
     names = {
-        name: _value(arguments.get(name, Field(name, any_one)), here)
+        name: _value(arguments.get(name, Field(name, any_one)), point)
         for name in function.parameters
     }
     found: list[list[Value]] = []
@@ -137,15 +137,15 @@ def _read(
     return _kernel(arguments, outputs)
 
 
-def _kernel(arguments: Mapping[str, Argument], outputs: tuple[ir.Atom, ...]) -> Kernel:
+def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...]) -> Kernel:
     """What was read, as far as the outputs need it."""
     axes = reading.axes
     assert axes.count is not None
     body = reading.body.assignments(outputs)
-    used = {name for one in body for name in ir.operands(one.value)}
-    used |= {one.name for one in outputs if isinstance(one, ir.Ref)}
+    used = {name for one in body for name in operands(one.value)}
+    used |= {one.name for one in outputs if isinstance(one, Ref)}
     measured = [axis for axis in range(axes.count) if length_label(axis) in used]
-    read = {assign.value.field for assign in body if isinstance(assign.value, ir.Read)}
+    read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
     return Kernel(
         ndim=axes.count,
@@ -181,13 +181,13 @@ def _results(frame: Statements) -> list[Value]:
     return values
 
 
-def _value(argument: Argument, here: ir.Offset) -> Field | Coefficients | Value:
+def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
     """What stands for an argument while the text is read."""
     match argument:
         case Scalar():
-            return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
+            return Value(Ref(argument.dtype, argument.label), argument.weak)
         case Field(pointwise=True):
-            return emit(ir.Read(value_type(argument.storage), argument.label, here))
+            return emit(Read(value_type(argument.storage), argument.label, point))
         case _:
             return argument
 

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from ..base.remembered import digest
-from . import errors, ir
+from . import errors
 from .dtypes import Coefficients, Field
 from .errors import Span, here, hint
+from .ir import Atom, Binary, Body, Call, Cast, Const, Element, Expr, Select, Unary, atoms
 from .operators import PYTHON, UNARY
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
@@ -34,9 +35,9 @@ from .values import Choice, Value, reading
 class Told:
     """A number that a kernel computes of its scalars, for all points alike."""
 
-    atom: ir.Atom
+    atom: Atom
     weak: bool
-    body: ir.Body
+    body: Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
 
 
 # Operations that give the same at every point.
-_PLAIN = (ir.Unary, ir.Binary, ir.Select, ir.Cast, ir.Call, ir.Element)
+_PLAIN = (Unary, Binary, Select, Cast, Call, Element)
 
 
 def evaluated(given: Mapping[str, Any], scalars: Mapping[str, Any]) -> dict[str, Any]:
@@ -138,36 +139,36 @@ def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
     # By their names in the kernel, those of arrays as well.
     known = {f"{name}{end}": one for name, one in scalars.items() for end in ("", "_")}
 
-    def number(atom: ir.Atom) -> Any:
-        return atom.value if isinstance(atom, ir.Const) else known[atom.name]
+    def number(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Const) else known[atom.name]
 
     if not value.body:
         return number(value.atom)
     with np.errstate(all="ignore"):
         for assign in value.body:
             expr = assign.value
-            made = _done(expr, [*map(number, ir.atoms(expr))], known)
+            made = _done(expr, [*map(number, atoms(expr))], known)
             known[assign.name] = expr.dtype.numpy.type(made)
     found = number(value.atom)
     return found.item() if value.weak else found
 
 
-def _done(expr: ir.Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
+def _done(expr: Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
     """A plain operation on numbers."""
     match expr:
-        case ir.Binary(op="round"):
+        case Binary(op="round"):
             return np.rint(args[0] / args[1]) * args[1]
-        case ir.Binary(op=op):
+        case Binary(op=op):
             return (PYTHON.get(op) or getattr(np, op))(*args)
-        case ir.Unary(op=op):
+        case Unary(op=op):
             return (UNARY.get(op) or getattr(np, op))(*args)
-        case ir.Select():
+        case Select():
             return args[1] if args[0] else args[2]
-        case ir.Call(function=name):
+        case Call(function=name):
             return getattr(np if hasattr(np, name) else math, name)(*args)
-        case ir.Cast(storage=storage):
+        case Cast(storage=storage):
             return np.asarray(args[0]).astype(storage or expr.dtype.numpy)
-        case ir.Element(array=array, index=index):
+        case Element(array=array, index=index):
             return arrays[array][index]
         case _:
             raise AssertionError(expr)

@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .dtypes import Coefficients, Field, value_type
 from .errors import Span, here
 from .ir import (
@@ -34,8 +34,10 @@ from .ir import (
     Binary,
     Const,
     DType,
+    Element,
     Expr,
     Gather,
+    Inside,
     Loop,
     Noting,
     Offset,
@@ -334,7 +336,7 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
             inside = lift(active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
             step = cast(index, DType.INT)
-            found.append(emit(ir.Inside(DType.INT, step, length, inside, where)))
+            found.append(emit(Inside(DType.INT, step, length, inside, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
             raise errors.window_index(name, f"this is {words(index)}")
         elif not -length <= index < length:
@@ -372,7 +374,7 @@ def _item(array: Array, number: int) -> Value:
         case Coefficients():
             at = np.unravel_index(number, array.shape)
             dtype = value_type(array.storage)
-            return emit(ir.Element(dtype, array.label, tuple(map(int, at))))
+            return emit(Element(dtype, array.label, tuple(map(int, at))))
         case _:
             return replace(lift(array.flat[number]), weak=False)
 

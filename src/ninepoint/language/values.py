@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from . import errors, ir
+from . import errors
 from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
@@ -40,12 +40,15 @@ from .ir import (
     Const,
     DType,
     Expr,
+    Noting,
     Offset,
+    Position,
     Ref,
     Tap,
     Weight,
     at_index,
     needed,
+    operands,
     renamed,
     renamed_atom,
     zero_product,
@@ -147,22 +150,23 @@ class Body:
     """Assignments in order; the same operation is assigned once.
 
     That of a loop, which `begins` with names of its own, stands in an `outer` one: there goes what
-    is the same in all turns.
+    is the same in all turns.  It stands in so many loops as its `depth` says.
     """
 
     prefix: str
     span: Span
     limit: int
+    depth: int = 0
     outer: Body | None = None
     begins: frozenset[str] = frozenset()
-    names: dict[ir.Expr, Ref] = field(default_factory=dict)
-    values: dict[str, ir.Expr] = field(default_factory=dict)
+    names: dict[Expr, Ref] = field(default_factory=dict)
+    values: dict[str, Expr] = field(default_factory=dict)
 
-    def emit(self, expr: ir.Expr) -> Ref:
+    def emit(self, expr: Expr) -> Ref:
         """The name of the assignment that holds `expr`."""
-        if self.outer is not None and not isinstance(expr, ir.Noting):
-            own = (a for a in ir.atoms(expr) if isinstance(a, Ref))
-            if not any(a.name in self.values or a.name in self.begins for a in own):
+        if self.outer is not None and not isinstance(expr, Noting):
+            used = operands(expr)
+            if not any(name in self.values or name in self.begins for name in used):
                 return self.outer.emit(expr)
         found = self.names.get(expr)
         if found is None:
@@ -173,21 +177,16 @@ class Body:
             self.values[found.name] = expr
         return found
 
-    def assignments(self, wanted: Atoms) -> tuple[ir.Assign, ...]:
+    def assignments(self, wanted: Atoms) -> tuple[Assign, ...]:
         """The assignments that `wanted` need, in order."""
-        return ir.needed((ir.Assign(n, e) for n, e in self.values.items()), wanted)
-
-    @property
-    def depth(self) -> int:
-        """How many loops it stands in."""
-        return 0 if self.outer is None else self.outer.depth + 1
+        return needed(starmap(Assign, self.values.items()), wanted)
 
     def cut(self, size: int) -> None:
         """Forget all assignments but the first."""
         for name in list(self.values)[size:]:
             del self.names[self.values.pop(name)]
 
-    def reachable(self) -> dict[str, ir.Expr]:
+    def reachable(self) -> dict[str, Expr]:
         """All operations that may be used here, by their names."""
         return self.values if self.outer is None else self.outer.reachable() | self.values
 
@@ -308,15 +307,7 @@ class Reading(threading.local):
     # beginning of the innermost loop.
     path: tuple[tuple[Any, bool], ...]
     # The fields that hold positions, by their names in the kernel.
-    positions: dict[str, ir.Position]
-
-    def begin(self, place: Span, axes: Axes, stages: Met, limit: int, unsigned: bool) -> None:
-        """Begin with a kernel that stands at a place, of no more operations than a limit."""
-        self.axes, self.stages = axes, stages
-        here.span = place
-        self.body, self.windows = Body("t", place, limit), Body("w", place, limit)
-        self.written_out, self.unsigned = 0, unsigned
-        self.path, self.positions = (), {}
+    positions: dict[str, Position]
 
     @contextmanager
     def changed(self, **changes: Any) -> Iterator[None]:
@@ -332,7 +323,7 @@ class Reading(threading.local):
 reading = Reading()
 
 
-def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
+def emit(expr: Expr, weak: bool = False, shape: Offset = ()) -> Value:
     """What an operation gives, in a window of that shape if it has one."""
     body = reading.windows if shape else reading.body
     return Value(body.emit(expr), weak, shape)
