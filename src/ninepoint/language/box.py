@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
-from .ir import Offset, added
-
+Offset: TypeAlias = tuple[int, ...]
 # The least and the greatest offset along each axis, as a user declares them.
 Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -40,7 +39,10 @@ class Box:
 
     def shift(self, by: Offset) -> Box:
         """Move every offset by `by`."""
-        return Box(added(self.lo, by), added(self.hi, by))
+        return Box(
+            tuple(a + b for a, b in zip(self.lo, by, strict=True)),
+            tuple(a + b for a, b in zip(self.hi, by, strict=True)),
+        )
 
     def __or__(self, other: Box) -> Box:
         """Join: the smallest box that holds both."""

@@ -224,9 +224,6 @@ class Statements(Expressions):
                 if value is not None:
                     self.assign(target, self.eval(value))
             case ast.AugAssign(target=target, op=op, value=value):
-                if not isinstance(target, ast.Name) and not self.buffer(target.value):
-                    # What cannot be assigned to, which this raises.
-                    self.assign(target, None)
                 both = ast.copy_location(ast.BinOp(target, op, value), node)
                 self.assign(target, self.eval(both))
             case ast.If(test=test, body=body, orelse=orelse):
@@ -240,7 +237,7 @@ class Statements(Expressions):
                 self.left = True
             case ast.FunctionDef(name=name):
                 self.names[name] = self.closure(node)
-            case ast.Expr(value=ast.Constant()) | ast.Pass():
+            case ast.Pass():
                 return
             case ast.Expr(value=value):
                 if any(isinstance(part, ast.Call) for part in ast.walk(value)):

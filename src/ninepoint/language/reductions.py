@@ -80,17 +80,15 @@ def reduce(
 ) -> Value:
     """One number from a window, of NumPy's type for it or of `dtype`."""
     window = window_of(value, kind, ordered=kind in _ORDERED)
-    source = window.dtype
-    whole: DType = DType.INT if source is DType.BOOL else source
-    taken: DType = source
-    natural: DType = source
+    taken = natural = source = window.dtype
+    whole = DType.INT if source is DType.BOOL else source
     match kind:
         case "sum" | "prod":
             taken = natural = whole
         case "mean" | "var" | "quantile":
             taken, natural = whole, float_of(source)
         case "any" | "all":
-            taken, natural = DType.BOOL, DType.BOOL
+            taken = natural = DType.BOOL
         case "argmin" | "argmax":
             natural = DType.INT
     atom = truth(window).atom if taken is DType.BOOL else cast(window, taken)

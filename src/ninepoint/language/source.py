@@ -212,7 +212,7 @@ def _freeze(value: Any, active: _Active) -> Any:
             words = "an array" if isinstance(value, np.ndarray) else "a number"
             return Unusable(f"{words} of dtype {value.dtype}")
     if value is None or isinstance(
-        value, bool | int | float | complex | str | np.number | np.bool | slice | np.ufunc
+        value, int | float | complex | str | np.generic | slice | np.ufunc
     ):
         return value
     if isinstance(value, type):

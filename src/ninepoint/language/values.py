@@ -207,7 +207,7 @@ def constant(value: Any) -> Any:
 
 def is_number(value: Any) -> bool:
     """Whether `value` is a number known while the kernel is read."""
-    return isinstance(value, bool | int | float | complex | np.number | np.bool)
+    return isinstance(value, int | float | complex | np.number | np.bool)
 
 
 def varies_index(index: Any) -> bool:

@@ -42,8 +42,7 @@ def outside(position: int, size: int, rule: str) -> int:
 
 def neighbour(array: Array, place: Point, rules: Rules, cval: Any) -> Any:
     """The element at a place that may lie outside, along the last axes of an array."""
-    inside = list(place)
-    beyond: list[tuple[int, Any]] = []
+    inside, beyond = list(place), None
     for axis, pair in enumerate(rules, array.ndim - len(rules)):
         position, size = place[axis], array.shape[axis]
         if 0 <= position < size:
@@ -54,11 +53,11 @@ def neighbour(array: Array, place: Point, rules: Rules, cval: Any) -> Any:
         if isinstance(rule, str):
             inside[axis] = outside(position, size, rule)
         else:
-            beyond.append((axis, rule))
-    if not beyond:
+            # Later axes extend what earlier ones have extended.
+            beyond = axis, rule
+    if beyond is None:
         return array[tuple(inside)]
-    # Later axes extend what earlier ones have extended.
-    axis, rule = beyond[-1]
+    axis, rule = beyond
 
     def along(position: int) -> Any:
         there = (*inside[:axis], position, *inside[axis + 1 :])
