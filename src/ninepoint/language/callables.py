@@ -37,7 +37,7 @@ from .operations import (
     unary,
 )
 from .operators import UFUNCS, UNARY_UFUNCS
-from .values import Value, constant, emit, is_number, wrapped
+from .values import Value, emit, is_number, wrapped
 
 
 def _float_function(name: str, weak: bool, value: Any) -> Any:
@@ -376,12 +376,3 @@ def is_pure(function: Any) -> bool:
     if module in ("math", "cmath", "operator", "_operator"):
         return True
     return module.partition(".")[0] == "numpy" and not module.startswith("numpy.random")
-
-
-def known_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """The result of a call whose arguments are all known, or None if it fails."""
-    try:
-        with np.errstate(all="ignore"):
-            return constant(function(*args, **keywords))
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        return None

@@ -70,7 +70,9 @@ class CarriedLoop:
         self.span = frame.at(self.node)
         self.outside = frame.state()
         self.before = dict(frame.names)
-        self.stored = sorted(_stored(self.node))
+        head = self.node.target if isinstance(self.node, ast.For) else self.node.test
+        stored = stored_names([*self.node.body, head])
+        self.stored = sorted(stored.union(*map(written_names, self.node.body)))
         # The names that hold numbers, what these are before the first turn, and their types.
         self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
         self.held = tuple(self.before[name] for name in self.names)
@@ -259,12 +261,6 @@ def ends_early(statements: Sequence[ast.stmt]) -> bool:
         elif not isinstance(statement, ast.FunctionDef) and any(map(ends_early, parts)):
             return True
     return False
-
-
-def _stored(loop: ast.For | ast.While) -> set[str]:
-    """The names that a loop assigns."""
-    head = loop.target if isinstance(loop, ast.For) else loop.test
-    return stored_names([*loop.body, head]).union(*map(written_names, loop.body))
 
 
 def written_names(definition: ast.AST) -> set[str]:

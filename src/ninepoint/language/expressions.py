@@ -13,6 +13,7 @@ import inspect
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from inspect import Signature
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .callables import FUNCTIONS, is_pure, known_call, strong
+from .callables import FUNCTIONS, is_pure, strong
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import here
@@ -324,9 +325,8 @@ class Expressions(Frame):
                 raise errors.shape_varies(name) if shape else NotUnderstood("a method of an array")
             return given.tried(function)
         if is_known(given.all) and is_pure(function):
-            result = known_call(function, args, given.named)
-            if result is not None:
-                return settled(result)
+            with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
+                return settled(function(*args, **given.named))
         if function not in KNOWN:
             if function is sorted or from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'")
@@ -396,7 +396,7 @@ class _Given:
             return self._steps()
         if function is len and any(isinstance(one, Value) for one in self.args):
             raise NotUnderstood(f"'{self.name}' of something that varies")
-        return self.tried(partial(_structure, function))
+        return self.tried(function)
 
     def _steps(self) -> Steps:
         """A range whose ends are known at run time only."""
@@ -442,9 +442,3 @@ class _Given:
 
 # What a builder takes; to find out takes up to 70 us.
 _signature = cache(inspect.signature)
-
-
-def _structure(function: Any, *args: Any, **keywords: Any) -> Any:
-    """Builtins that arrange values without looking at them."""
-    made = function(*args, **keywords)
-    return made if function in (range, len) else tuple(map(constant, made))

@@ -185,7 +185,10 @@ def binary(op: str, left: Any, right: Any) -> Any:
     if mixed and op in _EXTREMES:
         return _extreme(op, a, b)
     if op in ("<<", ">>"):
-        return _shift(op, a, b)
+        # It has the type of what is shifted.
+        left, right = +a, +b
+        expr = Binary(left.dtype, op, left.atom, right.atom)  # type: ignore[arg-type]
+        return emit(expr, a.weak and b.weak, a.shape or b.shape)
     truths = a.dtype is b.dtype is DType.BOOL
     if truths and (op in COMPARISONS or op in _BITWISE or op in _EXTREMES):
         return in_common(op, DType.BOOL, a, b)
@@ -217,13 +220,6 @@ def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
     dtype = DType.BOOL if compares else common
     expr = Binary(dtype, op, cast(a, common), cast(b, common))
     return emit(expr, a.weak and b.weak and not compares, a.shape or b.shape)
-
-
-def _shift(op: Any, a: Value, b: Value) -> Value:
-    """A shift has the type of what is shifted."""
-    left, right = +a, +b
-    expr = Binary(left.dtype, op, left.atom, right.atom)
-    return emit(expr, a.weak and b.weak, a.shape or b.shape)
 
 
 def _power(a: Value, b: Value, common: DType) -> Value:
@@ -261,8 +257,9 @@ def unary(op: Any, arg: Any) -> Any:
     """`-`, `+`, `~` and `not`."""
     arg = constant(arg)
     if op == "not":
-        holds = truth(arg)
-        return not holds if isinstance(holds, bool) else _not(holds)
+        arg = truth(arg)
+        if isinstance(arg, bool):
+            return not arg
     if is_number(arg) or isinstance(arg, np.ndarray):
         if op == "~" and isinstance(arg, bool):
             return not arg
@@ -271,8 +268,8 @@ def unary(op: Any, arg: Any) -> Any:
         except TypeError:
             raise errors.bad_operand(f"'{op}'", words(arg)) from None
     value = lift(arg)
-    if op == "~" and value.dtype is DType.BOOL:
-        return _not(value)
+    if op == "not" or (op == "~" and value.dtype is DType.BOOL):
+        return emit(Unary(DType.BOOL, "not", value.atom), False, value.shape)
     dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
     if op == "~" and not dtype.is_integer:
         raise errors.bad_operand("'~'", "floats")
@@ -282,10 +279,6 @@ def unary(op: Any, arg: Any) -> Any:
     if op == "+":
         return plain
     return emit(Unary(dtype, op, plain.atom), value.weak, value.shape)
-
-
-def _not(value: Value) -> Value:
-    return emit(Unary(DType.BOOL, "not", value.atom), False, value.shape)
 
 
 def select(test: Any, then: Any, other: Any) -> Any:

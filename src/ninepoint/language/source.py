@@ -135,7 +135,9 @@ def _constants(
 ) -> Iterator[tuple[str, Any]]:
     enclosing = closure(live)
     space = {**vars(builtins), **live.__globals__, **enclosing}
-    outside = _global_names(live.__code__) | enclosing.keys()
+    # What the code, or a function inside it, looks up outside of all functions.
+    steps = (step for one in codes_in(live.__code__) for step in dis.get_instructions(one))
+    outside = {*enclosing, *(step.argval for step in steps if step.opname == "LOAD_GLOBAL")}
     for node, (root, *attributes) in _name_uses(function.definition.body):
         if root not in outside:
             continue
@@ -161,12 +163,6 @@ def _constants(
 def _perhaps(name: str, known: Iterable[str]) -> str:
     close = alike(name, known)
     return f" Perhaps you mean '{close}'." if close else ""
-
-
-def _global_names(code: types.CodeType) -> set[str]:
-    """The names that the code, or a function inside it, looks up outside of all functions."""
-    steps = (step for one in codes_in(code) for step in dis.get_instructions(one))
-    return {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
 
 
 # What stands for a variable of the enclosing function that has no value yet.
@@ -234,7 +230,8 @@ def _freeze(value: Any, active: _Active) -> Any:
             return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
         if plain.__code__ in active:
             return SelfReference(plain.__name__)
-        if (plain.__module__ or "").startswith(f"{_PACKAGE}.") and not statistics.is_own(plain):
+        ours = (plain.__module__ or "").startswith(f"{_PACKAGE}.")
+        if ours and plain.__code__.co_filename != statistics.__file__:
             return Unusable("for outside: give what it makes as a field, or to the decorator")
         try:
             return _capture(plain, active)

@@ -117,7 +117,8 @@ def _expression(expr: Expr) -> str:
             kind: str = expr.kind
             if expr.kind in RANKED or expr.quantile:
                 kind += f" {expr.quantile:g}"
-            return f"{kind} of {_atom(expr.result)} over {_size(expr.shape)} {{{inner}}}"
+            size = "x".join(map(str, expr.shape))
+            return f"{kind} of {_atom(expr.result)} over {size} {{{inner}}}"
         case _:
             names = [name for name in expr.__match_args__[1:] if name != "place"]
             told = (f"{name} {_shown(getattr(expr, name))}" for name in names)
@@ -149,10 +150,6 @@ def _atoms(atoms: Iterable[Atom]) -> str:
 
 def _numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
-
-
-def _size(shape: Iterable[int]) -> str:
-    return "x".join(map(str, shape))
 
 
 def _origin(tap: Tap) -> str:

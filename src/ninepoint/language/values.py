@@ -198,11 +198,7 @@ def constant(value: Any) -> Any:
     """
     if isinstance(value, ArrayFunction) and value.definition.pointwise:
         return value.definition.function
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.bool):
-        return bool(value)
-    return value
+    return value.item() if isinstance(value, np.integer | np.bool) else value
 
 
 def is_number(value: Any) -> bool:
@@ -331,23 +327,26 @@ def emit(expr: Expr, weak: bool = False, shape: Offset = ()) -> Value:
 
 def words(value: Any) -> str:
     """What a value is, in words."""
-    if isinstance(value, Value):
-        return f"a window of shape {value.shape}" if value.shape else "a number"
-    if isinstance(value, Field):
-        return f"the field '{value.name}' itself"
-    if isinstance(value, Coefficients | np.ndarray):
-        return f"an array of shape {tuple(value.shape)}"
-    if value is None:
-        return "None"
-    if isinstance(value, str):
-        return "text"
-    if isinstance(value, tuple):
-        return f"a tuple of {len(value)}" if value else "an empty tuple"
-    if is_number(value):
-        return f"the number {value}"
-    if callable(value) or isinstance(value, Function | SelfReference | Closure):
-        return "a function"
-    return f"a value of type '{type(value).__name__}'"
+    match value:
+        case Value():
+            return f"a window of shape {value.shape}" if value.shape else "a number"
+        case Field():
+            return f"the field '{value.name}' itself"
+        case Coefficients() | np.ndarray():
+            return f"an array of shape {tuple(value.shape)}"
+        case None:
+            return "None"
+        case str():
+            return "text"
+        case tuple():
+            return f"a tuple of {len(value)}" if value else "an empty tuple"
+        case _ if is_number(value):
+            return f"the number {value}"
+        case Function() | SelfReference() | Closure():
+            return "a function"
+        case _:
+            kind = type(value).__name__
+            return "a function" if callable(value) else f"a value of type '{kind}'"
 
 
 def is_known(value: Any) -> bool:
@@ -359,12 +358,11 @@ def is_known(value: Any) -> bool:
 
 
 def settled(value: Any) -> Any:
-    """What was computed while the text is read, as the frame keeps it: lists are tuples."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return constant(value[()])
-    if isinstance(value, list):
-        return tuple(value)
-    return constant(value)
+    """What was computed while the text is read, as the frame keeps it: several are a tuple."""
+    if isinstance(value, tuple | list | Iterator):
+        return tuple(map(constant, value))
+    scalar = isinstance(value, np.ndarray) and value.ndim == 0
+    return constant(value[()] if scalar else value)
 
 
 # Elements of windows.

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..definitions import Function
 from .borders import Reach, Rules, bordered, neighbour
-from .number import Array, Number, Point, results, running, see
+from .number import Array, Number, Point, number, running, see
 from .views import Field, Position, neighbours
 from .world import argument, live
 
@@ -88,18 +88,12 @@ def evaluate(
     """
     kernel = _Kernel(function, setting)
     fields = {name: Field(kernel, name, array) for name, array in arrays.items()}
-    seen: list[Any] = [field.seen for field in fields.values()]
-
-    def given(point: Point) -> Mapping[str, Any]:
-        if setting.boundary:
-            return fields
-        return dict(zip(fields, (see(array[point]) for array in seen), strict=True))
-
-    outputs, found = kernel.outputs(given), []
+    seen = [field.seen for field in fields.values()]
+    outputs, found = kernel.outputs(fields), []
     kept: Any = (..., *(slice(None, None, step) for step in setting.every))
-    for number, reach in enumerate(setting.footprints):
-        field = seen[number] if number < len(seen) else None
-        rules, cval, values = setting.boundary, setting.cval, outputs[number, ...]
+    for k, reach in enumerate(setting.footprints):
+        field = seen[k] if k < len(seen) else None
+        rules, cval, values = setting.boundary, setting.cval, outputs[k, ...]
         found.append(bordered(values, reach, rules, cval, field, kernel.factors)[kept])
     return tuple(found)
 
@@ -128,10 +122,10 @@ class _Kernel:
         # What indexed expressions were at the points that the function came to.
         self._known: dict[Any, Any] = {}
 
-    def outputs(self, given: Callable[[Point], Mapping[str, Any]]) -> Array:
+    def outputs(self, fields: Mapping[str, Field]) -> Array:
         """What there is at every point, a number for each output; NaN where there is nothing.
 
-        `given` are the fields, or the elements at a point.
+        A function of numbers is given the elements of the fields at the point.
         """
         shape, stack = self.setting.shape, len(self.setting.shape) - len(self.rules)
         points = (n * k for n, k in zip(shape, (1,) * stack + self.factors, strict=True))
@@ -142,8 +136,12 @@ class _Kernel:
                 # NumPy's functions of arrays warn of what a kernel has as a number: a mean of
                 # nothing.
                 warnings.simplefilter("ignore", RuntimeWarning)
+                self._values |= fields
                 for point in np.ndindex(outputs.shape[1:]):
-                    self._values |= given(point)
+                    if not self.rules:
+                        self._values |= {
+                            name: see(one.seen[point]) for name, one in fields.items()
+                        }
                     outputs[(slice(None), *point)] = self._results(point)
         finally:
             running.reset(token)
@@ -152,7 +150,8 @@ class _Kernel:
     def _results(self, point: Point) -> tuple[Any, ...]:
         """The outputs at a point: NaN where Python has no number for them, as NumPy has."""
         try:
-            return results(self._called(point))
+            found = self._called(point)
+            return tuple(map(number, found if isinstance(found, tuple) else (found,)))
         except ArithmeticError:
             pass
         except ValueError as error:
@@ -211,15 +210,18 @@ class _Kernel:
         """How long the whole array is along each axis of the kernel: no stack is seen."""
         return tuple(map(argument, self.setting.shape[-len(self.rules) :]))
 
-    def position(self, among_results: bool) -> Any:
-        """Where the point is in the whole array: a number for each axis, or for one axis that.
+    def position(self, *fields: Any) -> Any:
+        """Where the point is in a field: a number for each axis, or for one axis that.
 
-        Or where it is among the results, which may be fewer than the elements, or more.
+        Without a field, where it is among the results, which may be fewer than the elements, or
+        more.
         """
+        if len(fields) > 1:
+            raise TypeError("npt.index takes one field, or nothing")
         found, every = [], self.setting.every
         coarse = max(self.factors) == 1
         for axis, (point, k) in enumerate(zip(self._core, self.factors, strict=True)):
-            if not among_results:
+            if fields:
                 found.append(Position(point // k, 1, point // k))
                 continue
             first = {0}
@@ -227,8 +229,8 @@ class _Kernel:
                 first = {max(0, -low[axis]) for low, _ in self.setting.footprints}
             if len(first) > 1 and coarse:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            number = (point - k * min(first)) // (every[axis] if every and coarse else 1)
-            found.append(Position(number, k, number // k))
+            place = (point - k * min(first)) // (every[axis] if every and coarse else 1)
+            found.append(Position(place, k, place // k))
         return tuple(found) if len(found) > 1 else found[0]
 
     @property

@@ -77,7 +77,8 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     if function in (math.floor, math.ceil, math.trunc):
         value = values[0]
         if isinstance(value, int):
-            return see(plain(arguments[0]) if not isinstance(value, bool) else int(value))
+            # A truth counts as an integer.
+            return see(plain(arguments[0]) + 0)
         return Number(truncated(getattr(np, function.__name__)(value)))
     try:
         return see(function(*values))

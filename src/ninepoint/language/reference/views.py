@@ -107,7 +107,7 @@ class Field:
     computed, or None if it does not fit.
     """
 
-    seen: Array | None = None
+    seen: Any = None
 
     def __init__(
         self, kernel: Any, name: str, array: Any, finer: Mapping[int, int] = _AS_FINE
