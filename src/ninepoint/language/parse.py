@@ -104,12 +104,13 @@ def _read(
         one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
         for one in arguments.values()
     )
-    fields = {n: a for n, a in arguments.items() if isinstance(a, Field)}
-    pointwise = any(field.pointwise for field in fields.values())
-    storages = {name: field.storage for name, field in fields.items()}
+    storages = {n: one.storage for n, one in arguments.items() if isinstance(one, Field)}
+    pointwise = any(isinstance(one, Field) and one.pointwise for one in arguments.values())
     any_one = next(iter(storages.values()), np.dtype("int64"))
     here.span = place = function.place
-    reading.axes = axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
+    count = None if neighborhood is None else len(neighborhood)
+    shown = indices(function, storages)
+    reading.axes = axes = Axes(neighborhood, count, shown, pointwise, factors)
     reading.stages = Met({*function.parameters}, any_one, storages)
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
@@ -118,15 +119,15 @@ def _read(
     reading.written_out, reading.unsigned = 0, unsigned
     reading.path, reading.positions = (), {}
     point = (0,) * (axes.count or 1)
-    # A field that is missing is given to other stencils only.
-    names = {
-        name: _value(arguments.get(name, Field(name, any_one)), point)
-        for name in function.parameters
-    }
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         axes.phase = phase
-        frame = Statements(function, dict(names))
+        # A field that is missing is given to other stencils only.
+        names = {
+            name: _value(arguments.get(name, Field(name, any_one)), point)
+            for name in function.parameters
+        }
+        frame = Statements(function, names)
         found.append(_results(frame))
         if len(found[0]) != len(found[-1]):
             raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))

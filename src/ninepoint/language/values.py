@@ -233,15 +233,11 @@ class Axes:
     """
 
     neighborhood: Neighborhood | None
-    shown: int | None = None
-    pointwise: bool = False
-    factors: Offset = ()
+    count: int | None
+    shown: int | None
+    pointwise: bool
+    factors: Offset
     phase: Offset = ()
-    count: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.neighborhood is not None:
-            self.count = len(self.neighborhood)
 
     def check_count(self, name: str, offset: Offset) -> None:
         """Raise where there is an offset too many, or too few."""
