@@ -215,10 +215,9 @@ class Statements(Expressions):
             case ast.Assign(targets=targets, value=value):
                 if isinstance(value, ast.Call):
                     known = self.call(value, target_names(targets[0]))
+                    known = self.owned(targets, known, self.outside(value.func))
                 else:
                     known = self.eval(value)
-                if isinstance(known, np.ndarray) and len(targets) == 1:
-                    known = self.owned(targets[0], known, value)
                 for target in targets:
                     self.assign(target, known)
             case ast.AnnAssign(target=target, value=value):
@@ -285,8 +284,9 @@ class Statements(Expressions):
         self.broken = self._either(test, broken, self.broken)
         # A side that has always returned leaves no names behind.
         if done is not True and self.done is not True:
+            sides = names, self.names
             self.names = {
-                name: self.merge(test, names.get(name, UNDEFINED), self.names.get(name, UNDEFINED))
+                name: self.merge(test, *(side.get(name, UNDEFINED) for side in sides))
                 for name in names | self.names
             }
         elif done is not True:
@@ -308,13 +308,13 @@ class Statements(Expressions):
             logical("&", unary("not", test), other),
         )
 
-    def owned(self, target: ast.expr, array: np.ndarray, value: ast.expr) -> Any:
-        """A new array that only its name stands for, as a buffer if that is written to."""
-        names = written_names(self.function.definition)
-        if isinstance(target, ast.Name) and target.id in names and isinstance(value, ast.Call):
-            maker = self.function.constants.get(self.outside(value.func))
-            return made(array, maker, self)
-        return array
+    def owned(self, targets: list[ast.expr], value: Any, maker: str) -> Any:
+        """A new array that one name alone stands for, as a buffer if that is written to."""
+        match targets:
+            case [ast.Name(id=name)] if isinstance(value, np.ndarray):
+                if name in written_names(self.function.definition):
+                    return made(value, self.function.constants.get(maker), self)
+        return value
 
     def assign(self, target: ast.expr, value: Any) -> None:
         match target:
@@ -370,8 +370,7 @@ class Statements(Expressions):
             if isinstance(statement, ast.If) and leaves(statement.body) != leaves(
                 statement.orelse
             ):
-                whole = with_rest(statement, statements[place:])
-                steps.append(partial(self.statement, whole))
+                steps.append(partial(self.statement, with_rest(statement, statements[place:])))
                 break
             steps.append(partial(self.statement, statement))
         self._follow(steps)

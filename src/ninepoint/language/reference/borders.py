@@ -131,17 +131,17 @@ def bordered(
     result = values.copy()
     first = values.ndim - len(rules)
     cut: list[Any] = [slice(None)] * first
-    # Along each axis: from where on there is nothing outside, and up to where.
+    # Along each axis: from where on there is nothing outside, up to where, and the rules.
     ends = []
     for lo, hi, size, k, (before, after) in zip(
         *reach, values.shape[first:], factors, rules, strict=True
     ):
         start, stop = max(0, -lo * k), size - max(0, hi * k)
-        ends.append((start, stop))
+        ends.append((start, stop, before, after))
         first_left = start if before == "valid" else 0
         cut.append(slice(first_left, max(0, stop) if after == "valid" else size))
     for point in np.ndindex(values.shape):
-        rule = _without(point[first:], ends, rules)
+        rule = _without(point[first:], ends)
         if rule == "fill":
             result[point] = number(cval)
         elif rule == "keep":
@@ -153,9 +153,9 @@ def bordered(
     return found
 
 
-def _without(point: Point, ends: Sequence[tuple[int, int]], rules: Rules) -> str:
+def _without(point: Point, ends: Sequence[tuple[int, int, Any, Any]]) -> str:
     """The first rule by which an output at `point` has no value of its own."""
-    for position, (start, stop), (before, after) in zip(point, ends, rules, strict=True):
+    for position, (start, stop, before, after) in zip(point, ends, strict=True):
         if position < start and before in ("fill", "keep"):
             return str(before)
         if position >= stop and after in ("fill", "keep"):
