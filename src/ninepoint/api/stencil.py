@@ -133,7 +133,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             f"A {self._kind} of {', '.join(function.parameters)}; "
             f"help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
         )
-        self.__signature__ = with_options(signature(function), options_of(type(self).__call__))
+        own = signature(function.definition, function.defaults)
+        self.__signature__ = with_options(own, options_of(type(self).__call__))
         self.__module__ = getattr(live, "__module__", __name__)
         if live is not None:
             self.__wrapped__ = live

@@ -28,7 +28,7 @@ from ..language import errors
 from ..language.displays import Lines, many
 from ..language.ir import Kernel, Ref
 from ..language.text import kernel_text
-from ..language.warned import SLOWER, cure
+from ..language.warned import SLOWER, slow_kernel
 from ..lowering.kept import rows_kept
 from ..lowering.notes import Note, notes, work
 from ..program.graph import Graph, Node, has_conditions
@@ -79,8 +79,8 @@ def _kernel_page(node: Node) -> Lines:
             f"general, because of {compiled.reason}",
             *(() if place is None else (f"in line {place.line}: {place.text.strip()}",)),
             f"{how}, about {SLOWER} times",
-            "as long as a kernel of the same reads that is analysed; instead,",
-            cure(compiled.reason),
+            "as long as a kernel of the same reads that is analysed.",
+            slow_kernel.cure(compiled.reason),
         )
     else:
         how = "its inner loop can become vectors"

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_dask, is_xarray
+from ..arrays.channels import coloured_shape
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from ..language.colour import coloured_shape
 from .contents import Contents, Variable, lazily
 from .formats import (
     FORMATS,

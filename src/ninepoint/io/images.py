@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 
+from ..arrays.channels import stack_name
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from . import formats, tiff
 from .formats import IMAGES, TIFF, TIFF_SIGNATURES, Header

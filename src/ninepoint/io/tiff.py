@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ..arrays.channels import stack_name
 from ..base.undisturbed import imported
-from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from .formats import BEST_DEFLATE_RATIO, Header, check_claim, check_like
 from .opened import Found, Opened, opened
