@@ -40,6 +40,7 @@ from .ir import (
     Const,
     DType,
     Expr,
+    Named,
     Offset,
     Ref,
     Tap,
@@ -383,9 +384,7 @@ def settled(value: Any) -> Any:
 Write: TypeAlias = Callable[[Expr, Expr], Atom]
 
 
-def again(
-    atom: Atom, expressions: Mapping[str, Expr], stays: Callable[[Ref], bool], write: Write
-) -> Atom:
+def again(atom: Atom, expressions: Named, stays: Callable[[Ref], bool], write: Write) -> Atom:
     """A value whose operations are written again, each once; those that stay are as they were."""
     new: dict[str, Atom] = {}
     for one in needed(starmap(Assign, expressions.items()), (atom,)):

@@ -248,10 +248,7 @@ def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
         for place, length in runs(places, 1)
     ]
     *first, _ = min(lines)
-    steps = [
-        (*(a - b for a, b in zip(line, first, strict=False)), length) for *line, length in lines
-    ]
-    # In one plane these are the rows.
-    depth = -3 if len(found) == 1 else 0
-    element = added(tap.origin, tuple(first[-len(tap.origin) :]))
-    return element, tuple(line[depth:] for line in steps)
+    steps = tuple(
+        (*(a - b for a, b in zip(line, first, strict=True)), length) for *line, length in lines
+    )
+    return added(tap.origin, tuple(first[-len(tap.origin) :])), steps

@@ -46,13 +46,11 @@ def functions(text: str, name: str, fastmath: bool, far: bool, device: int) -> F
     """
     key = text, fastmath, far, device
     found = _modules.get(key)
-    if found is None:
-        with _loading:
-            found = _modules.get(key)
-            if found is None:
-                options = (*OPTIONS, *(_FAST if fastmath else ()), *(FAR if far else ()))
-                found = _modules[key] = _loaded(text, name, options, device)
-    return found
+    if found is not None:
+        return found
+    options = (*OPTIONS, *(_FAST if fastmath else ()), *(FAR if far else ()))
+    with _loading:
+        return _modules.made(key, lambda: _loaded(text, name, options, device))
 
 
 def known() -> list[Functions]:

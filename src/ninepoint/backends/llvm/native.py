@@ -50,7 +50,7 @@ def possible() -> bool:
     """Whether arrays lie in this process's memory as the entry reads them."""
     if struct.calcsize("P") != 8 or sys.byteorder != "little" or object.__basicsize__ != 16:
         return False
-    if sys.platform == "win32" or np.dtype("O").itemsize != 8:
+    if sys.platform == "win32":
         return False
     array = np.empty((3, 5), dtype="int16")[:, ::2]
     words = _words(id(array), STRIDES + 1)

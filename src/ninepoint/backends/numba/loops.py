@@ -385,7 +385,8 @@ class Loops(Layout):
 
 def _row_text(array: str, place: str, first: str) -> str:
     """A row from an element on."""
-    return f"row({array}, {place})" if first == "0" else f"row_from({array}, {place}, {first})"
+    more = "" if first == "0" else f", {first}"
+    return f"row({array}, {place}{more})"
 
 
 def _where(test: str, lines: list[str]) -> list[str]:
