@@ -17,7 +17,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -72,7 +72,7 @@ class Interval:
     low: float
     high: float
     nan: bool = False
-    wraps: bool = field(default=False, compare=False)
+    wraps: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -479,8 +479,8 @@ def window_ranges(expr: Reduce, known: Known) -> Sequence[Interval]:
         match assign.value:
             case Tap(field=name) | Element(array=name) | Coefficient(array=name):
                 used.add(name)
-    given = ((name, known[name], known[name].wraps) for name in sorted(used & known.keys()))
-    return _window_ranges(expr, tuple(given))
+    given = tuple((name, known[name]) for name in sorted(used & known.keys()))
+    return _window_ranges(expr, given)
 
 
 def window_range(expr: Reduce, known: Known) -> Interval:
@@ -490,10 +490,8 @@ def window_range(expr: Reduce, known: Known) -> Interval:
 
 # Passes ask for the same window again and again, and it may have thousands of weights.
 @functools.lru_cache(32)
-def _window_ranges(
-    expr: Reduce, given: tuple[tuple[str, Interval, bool], ...]
-) -> tuple[Interval, ...]:
-    known, values = {name: one for name, one, _ in given}, named(expr.body)
+def _window_ranges(expr: Reduce, given: tuple[tuple[str, Interval], ...]) -> tuple[Interval, ...]:
+    known, values = dict(given), named(expr.body)
 
     def bounded(position: int) -> Interval:
         inner = known.copy()

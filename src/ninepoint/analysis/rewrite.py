@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias
 
 from ..language.ir import (
     COMPARISONS,
@@ -23,6 +22,7 @@ from ..language.ir import (
     Cast,
     Const,
     DType,
+    Emit,
     Expr,
     Kernel,
     Named,
@@ -38,9 +38,6 @@ from ..language.ir import (
     renamed,
     renamed_atom,
 )
-
-# Writes an operation, and gives the operand that it is for others.
-Emit: TypeAlias = Callable[[Expr], Atom]
 
 
 class Lines:

@@ -353,6 +353,9 @@ Body: TypeAlias = tuple[Assign, ...]
 # Operations by their names.
 Named: TypeAlias = Mapping[str, Expr]
 
+# Writes an operation, and gives the operand that it is for others.
+Emit: TypeAlias = Callable[[Expr], Atom]
+
 
 @dataclass(frozen=True, slots=True)
 class Values:

@@ -8,8 +8,7 @@
 
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
                | Call(function, (value | array)*)
-    statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
-               | Return | Call
+    statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Return | Call
 
 Every value has a machine type: "bool", "int8" to "uint64", "float32", "float64", "complex64" or
 "complex128".  Both operands of an operation have one type, and conversions are operations.  An
@@ -39,8 +38,7 @@ PARTS = {"complex64": "float32", "complex128": "float64"}
 SHORT = {kind: kind[0] + re.sub("[a-z]+", "", kind) for kind in (*BITS, *FLOATS, *PARTS)}
 SHORT["bool"] = "b1"
 
-# Operations that give a truth, of numbers of one type.
-QUESTIONS = frozenset({"signbit"})
+# Operations that give a truth, of numbers of one type; "signbit" does so too, of one float.
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -184,7 +182,7 @@ class Alloc:
 
 @frozen
 class For:
-    """Do statements for an index that goes from `start` to before `stop`."""
+    """Do statements for an index that goes up from `start` to before `stop`."""
 
     index: str
     start: Value
@@ -212,11 +210,6 @@ class If:
 
 
 @frozen
-class Break:
-    """Leave the innermost loop."""
-
-
-@frozen
 class Return:
     """Leave the function, which gives a value."""
 
@@ -224,7 +217,7 @@ class Return:
 
 
 Statement: TypeAlias = (
-    Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Return | Call
+    Let | Variable | Assign | Store | View | Alloc | For | While | If | Return | Call
 )  # fmt: skip
 Block: TypeAlias = tuple[Statement, ...]
 

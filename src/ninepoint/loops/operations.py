@@ -280,8 +280,7 @@ class Operations:
 
     def _shift(self, expr: Binary, own: str, work: str) -> str:
         count = interval(expr.right, self.known)
-        bits = np.dtype(work).itemsize * 8
-        if count.low < 0 or count.high >= bits:
+        if count.low < 0 or count.high >= BITS[work]:
             # A negative count is one of 64 and more, taken modulo 2**64.
             name = "shift_left" if expr.op == "<<" else "shift_right"
             return self._wide_call(name, expr, own)
@@ -311,7 +310,7 @@ class Operations:
         if low <= value.low and value.high <= high and not value.nan:
             wide = "int32" if value.low >= -(2**31) and value.high < 2**31 else target
             return _as(to(wide, arg), wide, own)
-        narrow = np.dtype(target).itemsize < 4
+        narrow = BITS[target] < 32
         name, limit = ("saturate", "int32") if narrow else ("saturate_wide", target)
         return to(own, called(name, arg, number(limit, low), number(limit, high)))
 

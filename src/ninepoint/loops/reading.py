@@ -28,13 +28,11 @@ from .nodes import (
     BITS,
     COMPARISONS,
     PARTS,
-    QUESTIONS,
     SHORT,
     Alloc,
     Array,
     Assign,
     Block,
-    Break,
     Call,
     For,
     Function,
@@ -92,20 +90,24 @@ class NotRead(Exception):
 _CONVERSIONS = {short: machine for machine, short in SHORT.items()}
 _CONVERSIONS |= {"bool": "bool", "int": "int64", "float": "float64"}
 
-# What a name or an expression stands for; text is the name of a machine type, which converts what
-# it is called with.
-Known: TypeAlias = Value | Array | str | tuple["Known", ...]
+# What a function may be called with, and what a name or an expression stands for; text is the name
+# of a machine type, which converts what it is called with.
+Given: TypeAlias = Value | Array | str
+Known: TypeAlias = Given | tuple["Known", ...]
+
+# The functions of a text by their names.
+Texts: TypeAlias = Mapping[str, ast.FunctionDef]
 
 
 @cache
-def functions_of(text: str) -> Mapping[str, ast.FunctionDef]:
+def functions_of(text: str) -> Texts:
     """The functions of a text by their names."""
     return {one.name: one for one in parsed(text).body if isinstance(one, ast.FunctionDef)}
 
 
 def read(
     text: str,
-    library: Mapping[str, ast.FunctionDef],
+    library: Texts,
     constants: Mapping[str, float],
     types: Sequence[tuple[str, int]] = (),
     *,
@@ -140,7 +142,7 @@ class _Reader:
     def __init__(
         self,
         tree: ast.Module,
-        library: Mapping[str, ast.FunctionDef],
+        library: Texts,
         constants: Mapping[str, float],
     ) -> None:
         own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
@@ -153,7 +155,7 @@ class _Reader:
             if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
         }
 
-    def function(self, node: ast.FunctionDef, args: Sequence[Value | Array | str]) -> Function:
+    def function(self, node: ast.FunctionDef, args: Sequence[Given]) -> Function:
         """A function, for arguments of these types; one that is a type is known inside."""
         key = (node.name, *map(_kind, args))
         if key not in self.functions:
@@ -182,7 +184,7 @@ class _Reader:
         return Array(values.dtype.name, values.ndim, name, dense=True)
 
 
-def _kind(value: Value | Array | str) -> object:
+def _kind(value: Given) -> object:
     """Of which type a value is, and which type it is itself."""
     if isinstance(value, Array):
         return replace(value, name="")
@@ -201,9 +203,7 @@ def _counted(node: ast.FunctionDef) -> Mapping[str, int]:
 class _Body:
     """Reads the body of one function."""
 
-    def __init__(
-        self, reader: _Reader, node: ast.FunctionDef, args: Sequence[Value | Array | str]
-    ) -> None:
+    def __init__(self, reader: _Reader, node: ast.FunctionDef, args: Sequence[Given]) -> None:
         self.reader, self.node = reader, node
         self.counts = _counted(node)
         self.names = dict[str, Known]()
@@ -266,8 +266,6 @@ class _Body:
                 self._if(node)
             case ast.Return(value=ast.expr() as value):
                 self._return(self._number(value))
-            case ast.Break():
-                self.lines.append(Break())
             case ast.Expr(value=ast.Call() as call):
                 found = self._value(call)
                 if isinstance(found, Call):
@@ -477,7 +475,6 @@ class _Body:
         lengths: Values = tuple(Size(value, axis) for axis in range(value.ndim))
         facts: dict[str, Known] = {
             "shape": lengths,
-            "ndim": word(value.ndim),
             "itemsize": word(value.itemsize),
             "size": reduce(partial(applied, "*"), lengths),
         }
@@ -566,7 +563,7 @@ class _Body:
         if node is not None:
             return convert(_only(self._called(node, given)), machine)
         op = _OPERATORS.get(name, name)
-        return Op("bool" if name in QUESTIONS else machine, op, given)
+        return Op("bool" if name == "signbit" else machine, op, given)
 
 
 def _only(known: Known) -> Value:

@@ -24,12 +24,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.rewrite import Emit, as_type, binary, number, replayed
+from ..analysis.rewrite import as_type, binary, number, replayed
 from ..language.dtypes import kind_of
 from ..language.ir import (
     Atom,
     Cast,
     DType,
+    Emit,
     Expr,
     Histogram,
     Kernel,

@@ -77,7 +77,7 @@ class Link:
         arrays = {**self.names, **sources}
         arrays |= {name: f"{name}{suffix}" for name in kernel.stage_names}
         scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars if n in self.names}
-        return relabelled(kernel, arrays, lambda _, name, k: name + suffix, scalars)
+        return relabelled(kernel, arrays, suffix, scalars)
 
 
 @frozen

@@ -17,7 +17,7 @@ of what a user has named: u_0, r__2.  A name of the user's never ends so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from ..analysis.rewrite import bodies, copied, drop_dead, in_bodies, reads, replayed, simplify
@@ -46,12 +46,12 @@ from .schedule import Schedule
 def relabelled(
     kernel: Kernel,
     arrays: Mapping[str, str],
-    label: Callable[[str, str, int], str],
+    suffix: str = "",
     scalars: Mapping[str, Atom] | None = None,
 ) -> Kernel:
     """The kernel with other names: of `arrays`, stages among them, `scalars` and all operations.
 
-    `label` gives an operation's, of a beginning for its body, the old one and its number there.
+    An operation is called by its stage and its number there, with a `suffix`.
     """
 
     def change(stage: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
@@ -59,7 +59,7 @@ def relabelled(
         return copied(
             body,
             values,
-            lambda name, k: label(prefix, name, k),
+            lambda _, k: f"{prefix}{k}{suffix}",
             lambda expr: of_arrays(expr, arrays),
             scalars,
         )
@@ -142,7 +142,7 @@ def renumbered(kernel: Kernel, named: Set[str]) -> Kernel:
     for name in kernel.stage_names:
         short = f"v{len(arrays) - len(named & arrays.keys())}"
         arrays[name] = name if name in named else short
-    return relabelled(kernel, arrays, lambda prefix, _, k: f"{prefix}{k}")
+    return relabelled(kernel, arrays)
 
 
 def flattened(kernel: Kernel, most: int) -> Kernel | None:

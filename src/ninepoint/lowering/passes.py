@@ -47,10 +47,10 @@ def passed(
 
 
 # What looks at each kernel that a pass has made, and how far it may look: tests add to it.
-LOOKS: list[Callable[[Kernel, Box | None], None]] = []
+LOOKS: list[Callable[[Kernel, Box], None]] = []
 
 
-def checked(kernel: Kernel, reach: Box | None = None) -> Kernel:
+def checked(kernel: Kernel, reach: Box) -> Kernel:
     """The kernel, once it is looked at if the tests ask for it."""
     for look in LOOKS:
         look(kernel, reach)

@@ -12,7 +12,6 @@ from functools import partial
 from typing import TypeAlias
 
 from ..analysis.rewrite import (
-    Emit,
     Lines,
     along_rows,
     as_type,
@@ -32,6 +31,7 @@ from ..language.ir import (
     Coefficient,
     Const,
     DType,
+    Emit,
     Expr,
     Kernel,
     Offset,

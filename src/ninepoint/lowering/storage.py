@@ -39,7 +39,7 @@ from ..analysis.ranges import (
     window_range,
     words,
 )
-from ..analysis.rewrite import Emit, Lines, binary, number, replayed, simplify
+from ..analysis.rewrite import Lines, binary, number, replayed, simplify
 from ..language.dtypes import common, short, value_type
 from ..language.ir import (
     Assign,
@@ -50,6 +50,7 @@ from ..language.ir import (
     Cast,
     Const,
     DType,
+    Emit,
     Expr,
     Kernel,
     Named,

@@ -37,7 +37,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..analysis.rewrite import Emit, Lines, as_type, binary, number, replayed, simplify
+from ..analysis.rewrite import Lines, as_type, binary, number, replayed, simplify
 from ..language.ir import (
     RANKED,
     Atom,
@@ -47,6 +47,7 @@ from ..language.ir import (
     Coefficient,
     Const,
     DType,
+    Emit,
     Expr,
     Kernel,
     Offset,

@@ -15,7 +15,6 @@ Every name in a text is the compiler's own: fields are f0, f1, ..., stages v0, .
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
@@ -26,7 +25,7 @@ from ...analysis.ranges import Interval
 from ...language.dtypes import computed
 from ...language.ir import Atom, Binary, DType, Kernel
 from ...loops.operations import Operations, called
-from ...loops.reading import functions_of, read
+from ...loops.reading import Texts, functions_of, read
 from .printing import C_TYPES, Array, Local, Memory, Printer, block, loaded, number, stored_type
 from .source import Constant
 
@@ -132,7 +131,7 @@ class Body(Operations):
         return super()._float_extreme(expr, left, right)
 
 
-def _library() -> Mapping[str, ast.FunctionDef]:
+def _library() -> Texts:
     folder = resources.files("ninepoint.backends.llvm")
     library = functions_of(folder.joinpath("library.py").read_text(encoding="utf-8"))
     own = functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))

@@ -246,7 +246,7 @@ class Printer:
             case If(test, then, other):
                 return either(self._text(test), self.lines(then), self.lines(other))
             case _:
-                # Texts store nothing but results, take no memory, and leave no loop in its middle.
+                # Texts store nothing but results, and take no memory.
                 raise AssertionError(node)
 
     def _named(self, name: str) -> str:

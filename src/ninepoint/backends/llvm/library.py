@@ -253,7 +253,8 @@ def select(buffer, count, k):
         elif k >= i:
             left = i
         else:
-            break
+            # It has its place.
+            left = right
     return buffer[k]
 
 

@@ -1,8 +1,9 @@
 """Machine code of texts: made by LLVM, loaded and called without Numba.
 
-Numba takes half a second to be imported and set up.  So what it compiled is kept as object
-code, with the names of what it calls; LLVM alone loads that.  Its entry is a function as those of
-C extensions are, and a call of it takes half the time of a call through Numba's dispatcher.
+What LLVM made of a text is kept as object code, with the names of what it calls, and loaded from
+there in the next process: Numba, which takes half a second to be imported, is not needed.  Its
+entry is a function as those of C extensions are, and a call of it takes half the time of a call
+through Numba's dispatcher.
 
 The entry takes NumPy's arrays as they are in memory (see `entries`), and reads where their
 elements lie.

@@ -18,7 +18,6 @@ from ...loops.nodes import (
     Alloc,
     Array,
     Assign,
-    Break,
     Call,
     For,
     Function,
@@ -144,8 +143,7 @@ class _Writer(Instructions):
         self.variables = dict[str, str]()
         self.arrays: dict[str, Memory] = dict(module.tables)
         self._buffers = list[str]()
-        # Where control goes when a loop is left, and when all of it ends.
-        self._ends = list[str]()
+        # Where control goes when all of it ends.
         self._end = ""
 
     # Functions.
@@ -226,8 +224,6 @@ class _Writer(Instructions):
                 self._while(node)
             case If():
                 self._if(node)
-            case Break():
-                self.go(self._ends[-1])
             case Return(value):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
             case Call():
@@ -242,10 +238,11 @@ class _Writer(Instructions):
         self.go(test)
         self.at(test)
         self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {next_one}, %{after} ]")
-        goes_on = self.new(f"icmp {'slt' if node.step > 0 else 'sgt'} i64 {index}, {stop}")
+        goes_on = self.new(f"icmp slt i64 {index}, {stop}")
         self.choose(goes_on, body, end)
         self.values[node.index] = index
-        self._loop(node.body, end, after)
+        self.block(node.body)
+        self.go(after)
         self.at(after)
         self.do(f"{next_one} = add nsw i64 {index}, {node.step}")
         self.go(test)
@@ -257,15 +254,9 @@ class _Writer(Instructions):
         self.at(test)
         self.block(node.head)
         self.choose(self.value(node.test), body, end)
-        self._loop(node.body, end, test)
+        self.block(node.body)
+        self.go(test)
         self.at(end)
-
-    def _loop(self, body: Sequence[Statement], end: str, after: str) -> None:
-        """Write the body of a loop, and go on to its next turn."""
-        self._ends.append(end)
-        self.block(body)
-        self._ends.pop()
-        self.go(after)
 
     def _if(self, node: If) -> None:
         then, other, end = self.labels(3)
