@@ -22,7 +22,6 @@ An array is a view of memory: elements of one type, lengths and strides along it
 from __future__ import annotations
 
 import re
-from dataclasses import field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -243,7 +242,7 @@ class Module:
 
     functions: tuple[Function, ...]
     tables: tuple[tuple[str, np.ndarray], ...] = ()
-    fastmath: bool = field(default=False, kw_only=True)
+    fastmath: bool = False
 
     def function(self, name: str) -> Function:
         """The function of a name."""

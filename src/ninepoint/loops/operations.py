@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -102,7 +102,7 @@ class Operations:
     names: Mapping[str, str]
 
     # The fewest bits of an integer that has a name.
-    least: ClassVar[int] = 8
+    least = 8
 
     def machine(self, atom: Atom) -> str:
         """The machine type of an operand."""

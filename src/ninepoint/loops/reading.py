@@ -210,7 +210,7 @@ class _Body:
         # The names of variables, and what stands before all else.
         self.variables = set[str]()
         self.front = list[Statement]()
-        self.lines: list[Statement] = self.front
+        self.lines = self.front
         self.depth = 0
         self.made = 0
         self.result = ""
@@ -234,13 +234,8 @@ class _Body:
 
     def block(self, statements: Sequence[ast.stmt]) -> Block:
         """What statements do."""
-
-        def read() -> None:
-            for one in statements:
-                self._statement(one)
-
         self.depth += 1
-        made, _ = self._apart(read)
+        made, _ = self._apart(lambda: list(map(self._statement, statements)))
         self.depth -= 1
         return made
 

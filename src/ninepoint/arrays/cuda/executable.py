@@ -312,8 +312,9 @@ def _start(
         and not any(step * one.itemsize % size for step in (*one.core[:-1], *one.frames))
         for _, one, size in wide
     )
-    plain: Any = functions[launch.plain] if launch.plain else None
-    chosen: Any = functions[launch.function] if can else plain
+    module = functions.module
+    plain: Any = driver.function(module, launch.plain) if launch.plain else None
+    chosen: Any = driver.function(module, launch.function) if can else plain
     grid, block, geometry = (count,), launch.threads, driver.by_value(np.array(told, np.int64))
     places = [(one.number, one.place) for one in arrays]
 

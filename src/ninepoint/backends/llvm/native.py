@@ -27,22 +27,11 @@ from .. import cache as disk
 from .entries import DATA, SHAPE, STRIDES
 from .layout import BLOCK, Kind, arrays_of
 
-
-class _Method(ctypes.Structure):
-    """`PyMethodDef` of Python's binary interface."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_FASTCALL = 0x80
+# What functions are called, and how they take arguments.
+_NAME, _FASTCALL = ctypes.create_string_buffer(b"band"), 0x80
 
 # Machine code is never freed, not when the interpreter ends either: a thread may be running it.
-_kept: list[Any] = []
+_kept: list[Any] = [_NAME]
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
 
 
@@ -132,7 +121,8 @@ def _packed(kind: Kind, value: Any) -> bytes:
 
 def _function(address: int, record: np.ndarray) -> Callable[..., None]:
     """Machine code as a function of Python, which is bound to the record of a kernel."""
-    method = _Method(b"band", address, _FASTCALL, None)
+    # `PyMethodDef` of Python's binary interface, in words, without a docstring.
+    method = (ctypes.c_int64 * 4)(ctypes.addressof(_NAME), address, _FASTCALL, 0)
     _kept.append((method, record))
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype = ctypes.py_object
