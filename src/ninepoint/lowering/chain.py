@@ -187,7 +187,8 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
                     offset = list(known[0].offset)
                     offset[axis] = at
                     read = replace(known[0], offset=tuple(offset))
-                    more.append(Assign(f"{array}_m{name}_{k}", read))
+                    # Nothing else is called so: no name of a user's ends in a digit.
+                    more.append(Assign(f"{array}_m0{name}_{k}", read))
         return (*body, *more), values
 
     return in_bodies(kernel, mirrors)
@@ -350,7 +351,7 @@ class _Chain:
         """
         there = list(reads(body))
         wanted = {name: self._own(name) for name in self.owed.get(stage, ())}
-        more = (Assign(f"{n}_k{stage}_0", one) for n, one in wanted.items() if one not in there)
+        more = (Assign(f"{n}_k0{stage}_0", one) for n, one in wanted.items() if one not in there)
         return (*body, *more), values
 
     # What the borders' rules do.
