@@ -208,7 +208,7 @@ def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
     """
     dtype, emit = reduce.result.dtype, staging.emit
     lines = [*zip(source.axes, reduce.shape, strict=True)]
-    if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source.axes):
+    if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source):
         lines.reverse()
     (along, length), (across, count) = lines
 

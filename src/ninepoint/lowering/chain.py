@@ -53,7 +53,7 @@ class Link:
     """One call: a lowered kernel, and the names that it has in the whole.
 
     `sources` says what its fields are: fields of the whole, or what an earlier call made.
-    `made` names its outputs; `names` those of its scalars and coefficients that have others.
+    `made` names its outputs; `names` its scalars and coefficients.
     `types` and `reaches` are those of its outputs.  Links with equal numbers as `border` have
     equal borders and constants.  The rule `keeps` values of the first fields, or `leaves` out
     points near the ends of rows, or of planes; it puts any value at all there if `unbounded`,
@@ -76,7 +76,7 @@ class Link:
         kernel = self.kernel
         arrays = {**self.names, **sources}
         arrays |= {name: f"{name}{suffix}" for name in kernel.stage_names}
-        scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars if n in self.names}
+        scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars}
         return relabelled(kernel, arrays, suffix, scalars)
 
 
@@ -242,7 +242,7 @@ class _Chain:
             fields=tuple(self.fields),
             scalars=tuple(self.scalars),
             coefficients=tuple(
-                (link.names.get(name, name), dtype, shape)
+                (link.names[name], dtype, shape)
                 for link in self.links
                 for name, dtype, shape in link.kernel.coefficients
             ),
@@ -259,7 +259,7 @@ class _Chain:
     def _made(self, position: int) -> tuple[Values, tuple[Absent, ...]]:
         """What a call makes, and what is absent of it."""
         link = self.links[position]
-        self.scalars += [(link.names.get(n, n), d) for n, d in link.kernel.scalars]
+        self.scalars += [(link.names[n], d) for n, d in link.kernel.scalars]
         sources = {
             name: self.sources[value][link.border if name in self.far[position] else None]
             for name, value in link.sources.items()

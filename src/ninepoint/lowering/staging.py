@@ -229,7 +229,7 @@ class Staging:
         if len(set(source.picked)) < len(source.picked) and not idempotent:
             raise Refused("elements are picked twice")
         extents = [max(axis) - min(axis) + 1 for axis in zip(*source.picked, strict=True)]
-        if self.by_rows(extents, source.axes) and small(reduce, self.schedule):
+        if self.by_rows(extents, source) and small(reduce, self.schedule):
             raise Refused("its elements are no box, and few")
         cost = sum(one.cost for _, one in _runs(source, idempotent))
         if cost >= min(len(source.picked), most(reduce, self.schedule)):
@@ -303,12 +303,12 @@ class Staging:
             raise Refused("its elements have weights")
         return source
 
-    def by_rows(self, extents: Sequence[int], axes: Sequence[int]) -> bool:
+    def by_rows(self, extents: Sequence[int], source: Tap) -> bool:
         """Whether a window is done along its rows first, which rows made at once share.
 
         Floats are added in this order, however many rows are made.
         """
-        return max(extents) <= NEAR and min(axes) >= self.kernel.ndim - 2
+        return max(extents) <= NEAR and min(source.axes) >= self.kernel.ndim - 2
 
     def over_axes(self, source: Tap, shape: Offset, fold: Fold, weights: Factors = ()) -> Atom:
         """Reduce along each axis of the window in turn; the last in the main body."""
@@ -318,7 +318,7 @@ class Staging:
         lines = map(_Line, source.axes, shape, weights)
         work = [line for line in lines if line.length > 1 or line.weights]
         work = work or [_Line(source.axes[-1], 1)]
-        if self.by_rows(shape, source.axes):
+        if self.by_rows(shape, source):
             work.reverse()
         if len(set(work[-1].weights)) > WIDE:
             work.append(_Line(work[-1].axis, 1))
