@@ -275,6 +275,8 @@ class _Body:
             self._assign_name(target.id, value)
             return
         match self._value(target):
+            case Array() as array:
+                self._fill(array, value)
             case Load(array, index):
                 self.lines.append(Store(array, index, cut(_only(value), array.element)))
             case Call(_, _, (address,)):
@@ -318,6 +320,16 @@ class _Body:
     def _kept(self, value: Value) -> Value:
         """A value as it is now."""
         return _only(self._named(self._fresh(), value))
+
+    def _fill(self, array: Array, value: Known) -> None:
+        """Every element of an array, from one value or from those of another array."""
+        names = [self._fresh() for _ in range(array.ndim)]
+        index = tuple(Name("int64", one) for one in names)
+        held = Load(value, index) if isinstance(value, Array) else _only(value)
+        body: Statement = Store(array, index, convert(held, array.element))
+        for axis in reversed(range(array.ndim)):
+            body = For(names[axis], word(0), Size(array, axis), (body,))
+        self.lines.append(body)
 
     def _for(self, name: str, args: Sequence[ast.expr], inner: Sequence[ast.stmt]) -> None:
         limits = slice(*(self._kept(_word(self._value(one))) for one in args))
