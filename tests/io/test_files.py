@@ -317,6 +317,22 @@ def test_the_error_travels_to_another_process():
 
 def test_a_bar_can_be_forced(tmp_path, capsys):
     imsave(images((3, 5, 5)), tmp_path / "{}.png", progress=True)
-    assert "3/3" in capsys.readouterr().err
-    imsave(images((3, 5, 5)), tmp_path / "{}.png")
+    assert "saving 3/3" in capsys.readouterr().err
+    imread(tmp_path, progress=True)
+    assert "looking at files 3/3" in capsys.readouterr().err
+    imread(tmp_path)
+    imsave(images((3, 5, 5)), tmp_path / "{}.png", overwrite=True)
     assert capsys.readouterr().err == ""
+
+
+def test_a_look_at_many_files_tells_how_far_it_is_and_can_be_interrupted(tmp_path):
+    path, told = imsave(images((4, 5)), tmp_path / "a.tif")[0], []
+    imread([path] * 1000, progress=lambda *now: told.append(now))
+    assert told == sorted(told)
+    assert told[-1] == (1000, 1000)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        imread([path] * 1000, progress=stop)
