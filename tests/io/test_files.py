@@ -77,7 +77,7 @@ def test_one_image_and_a_folder(tmp_path):
         equal(str(tmp_path / name), colour[None])
     paths = imsave(images((2, 4, 4)), tmp_path / "new" / "deeper")
     assert paths == [tmp_path / "new" / "deeper" / name for name in ("0000.png", "0001.png")]
-    assert imsave(images((2, 4, 4)), f"{tmp_path}/new/deeper/") == paths
+    assert imsave(images((2, 4, 4)), f"{tmp_path}/new/deeper/", overwrite=True) == paths
     imsave(xr.DataArray(images((2, 3, 4)), dims=("time", "y", "x")), tmp_path / "x{}.png")
     equal(tmp_path / "x*.png", images((2, 3, 4)))
 
@@ -86,7 +86,8 @@ def test_one_image_and_a_folder(tmp_path):
 def test_jpeg_is_close_and_truths_are_black_and_white(tmp_path, lazy):
     def saved(array, name):
         options = {"quality": 100} if name.endswith(".jpg") else {}
-        imsave(da.from_array(array, chunks=-1) if lazy else array, tmp_path / name, **options)
+        given = da.from_array(array, chunks=-1) if lazy else array
+        imsave(given, tmp_path / name, overwrite=True, **options)
         return imread(tmp_path / name).compute().astype(int)[0]
 
     rows, columns = np.mgrid[:40, :50]
@@ -260,7 +261,7 @@ def test_the_name_follows_the_contents(tmp_path):
     path = imsave(images((4, 5)), tmp_path / "a.png")[0]
     first, again = imread(path), imread(path)
     assert first.name == again.name
-    imsave(images((4, 5), seed=1), path)
+    imsave(images((4, 5), seed=1), path, overwrite=True)
     assert imread(path).name != first.name
     with pytest.raises(ImageReadError, match=r"frame 0 from .*a\.png: the file has changed since"):
         first.compute()

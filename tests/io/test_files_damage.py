@@ -118,7 +118,7 @@ def test_max_pixels(tmp_path):
     assert imread(path).shape == (1, 2000, 3000)
     with pytest.raises(ImageReadError, match="more than max_pixels=1000000;"):
         imread(path, max_pixels=10**6)
-    imsave(np.zeros((5, 5), np.uint8), path)
+    imsave(np.zeros((5, 5), np.uint8), path, overwrite=True)
     frames = imread(tmp_path, max_pixels=100)
     with pytest.raises(ImageReadError, match=r"frame 1 .*1\.png: it is 2000 x 3000 uint8, but"):
         frames.compute()
@@ -149,7 +149,7 @@ def test_an_odd_file_is_named(tmp_path, suffix):
     path = tmp_path / f"10.{suffix}"
     odd = {"4 x 6 uint8": (4, 6), "4 x 5 uint16": (4, 5), "4 x 5 x 3 uint8": (4, 5, 3)}
     for found, shape in odd.items():
-        imsave(np.zeros(shape, found.split()[-1]), path)
+        imsave(np.zeros(shape, found.split()[-1]), path, overwrite=True)
         frames = imread(tmp_path, chunks=5)
         frames[:10].compute()
         with pytest.raises(ImageReadError) as caught:

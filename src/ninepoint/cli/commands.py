@@ -28,7 +28,6 @@ from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.asked import Asked, asked
 from ..inspecting.displays import counted
-from ..inspecting.explaining import explained, intermediate, texts
 from ..io.formats import check_options
 from ..io.frames import imsave, parse_pattern
 from ..io.images import imread
@@ -226,12 +225,13 @@ def explain(options: Namespace) -> None:
         _check_count(len(dtypes), len(fields), takes)
         with _at_fault(TypeError):
             one = asked(kernel.definition, dtypes, given)
+    explaining = imported("..inspecting.explaining", __package__)
     if options.ir:
-        print(intermediate(one))
+        print(explaining.intermediate(one))
     elif options.source:
-        print(texts(one, options.device or "cpu"), end="")
+        print(explaining.texts(one, options.device or "cpu"), end="")
     else:
-        print(explained(kernel, one, place))
+        print(explaining.explained(kernel, one, place))
 
 
 def _check_count(count: int, wanted: int, takes: str) -> None:

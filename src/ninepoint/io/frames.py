@@ -269,8 +269,6 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
     names = [target.path(number) for number in range(frames if target.numbered else 1)]
     own = share(len(names), how.part)
     there = {number for number in own if os.path.lexists(names[number])}
-    if there and not (how.overwrite or how.resume):
-        raise FileExistsError(f"{names[min(there)]!r} exists; overwrite=True replaces it")
     paths = [Path(name) for name in names]
     missing = {number for number in own if not (how.resume and number in there)}
     if not missing:
@@ -278,6 +276,8 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
     make_folder(target.folder, "imsave")
     if is_dask(stack):
         check_not_read("imsave", [stack], [names[number] for number in sorted(missing)])
+    if there and not (how.overwrite or how.resume):
+        raise FileExistsError(f"{names[min(there)]!r} exists; overwrite=True replaces it")
 
     numbers = missing if target.numbered else range(frames)
     with ExitStack() as held:
