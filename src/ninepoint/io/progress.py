@@ -25,6 +25,9 @@ from ..base.undisturbed import imported
 PAUSE = 0.2
 WIDTH = 30
 
+# What takes no longer [s] is done before one wonders how far it is.
+SOON = 1.0
+
 Advance: TypeAlias = Callable[[int], None]
 Progress: TypeAlias = "bool | Callable[[int, int], None] | None"
 
