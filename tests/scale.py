@@ -67,7 +67,7 @@ class Stop(Exception):
 
 @lru_cache
 def _room() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory(prefix="ninepoint-scale-")
+    return tempfile.TemporaryDirectory(prefix=".ninepoint-scale-")
 
 
 def path(suffix: str) -> Path:

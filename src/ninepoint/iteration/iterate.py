@@ -19,6 +19,9 @@ from ..io.progress import Progress, shown
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
 
+# What to do where a cluster has nobody who could go on.
+NOBODY = "start workers, or another client that stays open until the end, and iterate again"
+
 # Steps that take no longer [s] are done before one wonders how far they are.
 _SOON = 1.0
 
