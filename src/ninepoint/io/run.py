@@ -39,7 +39,7 @@ from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..base import limits
 from ..base.undisturbed import imported, start
-from .progress import Advance, Progress, finished, workers_of
+from .progress import Advance, Progress, described_workers, finished
 
 Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
@@ -189,7 +189,7 @@ class Room:
         """The room on the scheduler in use, of all workers together; by default a share of it."""
         array = imported("dask.array").Array
         client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
-        workers = workers_of(client) if hasattr(client, "scheduler_info") else []
+        workers = described_workers(client) if hasattr(client, "scheduler_info") else []
         there = sum(one["memory_limit"] or 0 for one in workers)
         threads = sum(one["nthreads"] for one in workers) or _threads()
         if memory is None:

@@ -19,6 +19,9 @@ from ..io.progress import SOON, Progress, shown
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
 
+# What to do where a cluster has nobody who could go on.
+NOBODY = "start workers, or another client that stays open until the end, and iterate again"
+
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
