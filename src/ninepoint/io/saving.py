@@ -186,10 +186,8 @@ def save(
                 f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
                 f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
             )
-        write = _save_images
-        if suffix in TIFF.suffixes and _is_on_earth(result):
-            write = _save_raster
-        told = write(result, text, how)
+        is_raster = suffix in TIFF.suffixes and _is_on_earth(result)
+        told = (_save_raster if is_raster else _save_images)(result, text, how)
     return Path(path).expanduser() if told is None else told
 
 
