@@ -26,6 +26,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from operator import getitem
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -99,59 +100,6 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A field of blocks: the names of its array and of its faces.
-
-    Along the axes where that is `cut` it is cut as the whole is; along others it has one element.
-    Axes that it lacks are the first ones.
-    """
-
-    name: str
-    faces: str
-    cut: tuple[bool, ...]
-
-    def given(self, place: Place, graph: Written) -> Refs:
-        """What a block is given of it, where faces that it needs are tasks that may be new."""
-        own = place[len(place) - len(self.cut) :]
-        at = tuple([k if cut else 0 for k, cut in zip(own, self.cut, strict=True)])
-        return [TaskRef((self.name, *at)), *self._around(at, len(at), graph)[1]]
-
-    def _around(self, at: Place, stop: int, graph: Written) -> tuple[Depths, Refs]:
-        """How thick the faces around a chunk are, along the axes before `stop`; and these."""
-        axes = graph.axes[len(graph.axes) - len(at) :]
-        each = enumerate(zip(axes, at, self.cut, strict=True))
-        depths = [axis.beyond[k] if cut and n < stop else (0, 0) for n, (axis, k, cut) in each]
-        found = []
-        for steps in steps_around(depths, apart=graph.apart):
-            there = zip(axes, at, steps, strict=True)
-            other = tuple([(k + step) % len(axis.cuts) if step else k for axis, k, step in there])
-            found.append(
-                self._face(other, steps, graph) if graph.apart else self._faces(other, graph)
-            )
-        return depths, found
-
-    def _faces(self, at: Place, graph: Written) -> TaskRef:
-        """All faces of a chunk."""
-        ref = TaskRef((self.faces, *at))
-        if ref.key not in graph.tasks:
-            axes = zip(graph.axes[len(graph.axes) - len(at) :], at, self.cut, strict=True)
-            depths = tuple([axis.faces[k] if cut else (0, 0) for axis, k, cut in axes])
-            graph.add(ref.key, faces_of, TaskRef((self.name, *at)), depths)
-        return ref
-
-    def _face(self, at: Place, steps: Place, graph: Written) -> TaskRef:
-        """That face of a chunk which is given to the chunk so many steps before it."""
-        axis = next(axis for axis, step in enumerate(steps) if step)
-        ref = TaskRef((self.faces, axis, steps[axis], *at))
-        if ref.key not in graph.tasks:
-            low, high = graph.axes[axis - len(at)].faces[at[axis]]
-            own = side(steps[axis], low if steps[axis] > 0 else high)
-            depths, beside = self._around(at, axis, graph)
-            graph.add(ref.key, face_of, TaskRef((self.name, *at)), axis, own, depths, *beside)
-        return ref
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     """Something with slices, of which `pieces` so long are decoded at once; `name` is its own."""
 
@@ -177,6 +125,69 @@ class Source:
         graph.layers[self.name].source = self
         meta = np.empty((0,) * len(chunks), self.dtype)
         return _core.Array(graph, self.name, chunks, meta=meta)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of blocks: the names of its array and of its faces.
+
+    Along the axes where that is `cut` it is cut as the whole is; along others it has one element.
+    Axes that it lacks are the first ones.  Where it is a view of a `source`, who needs a chunk
+    reads it: twice at most, for its block and for its faces, so nobody holds it meanwhile.
+    """
+
+    name: str
+    faces: str
+    cut: tuple[bool, ...]
+    source: Source | None = None
+
+    def given(self, place: Place, graph: Written) -> list[Any]:
+        """What a block is given of it, where faces that it needs are tasks that may be new."""
+        own = place[len(place) - len(self.cut) :]
+        at = tuple([k if cut else 0 for k, cut in zip(own, self.cut, strict=True)])
+        return [self._chunk(at, graph), *self._around(at, len(at), graph)[1]]
+
+    def _chunk(self, at: Place, graph: Written) -> Any:
+        """A chunk: the task that makes it, or one within the task that needs it."""
+        if self.source is None:
+            return TaskRef((self.name, *at))
+        cuts = zip(graph.axes[len(graph.axes) - len(at) :], at, self.cut, strict=True)
+        region = tuple([slice(*one.cuts[k]) if cut else slice(None) for one, k, cut in cuts])
+        return Task(None, getitem, graph.held(self.source.key, self.source.held), region)
+
+    def _around(self, at: Place, stop: int, graph: Written) -> tuple[Depths, Refs]:
+        """How thick the faces around a chunk are, along the axes before `stop`; and these."""
+        axes = graph.axes[len(graph.axes) - len(at) :]
+        each = enumerate(zip(axes, at, self.cut, strict=True))
+        depths = [axis.beyond[k] if cut and n < stop else (0, 0) for n, (axis, k, cut) in each]
+        found = []
+        for steps in steps_around(depths, apart=graph.apart):
+            there = zip(axes, at, steps, strict=True)
+            other = tuple([(k + step) % len(axis.cuts) if step else k for axis, k, step in there])
+            found.append(
+                self._face(other, steps, graph) if graph.apart else self._faces(other, graph)
+            )
+        return depths, found
+
+    def _faces(self, at: Place, graph: Written) -> TaskRef:
+        """All faces of a chunk."""
+        ref = TaskRef((self.faces, *at))
+        if ref.key not in graph.tasks:
+            axes = zip(graph.axes[len(graph.axes) - len(at) :], at, self.cut, strict=True)
+            depths = tuple([axis.faces[k] if cut else (0, 0) for axis, k, cut in axes])
+            graph.add(ref.key, faces_of, self._chunk(at, graph), depths)
+        return ref
+
+    def _face(self, at: Place, steps: Place, graph: Written) -> TaskRef:
+        """That face of a chunk which is given to the chunk so many steps before it."""
+        axis = next(axis for axis, step in enumerate(steps) if step)
+        ref = TaskRef((self.faces, axis, steps[axis], *at))
+        if ref.key not in graph.tasks:
+            low, high = graph.axes[axis - len(at)].faces[at[axis]]
+            own = side(steps[axis], low if steps[axis] > 0 else high)
+            depths, beside = self._around(at, axis, graph)
+            graph.add(ref.key, face_of, self._chunk(at, graph), axis, own, depths, *beside)
+        return ref
 
 
 def _placing() -> bool:
@@ -267,7 +278,9 @@ class Lazy(Layer):
             from .placement import tell
 
             workers = tell()
-        return workers > limits.current.workers_together, placed
+        # What is read for all its faces would be read again for each.
+        read = any(field.source for field in self.fields if isinstance(field, Field))
+        return workers > limits.current.workers_together and not read, placed
 
     def __getitem__(self, key: Any) -> Any:
         return self._written[key]
