@@ -175,9 +175,9 @@ def test_what_is_placed_and_who_has_the_last_word(dask_client):
     a = x.compute()
     there = dask_client.run_on_scheduler(places, x.name, holders)
     for kernel, asked in ((mean, True), (near, False)):
-        lazy = kernel(x)
         with dask.config.set({"ninepoint.placement": asked}):
-            held = lazy.persist()
+            lazy = kernel(x)
+        held = lazy.persist()
         np.testing.assert_array_equal(held.compute(), kernel(a))
         wanted = there if asked else dict.fromkeys(there)
         assert dask_client.run_on_scheduler(places, held.name, bound) == wanted

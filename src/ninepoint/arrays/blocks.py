@@ -104,63 +104,33 @@ def put_together(
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Faces:
-    """Copies of faces of a chunk: of each the axis, the slice along it, and its elements.
-
-    Each is whole along the other axes, so that a corner lies in several.  They are sliced as the
-    chunk is, along the axis of a face as that is.
-    """
-
-    faces: tuple[tuple[int, slice, Array], ...]
-
-    def __sizeof__(self) -> int:
-        # What a scheduler takes for the size of it.
-        return sum(int(face.nbytes) for _, _, face in self.faces) + 128
-
-    def __getitem__(self, index: tuple[slice, ...]) -> Array:
-        for axis, own, face in self.faces:
-            if index[axis] == own:
-                found: Array = face[(*index[:axis], slice(None), *index[axis + 1 :])]
-                return found
-        raise AssertionError(index)
-
-
 def side(step: int, depth: int) -> slice:
     """What of a chunk, one step from another or none, is beside that: so many elements."""
     return slice(0, depth) if step > 0 else slice(-depth, None) if step else slice(None)
 
 
-def faces_of(chunk: Any, depths: Depths) -> Faces:
-    """Copy the faces of a chunk, as thick for each axis as the chunks before and after need."""
-    chunk, faces = in_memory(chunk), []
+def faces_of(chunk: Any, depths: Depths) -> Mapping[tuple[int, int], Array]:
+    """Copy all faces of a chunk, by their axes, and the steps to it from the chunks beside it.
+
+    Each is whole along the other axes, so that a corner lies in several.
+    """
+    chunk, faces = in_memory(chunk), {}
     for axis, (low, high) in enumerate(depths):
         for step, depth in ((1, low), (-1, high)):
             if depth:
-                own = side(step, depth)
-                faces.append((axis, own, chunk[(*[slice(None)] * axis, own)].copy()))
-    return Faces(tuple(faces))
+                faces[axis, step] = chunk[(*[slice(None)] * axis, side(step, depth))].copy()
+    return faces
 
 
-def face_of(chunk: Any, axis: int, own: slice, around: Depths, *faces: Array) -> Array:
-    """Copy a face of a chunk, with its corners, which lie in faces of others.
-
-    Parameters
-    ----------
-    chunk : array
-    axis : int
-        The axis at one of whose ends it is.
-    own : slice
-        What of that axis it is.
-    around : sequence of pairs
-        How thick the faces are that came along the axes before; 0 for others.
-    *faces : arrays
-        Those.
-    """
-    index = (*[slice(None)] * axis, own)
-    first, *beside = [one[index] for one in (in_memory(chunk), *faces)]
-    make = partial(nothing, first, dtype=np.result_type(first, *beside))
-    return surrounded(first, around, beside, make, apart=True)
+def face_of(
+    chunk: Any, axis: int, step: int, depths: tuple[int, int], around: Depths, *faces: Array
+) -> Array:
+    """Copy one, with its corners, which lie in faces that were given along the axes before."""
+    low, high = depths
+    index = (*[slice(None)] * axis, side(step, low if step > 0 else high))
+    own, *beside = [one[index] for one in (in_memory(chunk), *faces)]
+    make = partial(nothing, own, dtype=np.result_type(own, *beside))
+    return surrounded(own, around, beside, make, apart=True)
 
 
 def steps_around(around: Depths, *, apart: bool) -> Iterator[Shape]:
@@ -194,9 +164,11 @@ def surrounded(
         for step, (low, high), (a, b) in zip(steps, around, spans, strict=True):
             target.append(slice(0, a) if step < 0 else slice(b, None) if step else slice(a, b))
             source.append(side(step, high if step > 0 else low))
+        axis = next(axis for axis, step in enumerate(steps) if step)
         if apart:
-            before = next(axis for axis, step in enumerate(steps) if step)
-            target[:before] = [slice(None)] * before
+            target[:axis] = [slice(None)] * axis
+        else:
+            face, source[axis] = face[axis, steps[axis]], slice(None)
         result[tuple(target)] = face[tuple(source)]
     return result
 

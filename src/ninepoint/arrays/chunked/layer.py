@@ -38,7 +38,7 @@ from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
 from ...base import limits
-from ..blocks import Depths, Job, block_of, face_of, faces_of, read_of, side, steps_around
+from ..blocks import Depths, Job, block_of, face_of, faces_of, read_of, steps_around
 from ..grid import Axis, Chunks, axes_of
 from ..layout import Region, Shape
 from ..placed import Placed
@@ -143,56 +143,50 @@ class Field:
 
     def given(self, place: Place, graph: Written) -> list[Any]:
         """What a block is given of it, where faces that it needs are tasks that may be new."""
-        own = place[len(place) - len(self.cut) :]
-        at = tuple([k if cut else 0 for k, cut in zip(own, self.cut, strict=True)])
-        return [self._chunk(at, graph), *self._around(at, len(at), graph)[1]]
+        missing = len(place) - len(self.cut)
+        each = zip(graph.axes[missing:], self.cut, strict=True)
+        axes = [axis if cut else _ONE for axis, cut in each]
+        at = tuple([k % len(axis.cuts) for k, axis in zip(place[missing:], axes, strict=True)])
+        return [self._chunk(at, axes, graph), *self._around(at, axes, len(at), graph)[1]]
 
-    def _chunk(self, at: Place, graph: Written) -> Any:
+    def _chunk(self, at: Place, axes: Sequence[Axis], graph: Written) -> Any:
         """A chunk: the task that makes it, or one within the task that needs it."""
         if self.source is None:
             return TaskRef((self.name, *at))
-        cuts = zip(graph.axes[len(graph.axes) - len(at) :], at, self.cut, strict=True)
-        region = tuple([slice(*one.cuts[k]) if cut else slice(None) for one, k, cut in cuts])
+        region = tuple([slice(*axis.cuts[k]) for axis, k in zip(axes, at, strict=True)])
         return Task(None, getitem, graph.held(self.source.key, self.source.held), region)
 
-    def _around(self, at: Place, stop: int, graph: Written) -> tuple[Depths, Refs]:
+    def _around(
+        self, at: Place, axes: Sequence[Axis], stop: int, graph: Written
+    ) -> tuple[Depths, Refs]:
         """How thick the faces around a chunk are, along the axes before `stop`; and these."""
-        axes = graph.axes[len(graph.axes) - len(at) :]
-        each = enumerate(zip(axes, at, self.cut, strict=True))
-        depths = [axis.beyond[k] if cut and n < stop else (0, 0) for n, (axis, k, cut) in each]
+        depths = [axis.beyond[k] for axis, k in zip(axes, at, strict=True)]
+        depths[stop:] = [(0, 0)] * (len(at) - stop)
         found = []
         for steps in steps_around(depths, apart=graph.apart):
-            there = zip(axes, at, steps, strict=True)
-            other = tuple([(k + step) % len(axis.cuts) if step else k for axis, k, step in there])
-            found.append(
-                self._face(other, steps, graph) if graph.apart else self._faces(other, graph)
-            )
+            each = zip(axes, at, steps, strict=True)
+            other = tuple([(k + step) % len(axis.cuts) for axis, k, step in each])
+            found.append(self._faces(other, axes, steps, graph))
         return depths, found
 
-    def _faces(self, at: Place, graph: Written) -> TaskRef:
-        """All faces of a chunk."""
-        ref = TaskRef((self.faces, *at))
-        if ref.key not in graph.tasks:
-            axes = zip(graph.axes[len(graph.axes) - len(at) :], at, self.cut, strict=True)
-            depths = tuple([axis.faces[k] if cut else (0, 0) for axis, k, cut in axes])
-            graph.add(ref.key, faces_of, self._chunk(at, graph), depths)
-        return ref
-
-    def _face(self, at: Place, steps: Place, graph: Written) -> TaskRef:
-        """That face of a chunk which is given to the chunk so many steps before it."""
+    def _faces(self, at: Place, axes: Sequence[Axis], steps: Place, graph: Written) -> TaskRef:
+        """All faces of a chunk, or that which is given to the chunk so many steps before it."""
+        depths = [axis.faces[k] for axis, k in zip(axes, at, strict=True)]
         axis = next(axis for axis, step in enumerate(steps) if step)
-        ref = TaskRef((self.faces, axis, steps[axis], *at))
+        which = (axis, steps[axis]) if graph.apart else ()
+        ref = TaskRef((self.faces, *which, *at))
         if ref.key not in graph.tasks:
-            low, high = graph.axes[axis - len(at)].faces[at[axis]]
-            own = side(steps[axis], low if steps[axis] > 0 else high)
-            depths, beside = self._around(at, axis, graph)
-            graph.add(ref.key, face_of, self._chunk(at, graph), axis, own, depths, *beside)
+            chunk = self._chunk(at, axes, graph)
+            if graph.apart:
+                around, beside = self._around(at, axes, axis, graph)
+                graph.add(ref.key, face_of, chunk, *which, depths[axis], around, *beside)
+            else:
+                graph.add(ref.key, faces_of, chunk, depths)
         return ref
 
 
-def _placing() -> bool:
-    """Whether nobody has set that schedulers place tasks as they do by themselves."""
-    return bool(_config.get("ninepoint.placement", True))
+# Of a field that has one element along an axis.
+_ONE = Axis([(0, 1)], [(0, 1)], ring=False)
 
 
 class Lazy(Layer):
@@ -216,15 +210,13 @@ class Lazy(Layer):
         super().__init__()
         self.name, self.job, self.chunks, self.fields = name, job, chunks, fields
         self.places: frozenset[Place] | None = None
-        # What was set where it was sent from.
-        self.placed: bool | None = None
+        self.placed = bool(_config.get("ninepoint.placement", True))
         # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
         # it reads again what these read.
         self.further: tuple[Layer, frozenset[str], bool] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        sent = {name: one for name, one in self.__dict__.items() if name != "_written"}
-        return sent | {"placed": _placing()}
+        return {name: one for name, one in self.__dict__.items() if name != "_written"}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.name!r}>"
@@ -250,8 +242,8 @@ class Lazy(Layer):
     def _written(self) -> Tasks:
         """The blocks that are asked for, and the faces that they need."""
         cut = isinstance(self.fields[0], Field)
-        apart, placed = self._spread() if cut else (False, False)
-        graph = Written(axes_of(self.job.program, self.chunks), apart, placed, {})
+        apart = cut and self._apart()
+        graph = Written(axes_of(self.job.program, self.chunks), apart, self.placed, {})
         job: Any = graph.held(self.given, self.job) if self.given else self.job
         for place in self._asked():
             each = zip(graph.axes, place, strict=True)
@@ -266,21 +258,17 @@ class Lazy(Layer):
                 graph.add(key, read_of, job, region, *chunks, chunks=())
         return graph.tasks
 
-    def _spread(self) -> tuple[bool, bool]:
-        """Whether faces are given apart, and tasks run where their chunks are.
-
-        A scheduler in this process is told: the tasks are written for it.
-        """
-        placed: bool = _placing() if self.placed is None else self.placed
+    def _apart(self) -> bool:
+        """Whether faces of a chunk are given apart; a scheduler in this process hears of them."""
         workers = 0
-        if placed and "distributed.scheduler" in sys.modules:
+        if self.placed and "distributed.scheduler" in sys.modules:
             # Imported here: `distributed` is optional.
             from .placement import tell
 
             workers = tell()
-        # What is read for all its faces would be read again for each.
-        read = any(field.source for field in self.fields if isinstance(field, Field))
-        return workers > limits.current.workers_together and not read, placed
+        # A chunk that is read for all its faces would be read for each.
+        read = any(isinstance(field, Field) and field.source for field in self.fields)
+        return workers > limits.current.workers_together and not read
 
     def __getitem__(self, key: Any) -> Any:
         return self._written[key]
