@@ -277,7 +277,7 @@ def read_of(job: Job, region: Region, *sources: Any) -> Any:
     return computed(job, region, cuts, sources, next(filter(is_cupy, sources), None))
 
 
-def block_of(job: Job, region: Region, apart: bool, *given: Any) -> Any:
+def block_of(apart: bool, job: Job, region: Region, *given: Any) -> Any:
     """Compute a block of its chunks; after that of each field the faces that lie around it."""
     domain, rest = job.domain(region), iter(given)
     if not region.points:

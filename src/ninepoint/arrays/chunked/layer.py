@@ -41,7 +41,6 @@ from ...base import limits
 from ..blocks import Depths, Job, block_of, face_of, faces_of, read_of, steps_around
 from ..grid import Axis, Chunks, axes_of
 from ..layout import Region, Shape
-from ..placed import Placed
 
 Place: TypeAlias = tuple[int, ...]
 
@@ -76,6 +75,12 @@ def known(array: Any, what: str) -> Any:
     return getattr(layers.get(getattr(array, "name", None)), what, None)
 
 
+class Own(TaskRef):
+    """A reference to a chunk where a task is to run, if its scheduler is told (`placement`)."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """Tasks that are written out, of blocks along these axes.
@@ -88,14 +93,9 @@ class Written:
     placed: bool
     tasks: Tasks
 
-    def add(self, key: Any, run: Any, *arguments: Any, chunks: Place = (0,)) -> None:
-        """Write a task, some of whose arguments are its `chunks`."""
-        self.tasks[key] = Placed(key, run, *arguments, chunks=chunks if self.placed else ())
-
     def held(self, key: str, value: Any) -> TaskRef:
         """A reference to what is sent to a worker once."""
-        if key not in self.tasks:
-            self.tasks[key] = DataNode(key, value)
+        self.tasks.setdefault(key, DataNode(key, value))
         return TaskRef(key)
 
 
@@ -152,7 +152,7 @@ class Field:
     def _chunk(self, at: Place, axes: Sequence[Axis], graph: Written) -> Any:
         """A chunk: the task that makes it, or one within the task that needs it."""
         if self.source is None:
-            return TaskRef((self.name, *at))
+            return (Own if graph.placed else TaskRef)((self.name, *at))
         region = tuple([slice(*axis.cuts[k]) for axis, k in zip(axes, at, strict=True)])
         return Task(None, getitem, graph.held(self.source.key, self.source.held), region)
 
@@ -179,9 +179,10 @@ class Field:
             chunk = self._chunk(at, axes, graph)
             if graph.apart:
                 around, beside = self._around(at, axes, axis, graph)
-                graph.add(ref.key, face_of, chunk, *which, depths[axis], around, *beside)
+                more = (*which, depths[axis], around, *beside)
+                graph.tasks[ref.key] = Task(ref.key, face_of, chunk, *more)
             else:
-                graph.add(ref.key, faces_of, chunk, depths)
+                graph.tasks[ref.key] = Task(ref.key, faces_of, chunk, depths)
         return ref
 
 
@@ -245,17 +246,13 @@ class Lazy(Layer):
         apart = cut and self._apart()
         graph = Written(axes_of(self.job.program, self.chunks), apart, self.placed, {})
         job: Any = graph.held(self.given, self.job) if self.given else self.job
+        run = (block_of, apart, job) if cut else (read_of, job)
         for place in self._asked():
             each = zip(graph.axes, place, strict=True)
             region = Region(tuple([axis.cuts[k] for axis, k in each]))
-            given = [field.given(place, graph) for field in self.fields]
-            key, chunks = (self.name, *place), itertools.chain(*given)
-            if cut:
-                # Of each field the chunk, and the faces around it.
-                own = tuple(itertools.accumulate(map(len, given[:-1]), initial=3))
-                graph.add(key, block_of, job, region, apart, *chunks, chunks=own)
-            else:
-                graph.add(key, read_of, job, region, *chunks, chunks=())
+            given = [one for field in self.fields for one in field.given(place, graph)]
+            key = (self.name, *place)
+            graph.tasks[key] = Task(key, *run, region, *given)
         return graph.tasks
 
     def _apart(self) -> bool:

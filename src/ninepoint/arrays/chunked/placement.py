@@ -12,12 +12,13 @@ to close binds nobody.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import distributed
 from dask._task_spec import Task
 
-from ..placed import Placed
+from .layer import Own
 
 # So many tasks a thread may a worker have to do, and so many times as many as there are for each
 # thread of all workers; of more, those without work may take some, with the chunks.
@@ -84,12 +85,12 @@ class Placement(_Plugin):  # type: ignore[misc]
                     self._let_go(key)
 
     def _place(self, task: Any) -> None:
-        one = _placed(task)
-        if one is None:
+        if not _CHOSEN.isdisjoint(task.annotations or ()):
             return
         # Of two fields either chunk may stay.
-        chunks = [chunk for chunk in task.dependencies if chunk.who_has and one.takes(chunk.key)]
-        workers = {worker.address for chunk in chunks for worker in chunk.who_has}
+        own = set(_own(task.run_spec))
+        chunks = [chunk for chunk in task.dependencies if chunk.key in own]
+        workers = {worker.address for chunk in chunks for worker in chunk.who_has or ()}
         if workers:
             task.worker_restrictions, task.loose_restrictions = workers, True
             self._forget(task.key)
@@ -114,13 +115,10 @@ class Placement(_Plugin):  # type: ignore[misc]
             self._counts[worker] -= 1
 
 
-def _placed(task: Any) -> Any:
-    """What of a task is to run where its chunks are, if nobody has said where it may run."""
-    return _part(task.run_spec) if _CHOSEN.isdisjoint(task.annotations or ()) else None
-
-
-def _part(task: Any) -> Any:
-    """That of those which Dask made one."""
+def _own(task: Any) -> Iterator[Any]:
+    """The chunks where a task is to run, or one of those that Dask made one."""
     if isinstance(task, Task) and task.has_subgraph():
-        return next(filter(None, map(_part, task.args[0].values())), None)
-    return task if isinstance(task, Placed) and task.chunks else None
+        for one in task.args[0].values():
+            yield from _own(one)
+    elif isinstance(task, Task):
+        yield from (one.key for one in task.args if isinstance(one, Own))
