@@ -129,7 +129,8 @@ def face_of(
     low, high = depths
     index = (*[slice(None)] * axis, side(step, low if step > 0 else high))
     own, *beside = [one[index] for one in (in_memory(chunk), *faces)]
-    make = partial(nothing, own, dtype=np.result_type(own, *beside))
+    dtype = np.result_type(*[one.dtype for one in (own, *beside)])
+    make = partial(nothing, own, dtype=dtype)
     return surrounded(own, around, beside, make, apart=True)
 
 
