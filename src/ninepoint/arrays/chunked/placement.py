@@ -53,7 +53,7 @@ class Placement(_Plugin):  # type: ignore[misc]
     name = "ninepoint-placement"
     idempotent = True
 
-    def start(self, scheduler: Any) -> None:  # type: ignore[override]
+    def start(self, scheduler: Any) -> None:
         """Hear of the tasks of a scheduler."""
         self._scheduler = scheduler
         # The worker of each task that was placed and is not done; how many a worker has of these.
