@@ -171,18 +171,17 @@ class Field:
 
     def _faces(self, at: Place, axes: Sequence[Axis], steps: Place, graph: Written) -> TaskRef:
         """All faces of a chunk, or that which is given to the chunk so many steps before it."""
-        depths = [axis.faces[k] for axis, k in zip(axes, at, strict=True)]
         axis = next(axis for axis, step in enumerate(steps) if step)
         which = (axis, steps[axis]) if graph.apart else ()
         ref = TaskRef((self.faces, *which, *at))
         if ref.key not in graph.tasks:
-            chunk = self._chunk(at, axes, graph)
+            depths = [axis.faces[k] for axis, k in zip(axes, at, strict=True)]
+            more: list[Any] = [depths]
             if graph.apart:
                 around, beside = self._around(at, axes, axis, graph)
-                more = (*which, depths[axis], around, *beside)
-                graph.tasks[ref.key] = Task(ref.key, face_of, chunk, *more)
-            else:
-                graph.tasks[ref.key] = Task(ref.key, faces_of, chunk, depths)
+                more = [*which, depths[axis], around, *beside]
+            run = face_of if graph.apart else faces_of
+            graph.tasks[ref.key] = Task(ref.key, run, self._chunk(at, axes, graph), *more)
         return ref
 
 
