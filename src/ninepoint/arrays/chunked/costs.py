@@ -60,7 +60,7 @@ class Cost:
     def lines(self) -> list[str]:
         """The same in words."""
         each = self.tasks / max(1, self.blocks)
-        again = f", from files {self.decoded:.3g} times" if self.decoded else ""
+        again = f", decoded {self.decoded:.3g} times" if self.decoded else ""
         found = [
             f"{self.name}: {self.plan}, {many(each, 'task')} a block, {self.tasks} in all",
             f"  {_PLANS[self.plan]}",
@@ -154,7 +154,7 @@ def told(arrays: Sequence[Any]) -> Lines:
     held, room = max(one.held for one in costs), sum(one.room for one in costs)
     more = ": no task waits for another one"
     if room:
-        more = f", and all {counted(room, 'B')} for chunks that wait for their neighbours"
+        more = f", and all of them {counted(room, 'B')}, for chunks that wait for their neighbours"
     page = Lines([f"Give each thread {counted(held, 'B')} of memory{more}."])
     for cost in costs:
         page.add("on Dask", *cost.lines)
