@@ -363,8 +363,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         --------
         >>> import numpy as np
         >>> import ninepoint as npt
-        >>> heat = npt.stencil(lambda u: u[-1] / 4 + u[0] / 2 + u[1] / 4)
-        >>> print(heat.iterate.explain(np.zeros(5), steps=200))
+        >>> heat = npt.stencil(lambda u: u[-1, 0] / 4 + u[0, 0] / 2 + u[1, 0] / 4)
+        >>> print(heat.iterate.explain(np.zeros((4000, 4000)), steps=200))
+        Give 256 MB beside the fields for two states: 200 steps, up to 8 in a pass over memory.
         """
         ways = {name: named.pop(name) for name in named.keys() & {*iteration.Iteration.__slots__}}
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))

@@ -229,7 +229,7 @@ class Contents:
             page = told(arrays)
         held, own = max((one.held for one in self.variables), default=0), self.share(how.part)
         size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, len(self.share(None)))
-        head = page[0] if page else f"Give each thread {counted(held, 'B')} of memory."
+        head = page[0] if page else f"Give each thread {counted(held, 'B')}."
         what = f"{counted(size, 'B')}, {len(numbers)} of {many(len(own), 'unit')}"
         part = f" of part {how.part}" if how.part else ""
         page[:1] = [f"{head} To write: {what}{part}."]

@@ -97,7 +97,8 @@ class InChunks:
             from ..arrays.chunked.costs import told
 
             page = told(arrays) or page
-        page.add("steps", f"{-(-steps // self.longest)} exchanges, of up to {self.longest} each")
+        exchanges = -(-steps // self.longest)
+        page.add("steps", f"{exchanges} exchanges like that, of up to {self.longest} each")
         page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
         page.add("lost worker", "what it had is computed again, from the state that was held")
         return page

@@ -154,8 +154,8 @@ def told(arrays: Sequence[Any]) -> Lines:
     held, room = max(one.held for one in costs), sum(one.room for one in costs)
     more = ": no task waits for another one"
     if room:
-        more = f", and all of them {counted(room, 'B')}, for chunks that wait for their neighbours"
-    page = Lines([f"Give each thread {counted(held, 'B')} of memory{more}."])
+        more = f", and {counted(room, 'B')} to all for chunks that wait for their neighbours"
+    page = Lines([f"Give each thread {counted(held, 'B')}{more}."])
     for cost in costs:
         page.add("on Dask", *cost.lines)
     chunks = sum(array.npartitions for array in arrays)
