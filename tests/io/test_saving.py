@@ -239,7 +239,7 @@ def test_a_dry_run_tells_and_writes_nothing(tmp_path):
         assert text.startswith("Give each thread ")
         assert "smooth: " in text
     assert not os.listdir(tmp_path)
-    assert "5.18 kB, 7 of 7 units of part (1, 3)" in npt.save(
+    assert "2.96 kB, 8 of 8 units of part (1, 3)" in npt.save(
         lazy(), tmp_path / "a.zarr", chunks=10, part=(1, 3), dry=True
     )
     path = tmp_path / "a.zarr"
