@@ -26,17 +26,12 @@ def explain(lazy: Any) -> str:
         how many times as much files decode for that; those of all faces of chunks, which may have
         to move from worker to worker; those that a thread holds; and, about, those of the chunks
         that wait for their neighbours, on all threads together. Tasks of Dask's own are among all
-        tasks as they are before Dask makes several one.
+        tasks as they are before Dask makes several one. `save` tells more with ``dry=True``.
 
     Raises
     ------
     TypeError
         If it is no lazy array, or none of ours is behind it.
-
-    See Also
-    --------
-    Stencil.explain : How a kernel is computed.
-    save : Tells with ``dry=True`` what it would write.
 
     Examples
     --------
