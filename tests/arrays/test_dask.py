@@ -237,7 +237,7 @@ def test_what_lazy_arrays_take_is_told_before_they_are_computed():
     y = mean(x)
     for lazy in (mean(y), (mean(y) + 1)[5:]):
         text = npt.explain(lazy)
-        assert text.startswith("Give each thread 165 kB, and 640 kB to all for")
+        assert text.startswith("Give each thread 165 kB, and 678 kB to all for")
         assert "on Dask     mean*2: edges, 2 tasks a block, 32 in all" in text
         assert text.count("on Dask") == 1
     # What somebody asks for as well is told of, too.

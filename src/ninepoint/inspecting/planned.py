@@ -39,12 +39,12 @@ def explain(lazy: Any) -> str:
     >>> import ninepoint as npt
     >>> volume = da.zeros((400, 400, 400), chunks=100, dtype="float32")
     >>> print(npt.explain(npt.filters.mean(volume, (3, 3, 3))))
-    Give each thread 8.18 MB, and 128 MB to all for chunks that wait for their neighbours.
+    Give each thread 8.18 MB, and 134 MB to all for what waits for its neighbours.
       on Dask     mean: edges, 2 tasks a block, 128 in all
                     each block is made of its chunk and of its neighbours' faces
                     256 MB read, 11.5 MB of faces
                     8.18 MB held a thread
-                    128 MB held together, about two layers of chunks, for neighbours
+                    134 MB held together, in about two layers, for neighbours
       tasks       192 in all, 3 a chunk of the result
       result      256 MB, all of which compute() holds
     """

@@ -29,6 +29,7 @@ import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
+from ..base import limits
 from ..base.undisturbed import imported
 from ..language.displays import Explanation, Lines, counted, many
 from .paths import need
@@ -228,7 +229,7 @@ class Contents:
             # Imported here, and only where there may be arrays of ours.
             from ..arrays.chunked.costs import told
 
-            page = told(arrays) or page
+            page = told(arrays, limits.current.window_units) or page
         own = len(self.share(how.part))
         size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, len(self.share(None)))
         part = f" of part {how.part}" if how.part else ""

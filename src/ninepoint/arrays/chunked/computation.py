@@ -124,7 +124,7 @@ class Computation:
     def reread(self) -> list[Source | None]:
         """Of each array the source of which its chunks are read twice; None where they wait."""
         sources = [known(array, "source") for array in self.arrays]
-        views = [array for array in self.arrays if known(array, "source")]
+        views = [array.nbytes for array in self.arrays if known(array, "source")]
         few = self.waiting(views) <= limits.current.held_bytes
         return [None] * len(sources) if few else sources
 
@@ -134,13 +134,13 @@ class Computation:
         pairs = zip(self.arrays, self.reread, strict=True)
         return [array for array, source in pairs if source is None]
 
-    def waiting(self, arrays: Sequence[Any]) -> int:
-        """The bytes of arrays of which chunks wait for those around them: about two layers."""
+    def waiting(self, sizes: Sequence[float]) -> int:
+        """Of so many bytes of chunks or faces those that wait for others: about two layers."""
         cut = [sizes for sizes in self.chunks if len(sizes) > 1]
         if self.alone or not cut:
             return 0
         part = min(1.0, 2 * max(cut[0]) / sum(cut[0]))
-        return math.ceil(part * sum(int(array.nbytes) for array in arrays))
+        return math.ceil(part * sum(sizes))
 
     @property
     def names(self) -> list[str]:
