@@ -99,8 +99,9 @@ class InChunks:
             page = told(arrays) or page
         exchanges = -(-steps // self.longest)
         page.add("steps", f"{exchanges} exchanges like that, of up to {self.longest} each")
-        page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
-        page.add("lost worker", "what it had is computed again, from the state that was held")
+        if later < exchanges:
+            page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
+        page.add("lost worker", "what it had is computed again, from what was held last")
         return page
 
     def final(self) -> list[Any]:
