@@ -252,9 +252,9 @@ def test_what_lazy_arrays_take_is_told_before_they_are_computed():
 def test_tasks_are_called_by_what_they_do():
     x, filters = da.zeros((9000, 9000), chunks=4500), npt.filters
     arrays = [filters.gaussian(x), filters.median(x), filters.erode(x), behind(x)]
-    arrays.append(mean.iterate(x, steps=6))
+    arrays += [mean.iterate(x, steps=6), mean(mean(x)), mean(line(line(x)))]
     names = [key_split(one.name) for one in arrays]
-    assert names == ["gaussian", "median", "erode", "behind+1", "mean*6"]
+    assert names == ["gaussian", "median", "erode", "behind+1", "mean*6", "mean*2", "mean+2"]
 
 
 @npt.stencil

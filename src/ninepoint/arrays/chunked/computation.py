@@ -57,7 +57,8 @@ class Computation:
 
     On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
     those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
-    from `sources`, where there are some.  Chunks may have been `joined` before.
+    from `sources`, where there are some.  Chunks may have been `joined` before.  Results are cut
+    as these `asked` for, and their names begin with a `title`, by default the program's.
     """
 
     program: Program
@@ -69,6 +70,8 @@ class Computation:
     passed: frozenset[str] = frozenset()
     further: Computation | None = None
     joined: bool = False
+    asked: Chunks = ()
+    title: str = ""
 
     @cached_property
     def outputs(self) -> list[Output]:
@@ -145,7 +148,7 @@ class Computation:
     @property
     def names(self) -> list[str]:
         """The names of the results, as they are cut in blocks."""
-        name, count = self.program.name, len(self.outputs)
+        name, count = self.title or self.program.name, len(self.outputs)
         if count == 1:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
@@ -153,7 +156,7 @@ class Computation:
     def blocks(self, name: str = "") -> Lazy:
         """The rule of blocks that read from sources, or are made of chunks of fields cut so."""
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
-        many = f"{self.program.name}-all-{self.identity}"
+        many = f"{self.title or self.program.name}-all-{self.identity}"
         name = name or (self.names[0] if len(self.outputs) == 1 else many)
         job = Job(self.program, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
@@ -184,7 +187,7 @@ class Computation:
             below = [] if self.sources else self.held
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
-        self.layer = blocks.dask.layers[rule.name]
+        self.layer, self.asked = blocks.dask.layers[rule.name], chunks
         self.passed = frozenset((rule.name, *self.names))
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
