@@ -100,11 +100,14 @@ class Running:
                 raise self.disagreement(way, f"{name!r} was changed", "")
         return found
 
-    def disagreement(self, way: Way, made: object, right: object) -> Disagreement:
-        """The failure as a program."""
+    def disagreement(
+        self, way: Way, made: object, right: object, first: Way | None = None
+    ) -> Disagreement:
+        """The failure as a program; what is right is what the `first` call gives."""
         program = self.program
-        definition = ways.wanted(program) if way.like == "nearly" else ways.first(program)
-        definition = ways.wanted(program) if way.name == "the first call" else definition
+        definition = first or ways.first(program)
+        if way.like == "nearly" or way.name == "the first call":
+            definition = ways.wanted(program)
         again = "named, options = map(dict, kept)"
         lines = [
             f"# {program.kind} {program.seed}, {way.name}: run this in the folder tests",

@@ -113,7 +113,10 @@ def actors_here(dask_worker):
     return len(dask_worker.state.actors)
 
 
-@pytest.mark.parametrize("case", only(1, ["midway", "before", "all_before", "source"]))
+CASES = ["midway", "before", "all_before", "source", "given_up", "same_address", "left"]
+
+
+@pytest.mark.parametrize("case", only(1, CASES))
 def test_workers_that_are_killed(case):
     done = subprocess.run(
         [sys.executable, LOST, case], capture_output=True, text=True, timeout=400

@@ -180,7 +180,7 @@ def imsave(
     array: Any,
     pattern: str | PathLike[str],
     *,
-    overwrite: bool = True,
+    overwrite: bool = False,
     resume: bool = False,
     progress: Progress = None,
     compression: int | None = None,
@@ -202,7 +202,7 @@ def imsave(
         .tif without braces takes the whole stack, a frame on each page. Another name without
         braces takes one image, (rows, columns) or with 3 or 4 channels. The folder is made.
     overwrite : bool
-        Whether files that exist are replaced; if not, nothing is written when there is one.
+        Whether files that are there are replaced; if not, nothing is written when there is one.
     resume : bool
         Leave out frames whose file exists, and what only they need. The files are not compared.
     progress : bool, callable or None
@@ -230,7 +230,7 @@ def imsave(
     ConnectionError
         If the Dask client in use is closed, or its scheduler or all of its workers are gone.
     FileExistsError
-        If `overwrite` is false and a file exists.
+        If a file exists, and is neither to be replaced nor left out (`resume`).
     OSError
         If a file cannot be written; the finished ones stay.
 
@@ -270,8 +270,6 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> Any:
     names = [target.path(number) for number in range(frames if target.numbered else 1)]
     own = share(Units((len(names),), (1,)), how.part)
     there = {number for number in own if os.path.lexists(names[number])}
-    if there and not (how.overwrite or how.resume):
-        raise FileExistsError(f"{names[min(there)]!r} exists, and overwrite is false")
     paths = [Path(name) for name in names]
     missing = {number for number in own if not (how.resume and number in there)}
     if missing and is_dask(stack):
@@ -281,6 +279,8 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> Any:
     if how.dry:
         one = Variable("", lazily(stack), chunks=frame, shards=frame)
         return Contents((one,)).told(name, numbers, how)
+    if there and not (how.overwrite or how.resume):
+        raise FileExistsError(f"{names[min(there)]!r} exists; overwrite=True replaces it")
     if not missing:
         return paths
     make_folder(target.folder, "imsave")

@@ -13,6 +13,7 @@ from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
 from .opened import Found, check_whole, open_hdf5, open_netcdf, open_npy, open_zarr
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
+from .progress import Progress
 from .run import Room, Shape, grown, lengths
 from .tiff import open_tiff
 
@@ -43,6 +44,7 @@ def open(
     variable: str | None = None,
     level: int | None = None,
     chunks: Any = None,
+    progress: Progress = None,
 ) -> da.Array | xr.DataArray:
     """Open an array in a file or a store, without reading any of its elements.
 
@@ -63,6 +65,8 @@ def open(
         What one task reads: a length for each axis, or for some dimensions by their names, or what
         Dask chooses. By default a shard, or pieces of the store, of up to 8 MiB together. For
         images the number of frames.
+    progress : bool, callable or None
+        What is shown while many images are looked at, as of `imread`.
 
     Returns
     -------
@@ -123,7 +127,7 @@ def open(
         text, found = "", None
         _refuse(path, variable, level)
     if found is None:
-        stack = imread(path, chunks="auto" if chunks is None else chunks)
+        stack = imread(path, chunks="auto" if chunks is None else chunks, progress=progress)
         # An image that is not read by tiles: of few bits, or with a palette.
         alone = len(stack) == 1 and text.lower().endswith(TIFF.suffixes)
         return stack[0] if alone else stack

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..arrays.accepted import Arrays, is_chunked, is_cupy, library_of, refuse_foreign
-from ..io.progress import Progress, shown
+from ..io.progress import SOON, Progress, shown
 
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
 
-# Steps that take no longer [s] are done before one wonders how far they are.
-_SOON = 1.0
+# What to do where a cluster has nobody who could go on.
+NOBODY = "start workers, or another client that stays open until the end, and iterate again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +264,7 @@ def iterate(state: Advance, plan: Iteration) -> list[Any]:
     """Do the steps block by block; gives the state after the last, or what is told of them."""
     if plan.tell:
         return list(state.told())
-    with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
+    with shown(plan.progress, plan.steps, "steps", SOON) as advanced:
         before = 0
         for done in advance(state, plan):
             advanced(done - before)

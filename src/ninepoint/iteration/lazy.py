@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,9 +21,10 @@ from ..arrays.engines import check as check_fields
 from ..arrays.engines import engine_of
 from ..arrays.grid import grid_of, refuse_unknown
 from ..base import limits
+from ..io.progress import wait_for, workers_of
 from ..language.displays import Lines
 from ..program.options import Place
-from .iterate import Iteration
+from .iterate import NOBODY, Iteration
 from .motion import Motion
 
 
@@ -130,8 +132,7 @@ def _held(arrays: Arrays) -> list[Any]:
         held[k] = array
     distributed: Any = sys.modules.get("distributed")
     futures = [] if distributed is None else distributed.futures_of(held)
-    # Raises what a task has raised.
-    for done in distributed.wait(futures).done if futures else []:
-        if done.status != "finished":
-            done.result()
+    if futures:
+        # Raises what a task has raised, and where nobody is left who could do one.
+        wait_for(futures, partial(workers_of, futures[0].client, NOBODY))
     return held

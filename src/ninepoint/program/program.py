@@ -284,7 +284,7 @@ def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) ->
     from ..arrays import cuda
 
     with cuda.beside(fields) as device:
-        return list(cuda.checked_out(out, shapes, dtypes, None, device))
+        return cuda.checked_out(out, shapes, dtypes, device)
 
 
 # Arrays that go together in a graph.

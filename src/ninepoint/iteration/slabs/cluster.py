@@ -24,8 +24,8 @@ import numpy as np
 from ...arrays.accepted import Arrays, is_dask
 from ...arrays.layout import Shape
 from ...backends.threads import in_task
-from ...io.progress import patience
-from ..iterate import Iteration, Scalars, iterate
+from ...io.progress import wait_for, workers_of
+from ..iterate import NOBODY, Iteration, Scalars, iterate
 from ..motion import Motion
 from .slab import Keeper, Lost, Parts, refusal, take
 
@@ -73,7 +73,9 @@ def on_cluster(
         field if is_dask(field) else _arrays.from_array(field, name=False) for field in fields
     ]
     shape = tuple(map(sum, chunks))
-    axis = _axis_of(motion, [field.shape for field in fields], shape, len(workers_of(client)))
+    axis = _axis_of(
+        motion, [field.shape for field in fields], shape, len(workers_of(client, NOBODY))
+    )
     if axis is None:
         return None
 
@@ -149,9 +151,10 @@ class _Drive:
         def go(team: Team) -> bool:
             stop = first + min(length, self._leg)
             ended = team.go(stop, self._numbers(first, stop))
-            self._lost, self._done = 0, team.step
+            self._done = team.step
             if not ended:
                 self._copy(team)
+            self._lost = 0
             return ended
 
         self._ended = self._with_team(first, go)
@@ -281,7 +284,7 @@ class Place:
         """The workers that are to have parts, with their threads, and these parts."""
         axis, count = self.axis, self.motion.states
         shape = np.broadcast_shapes(*(field.shape for field in fields))
-        workers = workers_of(self.client).items()
+        workers = workers_of(self.client, NOBODY).items()
         threads = dict(itertools.islice(workers, max(1, shape[axis] // 4)))
         ends = [0, *itertools.accumulate(threads.values())]
         lengths = [
@@ -306,7 +309,7 @@ class Team:
         workers, self.parts = place.parts(fields)
         parts, count, self._addresses = self.parts, place.motion.states, list(workers)
         # Those without which there is nothing to be done.
-        self._needed = start.holders.union(workers)
+        self._needed, self._futures = start.holders.union(workers), list[Any]()
         threads, self._others = list(workers.values()), fields[count:]
         fields[:count] = [_arrays.broadcast_to(one, parts.shape) for one in fields[:count]]
         with self._noticing():
@@ -314,16 +317,17 @@ class Team:
         token = uuid.uuid4().hex[:12]
         quiet = replace(plan, callback=None, progress=None)
         given = self._pieces(fields)
-        self._futures = [
+        futures = [
             client.submit(
                 Keeper, parts, part, replace(quiet, threads=plan.threads or threads[part]),
                 *given[part], actor=True, workers=[address], key=f"slab-{token}-{part}",
             )
             for part, address in enumerate(self._addresses)
         ]  # fmt: skip
-        self._wait(self._futures)
+        self._wait(futures)
         with self._noticing():
-            self._actors = [future.result() for future in self._futures]
+            self._actors = [future.result() for future in futures]
+        self._futures = futures
         self._all("begin", self._actors)
         self._needed = frozenset(self._addresses)
         # The step of which there are copies, if there are: of each part two, by the workers that
@@ -368,8 +372,11 @@ class Team:
 
     def copies(self) -> Start | None:
         """The state that was copied, as it lies on the workers that are left, or nothing."""
-        left = workers_of(self._client)
-        found = [[pair for pair in one.items() if pair[0] in left][:1] for one in self._copies]
+        left = workers_of(self._client, NOBODY)
+        found = [
+            [pair for pair in one.items() if pair[0] in left and pair[1].status == "finished"][:1]
+            for one in self._copies
+        ]
         if not found or not all(found):
             return None
         holders, futures = zip(*itertools.chain(*found), strict=True)
@@ -377,9 +384,8 @@ class Team:
 
     def stop(self) -> None:
         """Let actors that wait for others that are gone wait no more."""
-        left = set(workers_of(self._client))
-        for address, one in zip(self._addresses, self._actors, strict=True):
-            if address in left:
+        for future, one in zip(self._futures, self._actors, strict=True):
+            if future.status == "finished":
                 one.stop()
 
     def _check(self) -> None:
@@ -411,9 +417,14 @@ class Team:
         return [given[k : k + count] for k in range(0, len(given), count)]
 
     def _taken(self) -> list[Any]:
-        """Copies of the states of each part, where these are."""
+        """Copies of the states of each part, where these are.
+
+        A task that may run nowhere else would be waited for without end where its worker is gone;
+        if another worker has stolen it, it is tried again.
+        """
+        options = {"allow_other_workers": True, "retries": _TRIES, "pure": False}
         return [
-            self._client.submit(take, one.key, workers=[address], pure=False)
+            self._client.submit(take, one.key, workers=[address], **options)
             for one, address in zip(self._futures, self._addresses, strict=True)
         ]
 
@@ -434,17 +445,8 @@ class Team:
         ]
 
     def _wait(self, futures: Sequence[Any]) -> None:
-        waiting = True
-        while waiting:
-            try:
-                _distributed.wait(futures, timeout=1.0)
-                waiting = False
-            except TimeoutError:
-                self._check_workers()
-        for future in futures:
-            if future.status != "finished":
-                with self._noticing():
-                    future.result()
+        with self._noticing():
+            wait_for(futures, self._check_workers)
 
     def _all(self, method: str, *arguments: Any) -> list[Any]:
         """What a method of all actors gives."""
@@ -467,7 +469,7 @@ class Team:
         """Raise `Lost` in the place of whatever the end of a worker makes Dask raise."""
         try:
             yield
-        except Lost:
+        except (Lost, ConnectionError):
             raise
         except Exception as error:
             self._check_workers(NOTICED if isinstance(error, OSError) else 0.0)
@@ -477,28 +479,15 @@ class Team:
         """Raise where a worker is gone, or will be found to be gone soon."""
         until = time.monotonic() + patience
         while True:
-            gone = self._needed - set(workers_of(self._client))
+            gone = self._needed - set(workers_of(self._client, NOBODY))
+            # One that Dask has started in its place may have its address.
+            actors = zip(self._addresses, self._futures, strict=False)
+            gone |= {address for address, one in actors if one.status != "finished"}
             if gone:
                 raise Lost(f"the workers {sorted(gone)} are gone, with parts of a state.")
             if time.monotonic() >= until:
                 return
             time.sleep(0.1)
-
-
-def workers_of(client: Any) -> dict[str, int]:
-    """The workers that there are, and how many threads each has; waits for one."""
-    until = time.monotonic() + patience()
-    while True:
-        if client.status in ("closing", "closed"):
-            raise ConnectionError(
-                "the Dask client was closed before the steps were done; keep it open until then."
-            )
-        found: dict[str, int] = client.nthreads()
-        if found:
-            return dict(sorted(found.items()))
-        if time.monotonic() > until:
-            raise ConnectionError("the Dask cluster has no workers; start some, and try again.")
-        time.sleep(0.2)
 
 
 def _nested(graph: Mapping[Any, Any], keys: Any) -> Any:

@@ -375,8 +375,8 @@ def take(key: str) -> list[Array]:
 
     Raises
     ------
-    Lost
-        If it is not here.
+    OSError
+        If it is not here: Dask makes a result anew, or has moved the task.
     """
     # Imported here: MPI needs no Dask.
     import distributed
@@ -384,7 +384,10 @@ def take(key: str) -> list[Array]:
     get_worker: Any = distributed.get_worker
     found: Keeper | None = get_worker().state.actors.get(key)
     if found is None:
-        raise Lost("the part of a state that this worker had is gone.")
+        raise OSError(
+            "the state that an iteration has left lay on a worker that is gone, with the steps "
+            "that led there; iterate again, and have a callback save what must outlive a worker."
+        )
     assert found.slab is not None
     return found.slab.final()
 
