@@ -25,6 +25,9 @@ from ..base.undisturbed import imported
 PAUSE = 0.2
 WIDTH = 30
 
+# What takes no longer [s] is done before one wonders how far it is.
+SOON = 1.0
+
 Advance: TypeAlias = Callable[[int], None]
 Progress: TypeAlias = "bool | Callable[[int, int], None] | None"
 
@@ -50,7 +53,8 @@ def shown(
 
     def advance(frames: int) -> None:
         bar.done += frames
-        report(bar.done, total)
+        if frames:
+            report(bar.done, total)
 
     try:
         yield advance
@@ -130,8 +134,13 @@ _REST = (
 )
 
 
-def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Iterator[Any]:
-    """Run the tasks `keys` and give the key of each that is done.
+def finished(
+    client: Any, schedule: Any, graphs: Iterator[tuple[Any, Sequence[Any]]]
+) -> Iterator[Any]:
+    """Run the tasks that are wanted of each graph, and give the key of each that is done.
+
+    A graph is sent when half of the one before is done, and what is done is forgotten, so that
+    the scheduler holds about one of them at any time.
 
     Raises
     ------
@@ -142,18 +151,19 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
     Exception
         Whatever a task raises.
     """
-    distributed = imported("distributed")
     _check_open(client, _REST)
     _check_workers(client)
+    coming = imported("distributed").as_completed(loop=client.loop)
+    left, few, pause, asked = set[Any](), 0, SHORTEST, time.monotonic()
     try:
-        futures = schedule(graph, keys, sync=False)
-        coming = distributed.as_completed(futures, loop=client.loop)
-    except (RuntimeError, distributed.client.ClosedClientError) as error:
-        _check_open(client, _REST)
-        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
-    left, pause, asked = len(futures), SHORTEST, time.monotonic()
-    try:
-        while left:
+        while True:
+            if len(left) <= few and (more := next(graphs, None)) is not None:
+                sent = _sent(client, schedule, *more)
+                left.update(sent)
+                coming.update(sent)
+                few = len(sent) // 2
+            if not left:
+                return
             batch = coming.next_batch(block=False)
             if batch:
                 pause, asked = SHORTEST, time.monotonic()
@@ -163,12 +173,12 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                     asked = time.monotonic()
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
+            left.difference_update(batch)
             for future in batch:
                 # A value is not asked for: its worker may be gone, and what it wrote is there.
                 if future.status in ("error", "cancelled"):
                     future.result()
                 yield future.key
-            left -= len(batch)
     except CancelledError as error:
         _check_open(client, _REST)
         raise ConnectionError(
@@ -178,7 +188,17 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
         ) from error
     finally:
         if client.status == "running":
-            _ask(client, lambda: client._cancel(futures), 10)
+            _ask(client, lambda: client._cancel(list(left)), 10)
+
+
+def _sent(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> list[Any]:
+    """The futures of what is wanted of a graph."""
+    try:
+        futures: list[Any] = schedule(graph, keys, sync=False)
+    except (RuntimeError, imported("distributed").client.ClosedClientError) as error:
+        _check_open(client, _REST)
+        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
+    return futures
 
 
 def patience() -> float:
@@ -247,6 +267,12 @@ def _ask(client: Any, question: Callable[[], Any], wait: float) -> Any:
     with suppress(TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed):
         return client.sync(question, callback_timeout=wait)
     return None
+
+
+def described_workers(client: Any) -> list[Any]:
+    """What the scheduler says of each worker; none where it does not answer."""
+    told = client.status == "running" and _ask(client, lambda: client.scheduler.identity(), 10)
+    return list(told["workers"].values()) if told else []
 
 
 def _check_workers(client: Any) -> None:

@@ -23,6 +23,7 @@ from ..arrays.engines import engine_of
 from ..arrays.grid import grid_of, refuse_unknown
 from ..base import limits
 from ..io.progress import wait_for, workers_of
+from ..language.displays import Lines
 from ..program.options import Place
 from .iterate import NOBODY, UNMADE, Iteration
 from .motion import Motion
@@ -86,6 +87,23 @@ class InChunks:
         self._before = held[count:] or self._states
         self._later = 0
         return self._plan.ends(step, self.final(), self._before[:count])
+
+    def told(self) -> list[str]:
+        """What the steps take: exchanges, and the tasks up to the first one."""
+        steps, later = self._plan.steps, limits.current.later_tasks // self._tasks
+        if steps:
+            self.forward(0, min(steps, self.longest))
+        page = Lines([f"Give each thread room for some chunks: {steps} steps are a graph."])
+        arrays = list(filter(is_dask, self.final()))
+        if arrays:
+            # Imported here: it is optional, and the caller has it.
+            from ..arrays.chunked.costs import told
+
+            page = told(arrays) or page
+        page.add("steps", f"{-(-steps // self.longest)} exchanges, of up to {self.longest} each")
+        page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
+        page.add("lost worker", "what it had is computed again, from the state that was held")
+        return page
 
     def final(self) -> list[Any]:
         """Give the state without the fields beside it."""

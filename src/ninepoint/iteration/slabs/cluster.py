@@ -8,14 +8,12 @@ the last copies when a worker is lost.
 from __future__ import annotations
 
 import itertools
-import math
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import dask
@@ -84,9 +82,8 @@ def on_cluster(
     # What scalars are is told for each step.
     still = replace(motion, scalars=Scalars(motion.call.scalars))
 
-    drive = _Drive(
-        partial(Team, client, still, axis, plan), Start(fields), motion.scalars, plan, chunks
-    )
+    place = Place(client, still, axis, plan)
+    drive = _Drive(place, Start(fields), motion.scalars, chunks)
     # The workers look for themselves how much a step changes.
     every = None if plan.callback is None else plan.every
     return iterate(drive, replace(plan, until=None, every=every))
@@ -129,13 +126,12 @@ class _Drive:
 
     def __init__(
         self,
-        begin: Callable[[Start], Team],
+        place: Place,
         first: Start,
         scalars: Scalars,
-        plan: Iteration,
         chunks: Sequence[Sequence[int]],
     ) -> None:
-        self._begin, self._first = begin, first
+        self._place, self._first, plan = place, first, place.plan
         self._scalars, self._plan, self._chunks = scalars, plan, chunks
         self._team: Team | None = None
         self.longest = max(1, plan.steps)
@@ -172,6 +168,18 @@ class _Drive:
         shown = callback is not None and callback(step, *self._state(step))
         return bool(shown) or self._ended
 
+    def told(self) -> list[str]:
+        """What the steps take of each worker, and what the loss of one costs."""
+        _, parts = self._place.parts(self._first.fields)
+        snapshots = self._plan.snapshots
+        page = parts.told("worker", self._plan.steps, copies=snapshots != 0)
+        lost = {
+            None: "the steps since the last copies, which take at most a twentieth of the time",
+            0: "all steps before",
+        }
+        page.add("lost worker", lost.get(snapshots, f"up to {snapshots} steps"))
+        return page
+
     def final(self) -> list[Any]:
         """The state after the steps that are done."""
         return self._state(self._done)
@@ -199,7 +207,7 @@ class _Drive:
         """The team, when it has done so many steps; again what it has done before."""
         if self._team is None:
             try:
-                self._team = self._begin(self._first)
+                self._team = Team(self._place, self._first)
             except CancelledError as error:
                 raise ConnectionError(
                     f"{UNMADE}. {self._done} of {self._plan.steps} steps were done; with "
@@ -241,7 +249,7 @@ class _Drive:
             old.stop()
             start = old.copies()
             if start is not None:
-                self._team = self._begin(start)
+                self._team = Team(self._place, start)
 
 
 def limit(dask_worker: Any) -> int:
@@ -261,32 +269,47 @@ class Start:
     holders: frozenset[str] = frozenset()
 
 
-class Team:
-    """Actors, one on each worker, with the state after `step` steps."""
+@dataclass(frozen=True)
+class Place:
+    """Where a state is to lie: on the workers of a client, cut along an axis, for some steps."""
 
-    def __init__(
-        self, client: Any, motion: Motion, axis: int, plan: Iteration, start: Start
-    ) -> None:
-        self._client, self._plan, self.step = client, plan, start.step
-        workers, fields = workers_of(client, NOBODY), list(start.fields)
+    client: Any
+    motion: Motion
+    axis: int
+    plan: Iteration
+
+    def parts(self, fields: Arrays) -> tuple[dict[str, int], Parts]:
+        """The workers that are to have parts, with their threads, and these parts."""
+        axis, count = self.axis, self.motion.states
         shape = np.broadcast_shapes(*(field.shape for field in fields))
-        self._addresses = list(workers)[: max(1, shape[axis] // 4)]
-        # Those without which there is nothing to be done.
-        self._needed, self._futures = start.holders.union(self._addresses), list[Any]()
-        threads = [workers[address] for address in self._addresses]
-        ends = [0, *itertools.accumulate(threads)]
+        workers = workers_of(self.client, NOBODY).items()
+        threads = dict(itertools.islice(workers, max(1, shape[axis] // 4)))
+        ends = [0, *itertools.accumulate(threads.values())]
         lengths = [
             shape[axis] * b // ends[-1] - shape[axis] * a // ends[-1]
             for a, b in itertools.pairwise(ends)
         ]
-        count, self._others = motion.states, fields[motion.states :]
-        fields[:count] = [_arrays.broadcast_to(one, shape) for one in fields[:count]]
         cut = [
             number
-            for number, field in enumerate(fields)
-            if field.ndim >= -axis and field.shape[axis] == shape[axis]
+            for number, one in enumerate(fields)
+            if number < count or (one.ndim >= -axis and one.shape[axis] == shape[axis])
         ]
-        self.parts = parts = Parts(motion, shape, axis, tuple(lengths), tuple(cut), plan.in_a_row)
+        row = self.plan.in_a_row
+        return threads, Parts(self.motion, shape, axis, tuple(lengths), tuple(cut), row)
+
+
+class Team:
+    """Actors, one on each worker, with the state after `step` steps."""
+
+    def __init__(self, place: Place, start: Start) -> None:
+        self._client, self._plan, self.step = place.client, place.plan, start.step
+        client, plan, fields = self._client, self._plan, list(start.fields)
+        workers, self.parts = place.parts(fields)
+        parts, count, self._addresses = self.parts, place.motion.states, list(workers)
+        # Those without which there is nothing to be done.
+        self._needed, self._futures = start.holders.union(workers), list[Any]()
+        threads, self._others = list(workers.values()), fields[count:]
+        fields[:count] = [_arrays.broadcast_to(one, parts.shape) for one in fields[:count]]
         with self._noticing():
             self._check()
         token = uuid.uuid4().hex[:12]
@@ -365,21 +388,13 @@ class Team:
 
     def _check(self) -> None:
         """Raise where a worker cannot do its part."""
-        motion, lengths = self.parts.motion, self.parts.lengths
-        client, addresses = self._client, self._addresses
-        size = sum(dtype.itemsize for dtype in motion.types)
-        state = sum(dtype.itemsize for dtype in motion.types[: motion.states])
-        # Two states, and while it begins the fields; with copies two states more.
-        size += 2 * state
-        if self._plan.snapshots != 0 and len(addresses) > 1:
-            size += 2 * state
-        points = math.prod(self.parts.shape_of(1))
-        limits = client.run(limit, workers=addresses)
-        for address, length in zip(addresses, lengths, strict=True):
+        held = self.parts.held(copies=self._plan.snapshots != 0)
+        limits = self._client.run(limit, workers=self._addresses)
+        for address, size in zip(self._addresses, held, strict=True):
             most = limits[address]
-            if most and points * length * size > SHARE * most:
+            if most and size > SHARE * most:
                 raise MemoryError(
-                    f"the worker {address} would hold {points * length * size / 1e9:.1f} GB of "
+                    f"the worker {address} would hold {size / 1e9:.1f} GB of "
                     f"the state, and may have {most / 1e9:.1f} GB; start more workers, give "
                     "snapshots=0, or keep the state in chunks: "
                     'dask.config.set({"ninepoint.actors": False}).'
