@@ -92,9 +92,19 @@ def opened(array: np.ndarray, how: str, pieces: Any, shards: Any, chunks: Any) -
     return da.from_zarr(str(name)) if how == "zarr3" else npt.open(name, chunks=chunks)
 
 
-def saved(array: Any, suffix: str, stop: float, parts: list[int], **cut: Any) -> np.ndarray:
+def saved(array: Any, suffix: str, stop: float, parts: list[int], **given: Any) -> np.ndarray:
     """What is read back of an array that was saved, perhaps after an interruption at `stop`."""
     name, array = path(suffix), slowed(array)
+    with contextlib.suppress(MemoryError):
+        return _saved(array, name, stop, parts, given)
+    # One unit takes more.
+    return _saved(array, name, stop, parts, given | {"memory": None})
+
+
+def _saved(
+    array: Any, name: Path, stop: float, parts: list[int], given: dict[str, Any]
+) -> np.ndarray:
+    """What is read back of an array that was saved under a name, in the memory that is given."""
 
     def interrupt(done: int, total: int) -> None:
         if done >= stop * total:
@@ -102,17 +112,17 @@ def saved(array: Any, suffix: str, stop: float, parts: list[int], **cut: Any) ->
 
     if stop < 1:
         with contextlib.suppress(Stop):
-            npt.save(array, name, progress=interrupt, **cut)
-        cut["resume"] = True
+            npt.save(array, name, progress=interrupt, **given)
+        given = given | {"resume": True}
     for number in parts:
-        npt.save(array, name, part=(number, len(parts)), **cut)
+        npt.save(array, name, part=(number, len(parts)), **given)
     if not parts:
-        npt.save(array, name, **cut)
-    if suffix == ".h5":
+        npt.save(array, name, **given)
+    if name.suffix == ".h5":
         with h5py.File(name) as file:
             # NetCDF has numbers in the place of bools.
             return np.asarray(file["data"][...].astype(array.dtype))
-    return np.load(name) if suffix == ".npy" else np.asarray(zarr.open_array(name)[...])
+    return np.load(name) if name.suffix == ".npy" else np.asarray(zarr.open_array(name)[...])
 
 
 def slowed(array: Any) -> Any:
@@ -250,6 +260,7 @@ def _ended(rng: Random, program: Program, right: agree.Outcome) -> str:
             stop = rng.choice([1.0, round(rng.random(), 2)])
             count = rng.choice([0, 0, 2, 3])
             parts = rng.sample(range(count), count)
+            cut += f", memory={rng.choice([None, None, 10_000, 100_000])}"
         made.append(f"scale.saved(found[{k}], {suffix!r}, {stop}, {parts}{cut})")
     return f"found = [{', '.join(made)}]"
 
