@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,7 +25,7 @@ from ..base import limits
 from ..io.progress import wait_for, workers_of
 from ..language.displays import Lines
 from ..program.options import Place
-from .iterate import NOBODY, Iteration
+from .iterate import NOBODY, UNMADE, Iteration
 from .motion import Motion
 
 
@@ -134,5 +135,8 @@ def _held(arrays: Arrays) -> list[Any]:
     futures = [] if distributed is None else distributed.futures_of(held)
     if futures:
         # Raises what a task has raised, and where nobody is left who could do one.
-        wait_for(futures, partial(workers_of, futures[0].client, NOBODY))
+        try:
+            wait_for(futures, partial(workers_of, futures[0].client, NOBODY))
+        except CancelledError as error:
+            raise ConnectionError(f"{UNMADE}.") from error
     return held
