@@ -9,8 +9,8 @@ Loops over a patch are unrolled, so that what its points share is computed once,
 Where all that a thread reads and writes is inside the arrays, no position is mapped by the rule of
 a border; elsewhere each element is.
 
-A patch of one column and one row has no tiles, and reads elements where they are: so loops are
-done, and windows that are looped over.
+Kernels with loops, and with windows that are looped over, are done point by point: a patch is one
+column of one row then, has no tiles, and reads elements where they are.
 """
 
 from __future__ import annotations
