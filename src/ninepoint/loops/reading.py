@@ -23,10 +23,10 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..language.definitions import parsed
+from ..language.ir import COMPARISONS
 from ..language.operators import SYMBOLS
 from .nodes import (
     BITS,
-    COMPARISONS,
     PARTS,
     SHORT,
     Alloc,
