@@ -452,7 +452,7 @@ class _Body:
         index = self._value(node.slice)
         match of:
             case tuple() if isinstance(index, Number):
-                return of[index.value]
+                return of[int(index.value)]
             case Array():
                 places = tuple(map(_word, index if isinstance(index, tuple) else (index,)))
                 left = of.ndim - len(places)

@@ -314,7 +314,8 @@ class Patches(Function):
     def _body(self, take: Callable[[Body, str, Read], None]) -> Body:
         """What is computed at a point; what is read `take` gives its name in the body."""
         text = Body(self)
-        storage = {n: one.dtype for n, one in (*self.fields.items(), *self.coefficients.items())}
+        storage = {name: one.dtype for name, one in self.fields.items()}
+        storage |= {name: one.dtype for name, one in self.coefficients.items()}
         arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         windows = Windows(text, storage, arrays, nowhere, read=partial(self._read, text))
