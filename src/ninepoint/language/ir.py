@@ -420,13 +420,6 @@ Stage: TypeAlias = Values | Histogram | State
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
-    """What a scalar is that no call gives: how long the whole array is, along a core axis."""
-
-    axis: int
-
-
-@dataclass(frozen=True, slots=True)
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
@@ -451,8 +444,9 @@ class Kernel:
     Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
     field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
     name with its storage type, `scalars` each name with its value type; as a kernel is read,
-    its last scalars are the `lengths`, and its last fields the `positions`, which are read at the
-    point itself; as a part of another kernel, at the points of its stage.  The loops make `rows`
+    its last scalars are the lengths of the whole array along some axes, which `lengths` names, and
+    its last fields the `positions`, which are read at the point itself; as a part of another
+    kernel, at the points of its stage.  No call gives either.  The loops make `rows`
     rows of the result at once; only the lowering asks for more than one.  Result p is made at
     point `every` * p, where that is not empty.
     """
@@ -465,7 +459,7 @@ class Kernel:
     outputs: Atoms
     stages: tuple[Stage, ...] = ()
     rows: int = 1
-    lengths: tuple[Length, ...] = ()
+    lengths: Offset = ()
     positions: tuple[Position, ...] = ()
     every: Offset = ()
 
@@ -644,9 +638,9 @@ def at_index(expr: Expr, index: Offset, position: int) -> Expr | Const:
 def zero_product(expr: Expr, values: Named, position: int) -> Const | None:
     """The zero that a product in a window is where its constant weight is, or None."""
     for side in (expr.left, expr.right) if isinstance(expr, Binary) and expr.op == "*" else ():
-        made = values.get(side.name) if isinstance(side, Ref) else None
-        if isinstance(made, Cast) and isinstance(made.arg, Ref):
-            made = values.get(made.arg.name)
+        made = made_as(side, values)
+        if isinstance(made, Cast):
+            made = made_as(made.arg, values)
         if isinstance(made, Weight) and not Const(made.dtype, made.texts[position]).value:
             return Const(expr.dtype, "0" if expr.dtype.is_integer else "0.0")
     return None
