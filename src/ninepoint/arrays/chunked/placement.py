@@ -11,7 +11,7 @@ to close binds nobody.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,22 +56,18 @@ class Placement(_Plugin):  # type: ignore[misc]
     def start(self, scheduler: Any) -> None:
         """Hear of the tasks of a scheduler."""
         self._scheduler = scheduler
-        # The worker of each task that was placed and is not done; how many a worker has of these.
-        self._due: dict[Any, str] = {}
-        self._counts: Counter[str] = Counter()
+        # Those that were placed and are not done, by workers.
+        self._due: defaultdict[str, set[Any]] = defaultdict(set)
 
     def transition(self, key: Any, start: str, finish: str, *_: Any, **__: Any) -> None:
         """Place what waits for a chunk, once that is in memory; and let nobody steal it."""
         task = self._scheduler.tasks[key]
         if finish == "processing":
             self._keep(task)
-            return
-        if start == "processing":
-            self._let_go(key)
-        if finish == "waiting":
+        elif finish == "waiting":
             self._place(task)
-            return
-        self._forget(key)
+        else:
+            self._forget(task)
         if finish == "memory":
             for other in task.dependents:
                 if other.state == "waiting":
@@ -80,9 +76,8 @@ class Placement(_Plugin):  # type: ignore[misc]
     def log_event(self, topic: Any, msg: Any) -> None:
         """Keep nothing on a worker that is paused, or about to close."""
         if isinstance(msg, dict) and msg.get("action") == "worker-status-change":
-            for key, worker in self._due.items():
-                if worker == topic:
-                    self._let_go(key)
+            for key in self._due[topic]:
+                self._scheduler.tasks[key].loose_restrictions = True
 
     def _place(self, task: Any) -> None:
         if not _CHOSEN.isdisjoint(task.annotations or ()):
@@ -92,27 +87,23 @@ class Placement(_Plugin):  # type: ignore[misc]
         chunks = [chunk for chunk in task.dependencies if chunk.key in own]
         workers = {worker.address for chunk in chunks for worker in chunk.who_has or ()}
         if workers:
+            self._forget(task)
             task.worker_restrictions, task.loose_restrictions = workers, True
-            self._forget(task.key)
-            self._due[task.key] = min(workers)
-            self._counts[min(workers)] += 1
+            self._due[min(workers)].add(task.key)
 
     def _keep(self, task: Any) -> None:
         """Let nobody steal a task from where its chunk is, unless much more is to do there."""
         worker = task.processing_on
-        if self._due.get(task.key) == worker.address:
-            usual = len(self._due) / self._scheduler.total_nthreads
-            most = worker.nthreads * (KEPT + MORE * usual)
-            task.loose_restrictions = self._counts[worker.address] > most
+        due = self._due[worker.address]
+        if task.key in due:
+            usual = sum(map(len, self._due.values())) / self._scheduler.total_nthreads
+            task.loose_restrictions = len(due) > worker.nthreads * (KEPT + MORE * usual)
 
-    def _let_go(self, key: Any) -> None:
-        if key in self._due:
-            self._scheduler.tasks[key].loose_restrictions = True
-
-    def _forget(self, key: Any) -> None:
-        worker = self._due.pop(key, None)
-        if worker is not None:
-            self._counts[worker] -= 1
+    def _forget(self, task: Any) -> None:
+        for worker in task.worker_restrictions or ():
+            if task.key in self._due[worker]:
+                self._due[worker].remove(task.key)
+                task.loose_restrictions = True
 
 
 def _own(task: Any) -> Iterator[Any]:
