@@ -22,7 +22,7 @@ from .layer import Own
 
 # So many tasks a thread may a worker have to do, and so many times as many as there are for each
 # thread of all workers; of more, those without work may take some, with the chunks.
-KEPT, MORE = 4, 1.5
+KEPT, MORE = 12, 1.5
 
 # What somebody says of a task who chooses its workers.
 _CHOSEN = {"workers", "restrictions", "resources"}
