@@ -366,7 +366,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> print(heat.iterate.explain(np.zeros((4000, 4000)), steps=200))
         Give 256 MB beside the fields for two states: 200 steps, up to 8 in a pass over memory.
         """
-        ways = {name: named.pop(name) for name in named.keys() & {*iteration.Iteration.__slots__}}
+        known = iteration.Iteration.__annotations__
+        ways = {name: named.pop(name) for name in known.keys() & named.keys()}
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
         values = self._bound(args, named)
         told = iterating.iterated(self.definition, values, plan, boundary, cval)
