@@ -4,7 +4,7 @@
         v = v / 2      ->        u0 = c / 2;  u1 = k + 1;  u2 = u0 > 1
         k += 1                   next u2, u0, u1
 
-What types that has which the body of a loop assigns is found by reading it again, until a turn
+The types of what the body of a loop assigns are found by reading the body again, until a turn
 leaves them as they were.
 """
 
@@ -28,7 +28,10 @@ _READ = 8
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """The type of what is carried; an integer is `signed` for good once it was so in a turn."""
+    """The type of a value that is carried.
+
+    An integer that was `signed` in one turn, beside one of uint64, is so in all later ones.
+    """
 
     dtype: DType
     weak: bool
@@ -52,8 +55,9 @@ class _Type:
 class CarriedLoop:
     """One loop that carries values, while it is read.
 
-    It has a `first` turn if that is true; `begin` begins a turn, of its number, and `again` is the
-    truth that there is another.  It has no more than `most` turns if that is not 0.
+    The loop has a turn at all where `first` is true.  `begin` is called with the number of a turn
+    where that begins, and `again` with it where the turn ends: it gives the truth that there is
+    another turn.  There are no more than `most` turns, if that is not 0.
     """
 
     frame: Frame

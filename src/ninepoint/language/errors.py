@@ -104,9 +104,9 @@ class StencilError(ValueError):
 class Mistake:
     """A kind of mistake: called with a place and with facts it is the error.
 
-    Without a place it is one of what is read now.  The names of the facts stand in braces in the
-    words; they are given in the order in which the words name them first.  What helps may be said
-    by the first words of a fact.
+    Without a place the mistake is where the text is being read.  The words name the facts in
+    braces; the facts are given in the order in which the words name them first.  Where a fact
+    begins with one of `cures`, that is said in the place of `help`.
     """
 
     code: str

@@ -33,7 +33,7 @@ from .values import (
     words,
 )
 
-# What a local is that has no value on some path.
+# Stands for a local that has no value on some path.
 UNDEFINED: Any = object()
 
 

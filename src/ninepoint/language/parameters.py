@@ -46,9 +46,9 @@ _OF_WHOLE = frozenset("shape size ndim strides T".split())
 
 
 def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Span, str, bool]]:
-    """Where the text of a function uses one of these names as an array, and if it is as a whole.
+    """Where the text of a function indexes one of these names, or asks for its length or shape.
 
-    It indexes it, or asks how long or of which shape it is.
+    Each place comes with the name, and with whether it is the array as a whole that is asked.
     """
     for node in ast.walk(function.definition):
         match node:
@@ -67,9 +67,9 @@ def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Spa
 
 
 def indices(function: Function, fields: Collection[str]) -> int | None:
-    """With how many indices a function reads its fields, by a read that its text shows.
+    """With how many indices a function reads its fields, by the first read that its text shows.
 
-    So it reads what it calls stencils for.
+    What the stencils make that it calls, it reads with as many.
     """
     nodes, arrays = list(ast.walk(function.definition)), {*fields}
 

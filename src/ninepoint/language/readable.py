@@ -1,4 +1,4 @@
-"""What may keep a text from being read: its depth, and that it is another package's.
+"""Two things that keep a text from being read: that it is too deep, or another package's.
 
 A syntax tree is as deep as the longest sum in it, and is followed by functions that call
 themselves: sums of thousands of terms are deeper than Python's stack.  Only where that ends is

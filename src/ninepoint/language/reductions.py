@@ -53,10 +53,9 @@ _ORDERED = RANKED | {"min", "max", "argmin", "argmax", "var"}
 
 
 def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False) -> Value:
-    """The window that is reduced; anything else is a mistake, or the general path's.
+    """The window that is reduced; raises where it is none, or is reduced along one axis only.
 
-    So is what reduces along one axis only.  If it is to be `ordered`, its elements are no complex
-    numbers.
+    Elements that are to be `ordered` must not be complex numbers.
     """
     if axis is not None:
         raise NotUnderstood("the argument 'axis'")
@@ -100,9 +99,9 @@ def reduce(
 
 
 def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value | None]:
-    """The window, or what a constant mask picks of it, and the condition that is left.
+    """The window, or what a constant mask picks of it; and which of its elements count.
 
-    Of a reduction that leaves NaN out that an element is a number is part of the condition.
+    All of them do where that is None.  For a reduction that leaves NaN out, those do not.
     """
     kind = name.removeprefix("nan")
     label = name if kind == name else f"np.{name}"

@@ -1,9 +1,10 @@
 """Find the text of a live function, and freeze everything that the text refers to.
 
-Where a function stands says which text is its own.  Whether that is still what Python read is
-told by what Python makes of the text now: the code is the same, but for where it stands.  A call
-`math.sqrt(x)` is another one beside `import math` than without, and a notebook compiles each
-statement of a cell by itself: so a text is compiled as a whole and by its statements.
+The place of a function says which piece of text is its own.  To know whether the text is still
+what Python read, it is compiled again: the code must be the same, but for where it stands.  Python
+compiles a call `math.sqrt(x)` otherwise where `import math` stands in the same text, and a
+notebook compiles each statement of a cell by itself: so a text is compiled as a whole and by its
+statements.
 
 Globals and closure values are read once, here; helper functions are captured with what they refer
 to in turn.
@@ -423,8 +424,8 @@ def _timed_cells() -> Iterator[str]:
 def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None:
     """What a function was made from: it stands there still, or lines were put before it.
 
-    A tool may have rewritten what it was given before it was compiled, so that the code does
-    more than the text says.  The text is taken then, if nobody can have changed it.
+    A tool may have rewritten the text before it was compiled, so that the code does more than the
+    text says.  Then the text counts, if nobody can have changed it since.
     """
     place = code.co_name, code.co_firstlineno
     there = [one for one in found.codes if (one.co_name, one.co_firstlineno) == place]

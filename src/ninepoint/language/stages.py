@@ -115,7 +115,7 @@ _PLAIN = (Unary, Binary, Select, Cast, Call, Element)
 
 
 def evaluated(given: Mapping[str, Any], scalars: Mapping[str, Any]) -> dict[str, Any]:
-    """What the arguments of a call come to, for values of the kernel's scalars."""
+    """The arguments of a call, for values of the kernel's scalars."""
     return {name: _evaluated(value, scalars) for name, value in given.items()}
 
 

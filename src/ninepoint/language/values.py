@@ -225,11 +225,11 @@ def wrapped(value: int) -> int:
 
 @dataclass(slots=True)
 class Axes:
-    """How many offsets every read has; learnt from the first.
+    """How many offsets every read has: `count`, which the first read tells if nobody else does.
 
-    A read `shown` by the text may stand after the place where the number is asked for.  A kernel
-    that is `pointwise` is a function of numbers, to which there are no neighbours.  There are
-    results of so many `factors` for each element, of which those of a `phase` are read.
+    The text alone shows so many as `shown`, for who asks before the first read.  A kernel that is
+    `pointwise` is a function of numbers, to which there are no neighbours.  Around each element
+    there are so many results as `factors` say; those of one `phase` are read at a time.
     """
 
     neighborhood: Neighborhood | None
@@ -262,8 +262,9 @@ class Axes:
 class Met:
     """The calls of stencils that were met, in order, and the fields that the kernel reads itself.
 
-    `known` says what equal calls have made, `storages` of which types that is, as far as the
-    kernel is given it, else it is of `any_one`; and `taken` which names mean something else.
+    `known` has the names of what a call made, by a digest of the call: an equal call makes the
+    same.  `storages` are the types of the fields that the kernel is given; any other field has the
+    type `any_one`.  `taken` are the names that mean something already.
     """
 
     taken: set[str] = field(default_factory=set)
