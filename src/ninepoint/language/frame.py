@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import errors
-from .definitions import ArrayFunction, Definition, Function, Unusable, name_chain
+from .definitions import ArrayFunction, Definition, Function, Unusable, dotted
 from .dtypes import Coefficients, Field
 from .errors import Span, here
 from .ir import DType, Position, Read, Ref
@@ -86,10 +86,9 @@ class Frame(ABC):
 
     def outside(self, node: ast.expr) -> str:
         """The name of what was captured from outside, as `np.pi`; empty for anything else."""
-        chain = name_chain(node)
-        name = ".".join(chain)
-        captured = name in self.function.constants and chain[0] not in self.names
-        return name if captured else ""
+        name = dotted(node)
+        root = name.partition(".")[0]
+        return name if name in self.function.constants and root not in self.names else ""
 
     def buffer(self, node: ast.expr) -> Buffer | None:
         """The buffer that a name stands for, if it does."""

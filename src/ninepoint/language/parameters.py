@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from .definitions import ArrayFunction, Function, target_names, with_helpers
+from .definitions import ArrayFunction, Function, dotted, target_names, with_helpers
 from .errors import Span
 from .positions import index
 
@@ -78,7 +78,7 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
             case ast.Name(id=name):
                 return name in arrays
             case ast.Call(func=called):
-                return isinstance(function.constants.get(ast.unparse(called)), ArrayFunction)
+                return isinstance(function.constants.get(dotted(called)), ArrayFunction)
         return False
 
     for node in nodes:
@@ -88,12 +88,12 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
         if isinstance(node, ast.Subscript) and is_array(node.value):
             if isinstance(node.slice, ast.Tuple):
                 return len(node.slice.elts)
-            known = function.constants.get(ast.unparse(node.slice))
+            known = function.constants.get(dotted(node.slice))
             return len(known) if isinstance(known, tuple) else 1
     for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=called)):
-                if function.constants.get(ast.unparse(called)) is index:
+                if function.constants.get(dotted(called)) is index:
                     return len(names)
     helpers = [one for one in function.constants.values() if isinstance(one, Function)]
     return next(filter(None, (indices(one, one.parameters) for one in helpers)), None)
@@ -141,7 +141,7 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
             case ast.Subscript(value=ast.Name(id=name)):
                 found.add(name)
             case ast.Call(func=called, args=args):
-                helper = function.constants.get(ast.unparse(called))
+                helper = function.constants.get(dotted(called))
                 if helper is index:
                     names = {one.id for one in args if isinstance(one, ast.Name)}
                     found |= names - numbers

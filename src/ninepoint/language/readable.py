@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from . import errors
-from .definitions import Function, Unusable, with_helpers
+from .definitions import Function, Unusable, dotted, with_helpers
 from .errors import Span, StencilError
 from .source import package, place_of, rebuild
 
@@ -115,9 +115,7 @@ def shown_at_home(function: Function) -> Iterator[None]:
 def _call(function: Function, file: str) -> tuple[Span, str] | None:
     """Where the user's own text first names a function that leads to a file."""
     for node in ast.walk(function.definition):
-        if not isinstance(node, ast.Name | ast.Attribute):
-            continue
-        name = ast.unparse(node)
+        name = dotted(node)
         helper = function.constants.get(name)
         if isinstance(helper, Function) and any(one.file == file for one in with_helpers(helper)):
             inside = None if package(helper.file) else _call(helper, file)

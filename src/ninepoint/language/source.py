@@ -39,7 +39,7 @@ from .definitions import (
     Unusable,
     characters,
     copied,
-    name_chain,
+    dotted,
     own_nodes,
     parsed,
 )
@@ -189,9 +189,9 @@ def _name_uses(body: Any) -> Iterator[tuple[ast.expr, list[str]]]:
         # In the order of the text: the first mistake is the one that is shown.
         if isinstance(one, list):
             pending += reversed(one)
-        elif chain := name_chain(one):
+        elif name := dotted(one):
             if isinstance(one, ast.Attribute) or isinstance(one.ctx, ast.Load):
-                yield one, chain
+                yield one, name.split(".")
         elif isinstance(one, ast.AST):
             parts = dict(ast.iter_fields(one))
             pending += reversed([parts[n] for n in parts if n not in ("annotation", "returns")])
