@@ -279,27 +279,31 @@ def written_names(definition: ast.AST) -> set[str]:
 
 def _is_numeric(value: Any) -> bool:
     """Whether a value is a number, or a tuple of such."""
-    if isinstance(value, tuple):
-        return all(map(_is_numeric, value))
-    if isinstance(value, Buffer):
-        return True
-    return is_number(value) or (isinstance(value, Value) and not value.shape)
+    match value:
+        case tuple():
+            return all(map(_is_numeric, value))
+        case Buffer() | Value(shape=()):
+            return True
+    return is_number(value)
 
 
 def _numbers(value: Any) -> Iterator[Any]:
     """The numbers of a value."""
-    if isinstance(value, Buffer):
-        value = value.items
-    for one in value if isinstance(value, tuple) else ():
-        yield from _numbers(one)
-    if not isinstance(value, tuple):
-        yield value
+    match value:
+        case Buffer(items=items):
+            yield from items
+        case tuple():
+            for one in value:
+                yield from _numbers(one)
+        case _:
+            yield value
 
 
 def _rebuilt(value: Any, numbers: Iterator[Value]) -> Any:
     """The value with other numbers."""
-    if isinstance(value, tuple):
-        return tuple(_rebuilt(one, numbers) for one in value)
-    if isinstance(value, Buffer):
-        return replace(value, items=_rebuilt(value.items, numbers))
+    match value:
+        case tuple():
+            return tuple(_rebuilt(one, numbers) for one in value)
+        case Buffer(items=items):
+            return replace(value, items=_rebuilt(items, numbers))
     return next(numbers)

@@ -392,10 +392,11 @@ class _Given:
                 raise NotUnderstood(f"'{self.name}' of an array")
             if isinstance(one, Steps):
                 raise NotUnderstood("a loop whose range is not constant")
-        if function is range and any(isinstance(one, Value) for one in self.all):
-            return self._steps()
-        if function is len and any(isinstance(one, Value) for one in self.args):
-            raise NotUnderstood(f"'{self.name}' of something that varies")
+        if any(isinstance(one, Value) for one in self.all):
+            if function is range:
+                return self._steps()
+            if function is len:
+                raise NotUnderstood(f"'{self.name}' of something that varies")
         return self.tried(function)
 
     def _steps(self) -> Steps:

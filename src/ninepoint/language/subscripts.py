@@ -281,8 +281,7 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
         if not reading.body.begins.isdisjoint(operands(expr)):
             raise NotUnderstood("what a loop changes, at another point")
         if along and isinstance(expr, Reduce | Noting):
-            held = "window" if isinstance(expr, Reduce) else "loop"
-            raise NotUnderstood(f"a window of what holds a {held}")
+            raise NotUnderstood("a window of what holds a window or a loop")
         position = _position(expr)
         if position is None:
             if along and isinstance(expr, Read):
