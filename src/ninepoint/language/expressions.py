@@ -130,7 +130,7 @@ class Expressions(Frame):
                 raise NotUnderstood("a very long loop")
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
-            return tuple(constant(item) for item in value)
+            return tuple(map(constant, value))
         if isinstance(value, Field) or is_number(value):
             raise errors.bad_operand("A loop", words(value))
         raise NotUnderstood("a loop whose range is not constant")

@@ -102,7 +102,7 @@ def as_window(value: Any, shape: Offset) -> Value:
     if isinstance(value, Coefficients):
         dtype = value_type(value.storage)
         return emit(Coefficient(dtype, value.label), False, shape)
-    texts = tuple(repr(item) for item in value.ravel().tolist())
+    texts = tuple(map(repr, value.ravel().tolist()))
     return emit(Weight(value_type(value.dtype), texts), False, shape)
 
 

@@ -322,7 +322,7 @@ class Statements(Expressions):
                 self.names[name] = value
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if isinstance(value, np.ndarray):
-                    value = tuple(constant(v) for v in value)
+                    value = tuple(map(constant, value))
                 stars = any(isinstance(t, ast.Starred) for t in targets)
                 self.at(target)
                 if isinstance(value, Value):

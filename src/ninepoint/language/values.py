@@ -394,7 +394,7 @@ def picked(window: Value, index: Any, text: str) -> Value:
         return window
     if found.ndim > 1:
         raise NotUnderstood("a part of a window that has several axes")
-    numbers = [int(place) for place in found.ravel()]
+    numbers = found.ravel().tolist()
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
     def some(_: Assign, new: Expr) -> Atom:
