@@ -28,7 +28,6 @@ from .values import (
     constant,
     emit,
     is_number,
-    length_label,
     reading,
     words,
 )
@@ -174,9 +173,8 @@ def whole_shape(field: Field) -> tuple[Value, ...]:
     axes = reading.axes
     axes.count = axes.count or axes.shown
     reading.stages.read.add(field.name)
-    return tuple(
-        Value(Ref(DType.INT, length_label(axis)), True) for axis in range(axes.count or 1)
-    )
+    # The names end in digits, as no name of the user's does in a kernel.
+    return tuple(Value(Ref(DType.INT, f"length{axis}"), True) for axis in range(axes.count or 1))
 
 
 def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
@@ -200,7 +198,6 @@ def _along(axis: int, element: bool) -> Any:
     Of several results around an element those of one phase are k * I + r.
     """
     one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-    # It ends in a digit, as no name of the user's does in a kernel.
     label = f"{'index' if element else 'place'}{axis}"
     reading.positions[label] = one
     assert reading.axes.count is not None

@@ -108,8 +108,8 @@ def asks_position(function: Function) -> bool:
 
 def divides_position(function: Function) -> bool:
     """Whether a function asks for the position of the point, and divides something."""
-    parts = [n for n in ast.walk(function.definition) if isinstance(n, ast.FloorDiv | ast.Mod)]
-    return bool(parts) and asks_position(function)
+    nodes = ast.walk(function.definition)
+    return asks_position(function) and any(isinstance(n, ast.FloorDiv | ast.Mod) for n in nodes)
 
 
 def _operands(nodes: Iterable[ast.AST]) -> set[str]:

@@ -47,7 +47,6 @@ from .values import (
     constant,
     emit,
     is_number,
-    length_label,
     reading,
     words,
 )
@@ -145,7 +144,7 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...]) -> Ker
     body = reading.body.assignments(outputs)
     used = {name for one in body for name in operands(one.value)}
     used |= {one.name for one in outputs if isinstance(one, Ref)}
-    measured = [axis for axis in range(axes.count) if length_label(axis) in used]
+    lengths = {f"length{k}": k for k in range(axes.count) if f"length{k}" in used}
     read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
     return Kernel(
@@ -156,7 +155,7 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...]) -> Ker
         ),
         scalars=(
             *((a.label, a.dtype) for a in arguments.values() if isinstance(a, Scalar)),
-            *((length_label(axis), DType.INT) for axis in measured),
+            *((label, DType.INT) for label in lengths),
         ),
         coefficients=tuple(
             (a.label, a.storage, a.shape)
@@ -165,7 +164,7 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...]) -> Ker
         ),
         body=body,
         outputs=outputs,
-        lengths=tuple(measured),
+        lengths=tuple(lengths.values()),
         positions=tuple(positions.values()),
     )
 

@@ -100,14 +100,6 @@ class Index(Value):
     line: Line = ELEMENT
 
 
-def length_label(axis: int) -> str:
-    """The name in the kernel of the whole array's length along an axis.
-
-    It ends in a digit, as no name of the user's does there.
-    """
-    return f"length{axis}"
-
-
 @dataclass(frozen=True, slots=True)
 class Steps:
     """What `range` gives where an end of it is known at run time only."""
