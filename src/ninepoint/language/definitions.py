@@ -127,9 +127,11 @@ def _parsed(text: str, first_line: int, columns: tuple[int, int] | None) -> Defi
         start, end = columns
         data = text.encode()
         piece = data[start : data.rfind(b"\n") + 1 + end].decode()
-        tree: Any = expression(f"({' ' * (start - 1)}{piece})")
+        whole: Any = parsed(f"({' ' * (start - 1)}{piece})")
+        tree = whole.body[0].value
     elif text[:1].isspace():
-        tree = parsed("if 1:\n" + text).body[0].body[0]  # type: ignore[attr-defined]
+        whole = parsed("if 1:\n" + text)
+        tree = whole.body[0].body[0]
     else:
         tree = parsed(text).body[0]
     ast.increment_lineno(tree, first_line - tree.lineno)
@@ -254,9 +256,3 @@ def parsed(text: str) -> ast.Module:
     """The tree of the text of a module."""
     with _lock:
         return ast.parse(text)
-
-
-def expression(text: str) -> ast.expr:
-    """The tree of the text of an expression."""
-    with _lock:
-        return ast.parse(text, mode="eval").body
