@@ -114,24 +114,18 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
             window = picked(window, where, "where=")
         where = bool(where.any())
     if where is not None and where is not True:
-        test = _truths_of(window, where)
+        if not isinstance(where, Value | bool):
+            array = isinstance(where, np.ndarray)
+            raise errors.where_type(f"an array of {where.dtype}" if array else words(where))
+        test = lift(where)
+        if test.dtype is not DType.BOOL:
+            raise errors.where_type("numbers, not truths")
+        if test.shape not in ((), window.shape):
+            raise errors.mask_shape(window.shape, test.shape)
     if kind != name and not window.dtype.is_integer:
         there = window == window
         test = there if test is None else there & test
     return window, test
-
-
-def _truths_of(window: Value, where: Any) -> Value:
-    """A mask that is not known, or False, as a condition."""
-    if not isinstance(where, Value | bool):
-        array = isinstance(where, np.ndarray)
-        raise errors.where_type(f"an array of {where.dtype}" if array else words(where))
-    test = lift(where)
-    if test.dtype is not DType.BOOL:
-        raise errors.where_type("numbers, not truths")
-    if test.shape not in ((), window.shape):
-        raise errors.mask_shape(window.shape, test.shape)
-    return test
 
 
 def _filled(window: Value, test: Value | None, number: float) -> Value:
