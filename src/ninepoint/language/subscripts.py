@@ -255,16 +255,13 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
 
 def _behind(atom: Atom) -> Iterator[Expr]:
     """The operations that a value comes from."""
-    expressions = reading.body.reachable()
-    pending, seen = [atom], set[str]()
+    left, pending = dict(reading.body.reachable()), [atom]
     while pending:
         one = pending.pop()
-        if not isinstance(one, Ref) or one.name in seen or one.name not in expressions:
-            continue
-        seen.add(one.name)
-        expr = expressions[one.name]
-        yield expr
-        pending += atoms(expr)
+        expr = left.pop(one.name, None) if isinstance(one, Ref) else None
+        if expr is not None:
+            yield expr
+            pending += atoms(expr)
 
 
 # At other points.
