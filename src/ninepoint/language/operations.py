@@ -178,31 +178,32 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return Index(in_common(op, DType.INT, a, b).atom, True, (), line)
     _check_operands(op, a.dtype, b.dtype)
     mixed = _mixed(a, b)
-    if mixed and op in COMPARISONS:
-        return _compared(op, a, b)
-    if mixed and op in ("//", "%"):
-        return _divided(op, a, b)
-    if mixed and op in _EXTREMES:
-        return _extreme(op, a, b)
+    if mixed:
+        if op in COMPARISONS:
+            return _compared(op, a, b)
+        if op in ("//", "%"):
+            return _divided(op, a, b)
+        if op in _EXTREMES:
+            return _extreme(op, a, b)
     if op in ("<<", ">>"):
         # It has the type of what is shifted.
         left, right = +a, +b
         expr = Binary(left.dtype, op, left.atom, right.atom)  # type: ignore[arg-type]
         return emit(expr, a.weak and b.weak, a.shape or b.shape)
-    truths = a.dtype is b.dtype is DType.BOOL
-    if truths and (op in COMPARISONS or op in _BITWISE or op in _EXTREMES):
-        return in_common(op, DType.BOOL, a, b)
-    common = promote(a.dtype, b.dtype, a.weak, b.weak)
+    kind = common((a, b))
+    if kind is DType.BOOL and op not in (*COMPARISONS, *_BITWISE, *_EXTREMES):
+        # In arithmetic a truth counts as 0 or 1.
+        kind = DType.INT
     if mixed and op not in _BITWISE:
-        common = DType.INT
+        kind = DType.INT
     match op:
         case "**":
-            return _power(a, b, common)
-        case "/" if common.is_integer:
-            common = DType.F64
-        case "-" if common is DType.UINT:
-            common = DType.INT
-    return in_common(op, common, a, b)
+            return _power(a, b, kind)
+        case "/" if kind.is_integer:
+            kind = DType.F64
+        case "-" if kind is DType.UINT:
+            kind = DType.INT
+    return in_common(op, kind, a, b)
 
 
 def _check_operands(op: str, left: DType, right: DType) -> None:
@@ -303,12 +304,10 @@ def select(test: Any, then: Any, other: Any) -> Any:
 def alike(values: Sequence[Value]) -> list[Atom]:
     """Some values in the type that a choice between them has."""
     kind = common(values)
-    naturals = [value for value in values if value.dtype is DType.UINT]
-    if naturals and any(_mixed(naturals[0], one) for one in values):
+    if _mixed(*values):
         for value in values:
-            match value.atom:
-                case Const(dtype=DType.INT, text=text) as atom if text.startswith("-"):
-                    raise errors.choice_sign(atom.value)
+            if isinstance(value.atom, Const) and _signed(value):
+                raise errors.choice_sign(value.atom.value)
         kind = DType.INT if kind is DType.UINT else kind
     return [cast(value, kind) for value in values]
 
@@ -412,10 +411,9 @@ def real_number(value: Any, name: str) -> Value:
 # uint64 beside integers that may be negative.
 
 
-def _mixed(left: Value, right: Value) -> bool:
-    """Whether one is of uint64 and the other an integer that may be negative."""
-    pairs = (left, right), (right, left)
-    return any(one.dtype is DType.UINT and _signed(other) for one, other in pairs)
+def _mixed(*values: Value) -> bool:
+    """Whether one is of uint64 and another an integer that may be negative."""
+    return any(one.dtype is DType.UINT for one in values) and any(map(_signed, values))
 
 
 def _signed(value: Value) -> bool:
