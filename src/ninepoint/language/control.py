@@ -109,9 +109,9 @@ class CarriedLoop:
         """Follow a turn; gives the truth that there is another."""
         frame, index = self.frame, Value(self.index, True)
         self.once(index)
-        if frame.done is True or frame.broken is True:
-            return False
         ended = logical("|", frame.done, frame.broken)
+        if ended is True:
+            return False
         with under(ended, False):
             again = self.again(index)
         self.endless = again is True

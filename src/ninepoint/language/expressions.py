@@ -200,7 +200,7 @@ class Expressions(Frame):
                 one = self.binary(SYMBOLS[type(op)], left, right)
             if len(node.ops) > 1:
                 self.check_truth(node, one)
-            result = one if result is True else logical("&", result, one)
+            result = logical("&", result, one)
             left = right
         return result
 

@@ -187,12 +187,12 @@ def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     if args and not isinstance(args[0], Field):
         raise errors.position_field(words(args[0]))
     reading.stages.read.update(one.name for one in args)
-    axes.count = axes.count or axes.shown or 1
-    found = tuple(_along(axis, bool(args)) for axis in range(axes.count))
+    axes.count = count = axes.count or axes.shown or 1
+    found = tuple(_along(axis, count, bool(args)) for axis in range(count))
     return found if len(found) > 1 else found[0]
 
 
-def _along(axis: int, element: bool) -> Any:
+def _along(axis: int, count: int, element: bool) -> Any:
     """The position along an axis, which is a number of Python's.
 
     Of several results around an element those of one phase are k * I + r.
@@ -200,8 +200,7 @@ def _along(axis: int, element: bool) -> Any:
     one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
     label = f"{'index' if element else 'place'}{axis}"
     reading.positions[label] = one
-    assert reading.axes.count is not None
-    read = Read(DType.INT, label, (0,) * reading.axes.count)
+    read = Read(DType.INT, label, (0,) * count)
     where, factors = emit(read, weak=True), reading.axes.factors
     if not factors:
         return where

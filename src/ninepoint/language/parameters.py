@@ -56,10 +56,10 @@ def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Spa
                 whole = False
             case ast.Attribute(value=ast.Name(id=name), attr=asked) if asked in _OF_WHOLE:
                 whole = True
-            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
-                whole = function.constants.get("len", len) is len
-                if not whole:
-                    continue
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if (
+                function.constants.get("len", len) is len
+            ):
+                whole = True
             case _:
                 continue
         if name in names:

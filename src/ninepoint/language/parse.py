@@ -134,21 +134,19 @@ def _read(
         raise errors.no_field(function.place, function.name)
     together = [alike(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
-    return _kernel(arguments, outputs)
+    return _kernel(arguments, outputs, axes.count)
 
 
-def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...]) -> Kernel:
+def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: int) -> Kernel:
     """What was read, as far as the outputs need it."""
-    axes = reading.axes
-    assert axes.count is not None
     body = reading.body.assignments(outputs)
     used = {name for one in body for name in operands(one.value)}
     used |= {one.name for one in outputs if isinstance(one, Ref)}
-    lengths = {f"length{k}": k for k in range(axes.count) if f"length{k}" in used}
+    lengths = {f"length{k}": k for k in range(ndim) if f"length{k}" in used}
     read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
     return Kernel(
-        ndim=axes.count,
+        ndim=ndim,
         fields=(
             *((a.label, a.storage) for a in arguments.values() if isinstance(a, Field)),
             *((label, np.dtype("int64")) for label in positions),
@@ -404,7 +402,7 @@ class Statements(Expressions):
             self._for(node)
         broken = self.broken
         self.left, self.broken = outside
-        if node.orelse and broken is not True and self.done is not True:
+        if node.orelse and self.done is not True:
             self.split(unary("not", broken), partial(self.block, node.orelse))
 
     # Kinds of loops.
@@ -416,8 +414,7 @@ class Statements(Expressions):
             return
         if isinstance(steps, range):
             # Tried, for its turns may need to know their number.
-            known = Steps(steps.start, steps.stop, steps.step)
-            counted = partial(self._counted, node, known, len(steps))
+            counted = partial(self._counted, node, steps, len(steps))
             few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
             if not few and self._tried(counted) is None:
                 return
@@ -448,7 +445,7 @@ class Statements(Expressions):
             return error
         return None
 
-    def _counted(self, node: ast.For, steps: Steps, most: int = 0) -> None:
+    def _counted(self, node: ast.For, steps: Steps | range, most: int = 0) -> None:
         """A loop over a range."""
         start, step = steps.start, steps.step
         self.at(node.iter)

@@ -119,20 +119,21 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
 def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at: At) -> Value:
     """An element of a field, or a window of it."""
     ends, along = _ends(indices, node, at)
-    span, dtype = at(node), value_type(field.storage)
+    at(node)
     reading.stages.read.add(field.name)
     if any(isinstance(one, Value) for one in ends):
         if along:
             raise NotUnderstood("a window at an offset that varies")
-        return _gather(field, ends, span)
+        return _gather(field, ends)
     first, last, shape = _box(ends, along)
     reading.axes.check(field.name, first, last)
+    dtype = value_type(field.storage)
     if not along:
         return emit(Read(dtype, field.label, first))
     return emit(Tap(dtype, field.label, first, along), False, shape)
 
 
-def _gather(field: Field, ends: list[Any], span: Span) -> Value:
+def _gather(field: Field, ends: list[Any]) -> Value:
     """An element at an offset that is computed, which must be in the neighborhood."""
     # Of each axis what is known of the offset, what is computed, and between which ends.
     parts: list[tuple[int, Atom, int, int]] = []
@@ -145,7 +146,7 @@ def _gather(field: Field, ends: list[Any], span: Span) -> Value:
     origins, steps, low, high = zip(*parts, strict=True)
     reading.axes.check(field.name, added(origins, low), added(origins, high))
     inside = lift(active()).atom
-    dtype, where = value_type(field.storage), f"{span.file}|{span.line}"
+    dtype, where = value_type(field.storage), f"{here.span.file}|{here.span.line}"
     return emit(Gather(dtype, field.label, origins, steps, low, high, inside, where))
 
 
@@ -381,10 +382,5 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     if lifted.shape or lifted.dtype.is_complex > buffer.dtype.is_complex:
         raise NotUnderstood("a buffer that is written to")
     new = Value(cast(lifted, buffer.dtype))
-    items = (
-        (new if where == number else item)
-        if isinstance(where, int)
-        else select(where == number, new, item)
-        for number, item in enumerate(buffer.items)
-    )
+    items = (select(where == number, new, item) for number, item in enumerate(buffer.items))
     return replace(buffer, items=tuple(items))
