@@ -16,7 +16,7 @@ An order is exact, and so is a remainder, which has the type of what is divided 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -84,11 +84,9 @@ def _literal(value: int, beside: Sequence[DType]) -> Value:
     if -(2**63) <= value < 2**63:
         return Value(Const(DType.INT, str(value)), True)
     if any(not dtype.is_integer for dtype in beside):
-        try:
+        with suppress(OverflowError):
             return Value(Const(DType.F64, repr(float(value))), True)
-        except OverflowError:
-            raise errors.literal_range(value.bit_length()) from None
-    if 0 <= value < 2**64 and (not beside or DType.UINT in beside):
+    elif 0 <= value < 2**64 and (not beside or DType.UINT in beside):
         return Value(Const(DType.UINT, str(value)), True)
     raise errors.literal_range(value.bit_length())
 

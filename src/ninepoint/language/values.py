@@ -382,11 +382,11 @@ def picked(window: Value, index: Any, text: str) -> Value:
     """
     shape = window.shape
     found = _taken(shape, index, text)
-    if found.shape == shape and np.array_equal(found.ravel(), range(found.size)):
+    numbers = found.ravel().tolist()
+    if found.shape == shape and numbers == [*range(len(numbers))]:
         return window
     if found.ndim > 1:
         raise NotUnderstood("a part of a window that has several axes")
-    numbers = found.ravel().tolist()
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
     def some(_: Assign, new: Expr) -> Atom:
@@ -414,7 +414,7 @@ def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     for one in index if isinstance(index, tuple) else (index,):
         _check(one, shape, text)
     try:
-        found = np.asarray(np.arange(int(np.prod(shape))).reshape(shape)[index])
+        found = np.asarray(np.arange(np.prod(shape)).reshape(shape)[index])
     except IndexError as error:
         raise errors.window_index(text, str(error)) from error
     if not found.size:
