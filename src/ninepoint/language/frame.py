@@ -125,7 +125,7 @@ class Frame(ABC):
             return then
         if then is UNDEFINED or other is UNDEFINED:
             return UNDEFINED
-        if isinstance(then, Buffer) and then == replace(other, items=then.items):
+        if isinstance(then, Buffer) and then == other:
             return replace(then, items=select(test, then.items, other.items))
         options = isinstance(then, str | Choice) and isinstance(other, str | Choice)
         if options and any(isinstance(v, ArrayFunction) for v in self.function.constants.values()):

@@ -129,11 +129,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """The elements of an array, in order; only the frame that has made it knows it."""
+    """The elements of an array, in order; only the frame that has made it knows it.
+
+    Two are equal if either may stand where the other does.
+    """
 
     dtype: DType
     shape: Offset
-    items: tuple[Value, ...]
+    items: tuple[Value, ...] = field(compare=False)
     owner: object = field(compare=False)
 
 
