@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import builtins
 import math
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -128,13 +127,11 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
     return window, test
 
 
-def _filled(window: Value, test: Value | None, number: float) -> Value:
+def _filled(window: Value, test: Value | None, number: float) -> Any:
     """The window with a number in the place of what is left out."""
     if test is None:
         return window
-    other = Value(cast(lift(number), window.dtype), window.weak)
-    chosen: Value = select(test, window, other)
-    return replace(chosen, shape=window.shape)
+    return select(test, window, Value(cast(lift(number), window.dtype), window.weak))
 
 
 def _counted(window: Value, test: Value) -> Any:
