@@ -263,17 +263,14 @@ def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
 def plain(value: Any) -> Any:
     """The value in a `Number`, or a bare value as one of the types above."""
-    match value:
-        case Number():
-            return value.value
-        case np.uint64():
-            return value
-        case np.bool() | np.integer():
-            return value.item()
-        case np.generic() if value.itemsize == 2:
-            # A float of 16 bits.
-            return np.float32(value)
-    return value
+    if isinstance(value, Number):
+        return value.value
+    if isinstance(value, np.uint64) or not isinstance(value, np.generic):
+        return value
+    if isinstance(value, np.bool | np.integer):
+        return value.item()
+    # A float of 16 bits.
+    return np.float32(value) if value.itemsize == 2 else value
 
 
 def operand(value: Any) -> Number:
