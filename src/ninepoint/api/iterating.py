@@ -21,6 +21,7 @@ from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
 from ..running.dispatch import check_target, evaluate, refuse_values, typed
+from ..running.recording import known
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -32,9 +33,9 @@ MANY = 4
 
 def iterated(
     definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
-) -> Any:
+) -> list[Any]:
     """The state after the steps, for arrays of any kind."""
-    fields = [values[name] for name in definition.fields]
+    fields = [known(values[name]) for name in definition.fields]
     if any(map(is_dataset, fields)):
         raise TypeError(
             "iterate takes DataArrays, not a Dataset; give its variables one by one, "
@@ -59,10 +60,8 @@ def iterated(
     if plan.steps:
         check_steps(fields, motion.ndim, definition.name)
     if named is None:
-        states = _after(motion, fields, plan)
-    else:
-        states = _by_names(motion, fields, named, plan)
-    return states[0] if len(states) == 1 else tuple(states)
+        return _after(motion, fields, plan)
+    return _by_names(motion, fields, named, plan)
 
 
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
@@ -145,6 +144,8 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     motion = replace(motion, call=replace(motion.call, boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
     made = _after(motion, arrays, plan)
+    if plan.tell:
+        return made
     if plan.steps:
         return back(made)
     return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]

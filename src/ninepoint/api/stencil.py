@@ -52,17 +52,18 @@ from ..program.options import (
     refuse_unknown,
 )
 from ..program.waiting import before_writing, waiting
-from .decorate import NOTHING, decorator
+from .decorate import NOTHING, Method, decorator
 
 if TYPE_CHECKING:
     import typing_extensions
 
     from ..inspecting import asked as asking
-    from ..inspecting import debugging, displays, explaining, measuring, picture, tuning
+    from ..inspecting import debugging, explaining, measuring, picture, tuning
     from ..inspecting.asked import Asked
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
+    from ..language import displays
     from ..running import dispatch, recording
     from ..running.dispatch import Prepared
     from . import iterating
@@ -80,7 +81,7 @@ else:
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
     debugging = Later("..inspecting.debugging", __package__)
-    displays = Later("..inspecting.displays", __package__)
+    displays = Later("..language.displays", __package__)
     explaining = Later("..inspecting.explaining", __package__)
     iteration = Later("..iteration.iterate", __package__)
     measuring = Later("..inspecting.measuring", __package__)
@@ -336,6 +337,43 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         return dict(zip(self.parameters, self._arguments.bound(args, named), strict=True))
 
     @door
+    def _told(
+        self, /, *args: Any, steps: int, boundary: Any = None, cval: Any = None, **named: Any
+    ) -> str:
+        """Tell what `iterate` would take with these arguments, and do none of the steps.
+
+        Parameters
+        ----------
+        *args, **named
+            As for `Stencil.iterate`.
+        steps : int
+            How many steps.
+        boundary, cval
+            As for a call.
+
+        Returns
+        -------
+        str
+            Lines of text, a table in a notebook: the memory to see to; how many steps are done in
+            a pass over memory, or between two exchanges of chunks, of workers or of processes,
+            and how much they exchange; what the loss of a worker costs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> heat = npt.stencil(lambda u: u[-1, 0] / 4 + u[0, 0] / 2 + u[1, 0] / 4)
+        >>> print(heat.iterate.explain(np.zeros((4000, 4000)), steps=200))
+        Give 256 MB beside the fields for two states: 200 steps, up to 8 in a pass over memory.
+        """
+        ways = {name: named.pop(name) for name in named.keys() & {*iteration.Iteration.__slots__}}
+        plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
+        values = self._bound(args, named)
+        told = iterating.iterated(self.definition, values, plan, boundary, cval)
+        return displays.Explanation("\n".join(told))
+
+    @functools.partial(Method, explain=_told)
+    @door
     def iterate(
         self,
         /,
@@ -438,10 +476,10 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         plan = iteration.Iteration(
             steps, every, until, callback, threads, progress, comm, snapshots, out, device
         )
-        values = self._bound(args, named)
         before_writing(out)
-        values |= {name: recording.known(values[name]) for name in self.fields}
-        return iterating.iterated(self.definition, values, plan, boundary, cval)
+        values = self._bound(args, named)
+        states = iterating.iterated(self.definition, values, plan, boundary, cval)
+        return states[0] if len(states) == 1 else tuple(states)
 
     # Looking inside.
 
@@ -580,7 +618,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         if not types:
             return self.definition.options.schedule
-        return asking.asked(self.definition, types).schedule
+        return self.definition.schedule_for(asking.asked(self.definition, types).types)
 
     @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:

@@ -162,7 +162,7 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        run = cuda.Executable(cuda.Work.of(node, border), fields, along, into)
+        run = cuda.Executable(node, border, fields, along, into)
     elif node.factors:
         run = _finer_call(node, Single(program, border, node.cval), fields, work.threads)
     else:

@@ -92,7 +92,7 @@ class Const:
     text: str
 
     @property
-    def value(self) -> bool | int | float | complex:
+    def value(self) -> Any:
         """The number itself, as Python's."""
         if self.dtype is DType.BOOL:
             return self.text == "True"
@@ -350,6 +350,12 @@ class Assign:
 
 Body: TypeAlias = tuple[Assign, ...]
 
+# Operations by their names.
+Named: TypeAlias = Mapping[str, Expr]
+
+# Writes an operation, and gives the operand that it is for others.
+Emit: TypeAlias = Callable[[Expr], Atom]
+
 
 @dataclass(frozen=True, slots=True)
 class Values:
@@ -468,6 +474,11 @@ class Kernel:
         names = [name for name, _ in self.fields[len(self.given) :]]
         return tuple(zip(names, self.positions, strict=True))
 
+    @property
+    def stage_names(self) -> list[str]:
+        """The names of all that its stages make."""
+        return [name for stage in self.stages for name in stage.names]
+
 
 def atoms(expr: Expr) -> Atoms:
     """The operands of `expr` that lie outside it, from left to right."""
@@ -508,7 +519,7 @@ def operands(expr: Expr) -> list[str]:
     return [atom.name for atom in atoms(expr) if isinstance(atom, Ref)]
 
 
-def made_as(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
+def made_as(atom: Atom, values: Named) -> Expr | None:
     """The operation that makes an operand, if it is one of these."""
     return values.get(atom.name) if isinstance(atom, Ref) else None
 
@@ -543,9 +554,14 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))
 
 
-def _inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
+def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
+    """The operations, each changed, under their names."""
+    return tuple(Assign(assign.name, change(assign.value)) for assign in body)
+
+
+def inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
     """The operation with what stands inside it changed."""
-    return replace(expr, body=tuple(Assign(a.name, change(a.value)) for a in expr.body))
+    return replace(expr, body=mapped(expr.body, change))
 
 
 def shifted(expr: Expr, by: Offset) -> Expr:
@@ -556,7 +572,7 @@ def shifted(expr: Expr, by: Offset) -> Expr:
         case Tap() | Gather():
             return replace(expr, origin=added(expr.origin, by))
         case Reduce() | Loop():
-            return _inside(expr, lambda inner: shifted(inner, by))
+            return inside(expr, lambda inner: shifted(inner, by))
         case _:
             return expr
 
@@ -569,7 +585,7 @@ def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
         case Element() | Coefficient():
             return replace(expr, array=names.get(expr.array, expr.array))
         case Reduce() | Loop():
-            return _inside(expr, lambda inner: of_arrays(inner, names))
+            return inside(expr, lambda inner: of_arrays(inner, names))
         case _:
             return expr
 
@@ -619,7 +635,7 @@ def at_index(expr: Expr, index: Offset, position: int) -> Expr | Const:
             return expr
 
 
-def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> Const | None:
+def zero_product(expr: Expr, values: Named, position: int) -> Const | None:
     """The zero that a product in a window is where its constant weight is, or None."""
     for side in (expr.left, expr.right) if isinstance(expr, Binary) and expr.op == "*" else ():
         made = made_as(side, values)

@@ -40,6 +40,7 @@ from .ir import (
     Const,
     DType,
     Expr,
+    Named,
     Noting,
     Offset,
     Position,
@@ -360,9 +361,7 @@ def settled(value: Any) -> Any:
 # Elements of windows.
 
 
-def again(
-    atom: Atom, expressions: Mapping[str, Expr], write: Callable[[Assign, Expr], Atom]
-) -> Atom:
+def again(atom: Atom, expressions: Named, write: Callable[[Assign, Expr], Atom]) -> Atom:
     """A value whose operations are written again, each once.
 
     `write` is given an operation as it was, and with new operands.

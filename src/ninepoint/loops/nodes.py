@@ -8,8 +8,7 @@
 
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
                | Call(function, (value | array)*)
-    statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
-               | Return | Call
+    statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Return | Call
 
 Every value has a machine type: "bool", "int8" to "uint64", "float32", "float64", "complex64" or
 "complex128".  Both operands of an operation have one type, and conversions are operations.  An
@@ -22,31 +21,25 @@ An array is a view of memory: elements of one type, lengths and strides along it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar, dataclass_transform
+import re
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
+
+T = TypeVar("T")
 
 BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
 FLOATS = ("float32", "float64")
 # The type of each part of a complex number.
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
-T = TypeVar("T")
-
-# What types are called in texts.
-SHORT = {
-    "bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
-    "uint16": "u16", "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64",
-    "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
-
-# Operations that give a truth, of numbers of one type.
-QUESTIONS = frozenset({"signbit"})
-COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+# What types are called in texts: by their first letter and their bits, as i16 and c128.
+SHORT = {kind: kind[0] + re.sub("[a-z]+", "", kind) for kind in (*BITS, *FLOATS, *PARTS)}
+SHORT["bool"] = "b1"
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+@dataclass_transform(frozen_default=True)
 def node(kind: type[T]) -> type[T]:
     """A class of nodes, whose fields are given once."""
     return dataclass(frozen=True, slots=True)(kind)
@@ -57,7 +50,7 @@ class Number:
     """A constant."""
 
     type: str
-    value: bool | int | float | complex
+    value: Any
 
 
 @node
@@ -80,7 +73,7 @@ class Op:
 
     type: str
     op: str
-    args: tuple[Value, ...]
+    args: Values
     exact: bool = False
 
 
@@ -104,7 +97,7 @@ class Load:
     """An element of an array; one that other threads may write is read `anew` each time."""
 
     array: Array
-    index: tuple[Value, ...]
+    index: Values
     anew: bool = False
 
     @property
@@ -132,6 +125,7 @@ class Call:
 
 
 Value: TypeAlias = Number | Name | Op | Load | Size | Call
+Values: TypeAlias = tuple[Value, ...]
 
 
 @node
@@ -163,7 +157,7 @@ class Store:
     """Write an element of an array."""
 
     array: Array
-    index: tuple[Value, ...]
+    index: Values
     value: Value
 
 
@@ -177,7 +171,7 @@ class View:
 
     array: Array
     of: Array
-    index: tuple[Value, ...] = ()
+    index: Values = ()
     first: Value | None = None
 
 
@@ -186,18 +180,17 @@ class Alloc:
     """Bind an array to new memory, which begins at a line of the cache and lives as the call."""
 
     array: Array
-    shape: tuple[Value, ...]
-    zero: bool = False
+    shape: Values
 
 
 @node
 class For:
-    """Do statements for an index that goes from `start` to before `stop`."""
+    """Do statements for an index that goes up from `start` to before `stop`."""
 
     index: str
     start: Value
     stop: Value
-    body: tuple[Statement, ...]
+    body: Block
     step: int = 1
 
 
@@ -205,9 +198,9 @@ class For:
 class While:
     """Do `head`, then `body` if the test holds, and begin again."""
 
-    head: tuple[Statement, ...]
+    head: Block
     test: Value
-    body: tuple[Statement, ...]
+    body: Block
 
 
 @node
@@ -215,13 +208,8 @@ class If:
     """Do one of two blocks."""
 
     test: Value
-    then: tuple[Statement, ...]
-    other: tuple[Statement, ...] = ()
-
-
-@node
-class Break:
-    """Leave the innermost loop."""
+    then: Block
+    other: Block = ()
 
 
 @node
@@ -232,8 +220,9 @@ class Return:
 
 
 Statement: TypeAlias = (
-    Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Return | Call
+    Let | Variable | Assign | Store | View | Alloc | For | While | If | Return | Call
 )  # fmt: skip
+Block: TypeAlias = tuple[Statement, ...]
 
 
 @node
@@ -246,7 +235,7 @@ class Function:
 
     name: str
     parameters: tuple[Name | Array, ...]
-    body: tuple[Statement, ...]
+    body: Block
     result: str = ""
     row: bool = False
 
@@ -257,7 +246,7 @@ class Module:
 
     functions: tuple[Function, ...]
     tables: tuple[tuple[str, np.ndarray], ...] = ()
-    fastmath: bool = field(default=False, kw_only=True)
+    fastmath: bool = False
 
     def function(self, name: str) -> Function:
         """The function of a name."""

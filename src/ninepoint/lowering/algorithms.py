@@ -24,19 +24,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.rewrite import Emit, as_type, binary, number, replayed
+from ..analysis.rewrite import as_type, binary, number, replayed
 from ..language.dtypes import kind_of
 from ..language.ir import (
     Atom,
-    Cast,
     DType,
+    Emit,
     Expr,
     Histogram,
     Kernel,
     Offset,
     Read,
     Reduce,
-    Ref,
     Stage,
     Tap,
     added,
@@ -53,6 +52,7 @@ from .windows import (
     is_picked,
     not_nan,
     of_sorted,
+    ordered_by,
     quantile_position,
 )
 
@@ -207,7 +207,7 @@ def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
     """
     dtype, emit = reduce.result.dtype, staging.emit
     lines = [*zip(source.axes, reduce.shape, strict=True)]
-    if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source.axes):
+    if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source):
         lines.reverse()
     (along, length), (across, count) = lines
 
@@ -222,20 +222,6 @@ def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
     return [[first(moved(one, across, k), emit) for one in kept] for k in range(count)]
 
 
-def ordered_by(reduce: Reduce) -> Tap | None:
-    """The first values of a window, which are a field's, if its elements are in their order."""
-    match [assign.value for assign in reduce.body]:
-        case [Tap() as tap]:
-            return tap
-        case [Tap(dtype=dtype) as tap, Cast(storage=storage) as cast]:
-            # To round integers keeps their order.
-            rounded = dtype.is_integer and cast.dtype.is_float and not storage
-            last = reduce.body[-1]
-            return tap if rounded and reduce.result == Ref(cast.dtype, last.name) else None
-        case _:
-            return None
-
-
 def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
     """The first element of a window, and its runs along the last axis, counted from there.
 
@@ -248,10 +234,7 @@ def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
         for place, length in runs(places, 1)
     ]
     *first, _ = min(lines)
-    steps = [
-        (*(a - b for a, b in zip(line, first, strict=False)), length) for *line, length in lines
-    ]
-    # In one plane these are the rows.
-    depth = -3 if len(found) == 1 else 0
-    element = added(tap.origin, tuple(first[-len(tap.origin) :]))
-    return element, tuple(line[depth:] for line in steps)
+    steps = tuple(
+        (*(a - b for a, b in zip(line, first, strict=True)), length) for *line, length in lines
+    )
+    return added(tap.origin, tuple(first[-len(tap.origin) :])), steps

@@ -16,6 +16,7 @@ has its own part and drives itself.  Of a communicator no more is asked than mpi
 from __future__ import annotations
 
 import copy
+import math
 import os
 import socket
 import threading
@@ -35,6 +36,7 @@ from ...arrays.regions import Block, Domain, Looking, Span, along, hull, rings, 
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
 from ...base.tracebacks import door
+from ...language.displays import Lines, counted
 from ...program.program import targets
 from ..iterate import Iteration, Scalars, advance, iterate
 from ..motion import Motion
@@ -93,6 +95,22 @@ class Parts:
         """What each part has."""
         return spans_of(self.lengths)
 
+    def held(self, copies: bool) -> list[int]:
+        """The bytes of each part: its fields, two states, and maybe as many copies of these."""
+        each = sum(dtype.itemsize for dtype in self.motion.types)
+        size = each + (4 if copies and len(self.lengths) > 1 else 2) * self.motion.state_bytes
+        return [math.prod(self.shape_of(length)) * size for length in self.lengths]
+
+    def told(self, who: str, steps: int, copies: bool) -> Lines:
+        """What so many steps take of each of those who have the parts."""
+        most, exchanges = max(self.held(copies)), -(-steps // self.longest)
+        points = sum(b - a for part, owner, (a, b), _ in self.moves if part != owner)
+        moved = points * math.prod(self.shape_of(1)) * self.motion.state_bytes
+        page = Lines([f"Give each {who} {counted(most, 'B')} for its part of the state."])
+        page.add("steps", f"{exchanges} exchanges, of up to {self.longest} steps each")
+        page.add("exchange", f"{counted(moved, 'B')} in all, between {len(self.lengths)} parts")
+        return page
+
     def shape_of(self, length: int) -> Shape:
         """The shape of a part of the state."""
         return with_length(self.shape, self.axis, length)
@@ -150,6 +168,9 @@ class Slab:
         self.longest, self.unit = parts.longest, parts.motion.unit(parts.longest)
         self._parts, self._part, self._links, self._plan = parts, links.part, links, plan
         self._count, self.ended = parts.motion.states, False
+        # Whether some steps are left over before a look, or at the end.
+        stretches = plan.steps, plan.every or 0
+        self._odd = plan.until is not None or any(n % self.unit for n in stretches)
         self._frame, self._own = parts.frames[links.part], parts.owned[links.part]
         self._fields = [
             self._framed(k, field) if k in parts.cut else np.asarray(field, parts.motion.types[k])
@@ -161,10 +182,20 @@ class Slab:
 
     def forward(self, first: int, length: int) -> int:
         """Do so many steps from `first` on."""
-        parts, own, shape = self._parts, self._own, self._parts.shape
         self._exchange(self._fields[: self._count])
-        if own[0] == own[1]:
+        if self._own[0] == self._own[1]:
             return length
+        if self._odd and length > 1:
+            # The kernel of single steps is compiled now, and nobody waits for it at the end.
+            self._spared(first, 1)
+        self._odd = False
+        self._spared(first, length)
+        self._fields[: self._count], self._spare = self._spare, self._fields[: self._count]
+        return length
+
+    def _spared(self, first: int, length: int) -> None:
+        """Put the state after so many steps into the spare frames."""
+        parts, own, shape = self._parts, self._own, self._parts.shape
         program, given = parts.motion.program(first, length)
         views = [self._view(one, own) for one in self._spare]
         outs = dict(zip(program.wanted, views, strict=True))
@@ -175,8 +206,6 @@ class Slab:
         for target, result in zip(views, made, strict=True):
             if not np.may_share_memory(target, result):
                 target[...] = result
-        self._fields[: self._count], self._spare = self._spare, self._fields[: self._count]
-        return length
 
     def ends(self, step: int) -> bool:
         """Show the state, and say whether it is the last for any of the parts."""
@@ -199,6 +228,10 @@ class Slab:
     def final(self) -> list[Array]:
         """Give the part's own points of the state."""
         return [one.copy() for one in self.own()]
+
+    def told(self) -> list[str]:
+        """What the steps take of each process."""
+        return self._parts.told("process", self._plan.steps, copies=False)
 
     def own(self) -> list[Array]:
         """The part's own points of the state, where they are."""
@@ -353,8 +386,8 @@ def take(key: str) -> list[Array]:
 
     Raises
     ------
-    Lost
-        If it is not here.
+    OSError
+        If it is not here: Dask makes a result anew, or has moved the task.
     """
     # Imported here: MPI needs no Dask.
     import distributed
@@ -362,7 +395,10 @@ def take(key: str) -> list[Array]:
     get_worker: Any = distributed.get_worker
     found: Keeper | None = get_worker().state.actors.get(key)
     if found is None:
-        raise Lost("the part of a state that this worker had is gone.")
+        raise OSError(
+            "the state that an iteration has left lay on a worker that is gone, with the steps "
+            "that led there; iterate again, and have a callback save what must outlive a worker."
+        )
     assert found.slab is not None
     return found.slab.final()
 
@@ -370,7 +406,7 @@ def take(key: str) -> list[Array]:
 # Processes of MPI.
 
 
-def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Array]:
+def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Any]:
     """The state after the steps, of which each process has a part: its own part.
 
     Raises
@@ -407,7 +443,7 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Arr
     numbers = tuple(k for k, own in enumerate(cut) if own or k < motion.states)
     parts = Parts(motion, with_length(shape, axis, n), axis, lengths, numbers, plan.in_a_row)
     slab = Slab(parts, links, arrays, _threads(links, plan))
-    made: list[Array] = iterate(slab, plan)
+    made = iterate(slab, plan)
     for given, own in zip(target, made, strict=False):
         write(given, own)
     return target or made
