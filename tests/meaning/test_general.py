@@ -80,6 +80,19 @@ def test_a_second_name_of_an_array_is_the_same_array() -> None:
     np.testing.assert_array_equal(renamed(np.arange(3.0)), [0.0, 1.0, 2.0])
 
 
+def test_a_name_of_an_array_on_one_path_and_of_a_number_on_another() -> None:
+    @npt.stencil(boundary="wrap")
+    def after(x):
+        kept = np.zeros(2)
+        if x[0] > 0:
+            kept[0] = x[1]
+        else:
+            kept = 1.0
+        return x[1]
+
+    assert after(np.arange(3.0)).tolist() == [1, 2, 0]
+
+
 def mistaken_type(x):
     while x[0] < 0:
         break
