@@ -18,7 +18,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from ..arrays.accepted import as_it_is, storage_types
 from ..arrays.borders import Boundary
@@ -30,9 +30,9 @@ from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
+    Decorated,
     Page,
     as_read,
-    docstring,
     options_of,
     signature,
     signature_text,
@@ -97,7 +97,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-class Stencil(ArrayFunction, Generic[P, R_co]):
+class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     """A function of a point and its neighbours, to be applied to whole arrays.
 
     Made by `stencil`.  Call it with arrays and numbers, in the order of the function's
@@ -121,37 +121,19 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     definition: Definition
 
     def __init__(self, definition: Definition) -> None:
-        function, live = definition.function, definition.live
-        self.definition = definition
-        self._kind = definition.kind
-        self.__name__ = function.name
-        self.__qualname__ = getattr(live, "__qualname__", function.name)
-        # Without one `help` would show this class instead.
-        self.__doc__ = docstring(function) or (
-            f"A {self._kind} of {', '.join(function.parameters)}; "
-            f"help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
-        )
-        self.__signature__ = with_options(signature(function), options_of(type(self).__call__))
-        self.__module__ = getattr(live, "__module__", __name__)
-        if live is not None:
-            self.__wrapped__ = live
-        self._plain = tuple(p in definition.fields for p in function.parameters)
+        parameters, self._kind = definition.parameters, definition.kind
+        shown = with_options(signature(definition.function), options_of(type(self).__call__))
+        words = f"{self._kind} of {', '.join(parameters)}"
+        super().__init__(definition, shown, definition.live, words)
+        self._plain = tuple(p in definition.fields for p in parameters)
         # What does calls that went well, by their kind.
         self._bound_calls: Remembered[Any, Prepared] = Remembered(256)
         self._arguments = definition.arguments
-        parameters = definition.parameters
         self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
         _stencils.add(definition.token, self)
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__()} - {"definition"})
-
-    def __get__(self, instance: object, owner: type | None = None) -> Self:
-        """Give the stencil itself: `help` shows its parameters."""
-        return self
 
     @property
     def _numba_type_(self) -> Any:
@@ -163,9 +145,6 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     def __reduce__(self) -> Any:
         return _restored, (type(self), self.definition)
-
-    def __dask_tokenize__(self) -> str:
-        return self.definition.token
 
     @property
     def parameters(self) -> tuple[str, ...]:

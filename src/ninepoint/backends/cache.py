@@ -118,7 +118,7 @@ def machine() -> str:
 
 def place(name: str, meaning: str, suffix: str) -> Path:
     """The file of bytes that depend on their meaning alone."""
-    return home() / _named(name, meaning, suffix)
+    return home() / named(name, meaning, suffix)
 
 
 def code_place(name: str, meaning: str, suffix: str) -> Path:
@@ -126,12 +126,8 @@ def code_place(name: str, meaning: str, suffix: str) -> Path:
     return place(name, f"{_environment()}\n{meaning}", suffix)
 
 
-def is_kept(name: str, meaning: str, suffix: str) -> bool:
-    """Whether such bytes are kept; no folder is made to find that out."""
-    return (folder() / _named(name, meaning, suffix)).exists()
-
-
-def _named(name: str, meaning: str, suffix: str) -> str:
+def named(name: str, meaning: str, suffix: str) -> str:
+    """The name of such a file in the folder."""
     found = hashlib.sha256(meaning.encode()).hexdigest()[:24]
     return f"{identifier(name)}_{found}.{suffix}"
 
@@ -230,18 +226,6 @@ def read_private(path: Path) -> bytes:
         return file.read()
 
 
-def content(path: Path) -> bytes | None:
-    """The content of a file of the cache; nothing if there is none that may be used."""
-    try:
-        return read_private(path)
-    except NotPrivate as reason:
-        _warn(f"ninepoint does not use {path}: {reason}")
-    except OSError:
-        # It is not there yet; what else may be wrong shows when it is written.
-        pass
-    return None
-
-
 def replace(path: Path, content: bytes) -> None:
     """Write a file so that no process ever sees a part of it, and only its owner may write it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
@@ -276,7 +260,7 @@ def packed(code: bytes, needs: Sequence[str]) -> bytes:
     return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
 
 
-def unpacked(content: bytes) -> tuple[bytes, list[str]]:
+def _unpacked(content: bytes) -> tuple[bytes, list[str]]:
     """Object code and the names of what it calls.
 
     Raises
@@ -300,10 +284,16 @@ def recalled(
 
     What it refuses by an error that says `unusable` is as if it were not there.
     """
-    kept = content(file)
-    if kept is not None:
+    try:
+        kept = read_private(file)
+    except NotPrivate as reason:
+        _warn(f"ninepoint does not use {file}: {reason}")
+    except OSError:
+        # It is not there yet; what else may be wrong shows when it is written.
+        pass
+    else:
         try:
-            return load(*unpacked(kept))
+            return load(*_unpacked(kept))
         except unusable:
             stem = file.name.partition(".")[0]
             _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")

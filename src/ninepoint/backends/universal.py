@@ -1,4 +1,4 @@
-"""Universal functions of NumPy, generalised ones among them, made of machine code.
+"""Generalised universal functions of NumPy, made of machine code.
 
 NumPy broadcasts the arrays, finds their core axes (`axes=`, `axis=`), makes results, takes care
 of memory that overlaps, and calls the loop.  They are made by NumPy's own function
@@ -33,29 +33,17 @@ def _maker() -> Any:
     return kind(numpys("_UFUNC_API", _MAKE))
 
 
-class Universal:
-    """A function of NumPy, and the memory that it reads as long as it is called.
-
-    Attributes
-    ----------
-    call : numpy.ufunc
-        Takes arrays, and gives arrays.
-    """
-
-    __slots__ = ("_held", "call")
-
-    def __init__(
-        self,
-        loop: int,
-        data: int,
-        inputs: Sequence[np.dtype[Any]],
-        outputs: Sequence[np.dtype[Any]],
-        name: str,
-        signature: str | None = None,
-    ) -> None:
-        loops, datas = (ctypes.c_void_p * 1)(loop), (ctypes.c_void_p * 1)(data)
-        types = bytes(dtype.num for dtype in (*inputs, *outputs))
-        texts = name.encode(), b"", None if signature is None else signature.encode()
-        self._held = loops, datas, types, texts
-        counts = 1, len(inputs), len(outputs), _NO_IDENTITY
-        self.call = _maker()(loops, datas, types, *counts, *texts[:2], 0, texts[2])
+def universal(
+    loop: int,
+    inputs: Sequence[np.dtype[Any]],
+    outputs: Sequence[np.dtype[Any]],
+    name: str,
+    signature: str,
+) -> tuple[Any, Any]:
+    """A function of NumPy that calls a loop of machine code, and the memory that it reads."""
+    loops, datas = (ctypes.c_void_p * 1)(loop), (ctypes.c_void_p * 1)()
+    types = bytes(dtype.num for dtype in (*inputs, *outputs))
+    texts = name.encode(), b"", signature.encode()
+    counts = 1, len(inputs), len(outputs), _NO_IDENTITY
+    call = _maker()(loops, datas, types, *counts, *texts[:2], 0, texts[2])
+    return call, (loops, datas, types, texts)

@@ -15,7 +15,7 @@ from ..base import limits
 from ..base.remembered import Registry
 from ..base.tracebacks import door, shorten
 from ..language.readable import with_room
-from ..language.signature import Page, as_read, with_options
+from ..language.signature import Decorated, Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import capture
 from ..program.options import refuse_unknown
@@ -30,7 +30,7 @@ _ARRAY = np.ndarray
 _OPTIONS = ("dtype", "sizes", "fastmath", "boundscheck")
 
 
-class Gufunc:
+class Gufunc(Decorated):
     """A function of core arrays, to be applied to stacks of them.
 
     Made by `gufunc`.  Call it with arrays and numbers, in the order of the function's
@@ -58,19 +58,11 @@ class Gufunc:
     ntypes = 0
 
     def __init__(self, definition: GufuncDefinition, live: Any = None) -> None:
-        self.definition = definition
-        self.__name__ = definition.name
-        self.__qualname__ = getattr(live, "__qualname__", definition.name)
-        self.__doc__ = getattr(live, "__doc__", None) or (
-            f"A gufunc {definition.signature}; help(ninepoint.Gufunc.__call__) has the options "
-            "of a call."
-        )
-        self.__module__ = getattr(live, "__module__", __name__)
-        self.__wrapped__ = live
         own = read_signature(definition.function, definition.defaults)
-        self.__signature__ = with_options(own, dict.fromkeys(CALL_OPTIONS))
-        self.nin, self.nout = len(definition.signature.inputs), len(definition.signature.outputs)
-        self.nargs, self.signature = self.nin + self.nout, str(definition.signature)
+        shown, signature = with_options(own, dict.fromkeys(CALL_OPTIONS)), definition.signature
+        super().__init__(definition, shown, live, f"gufunc {signature}")
+        self.nin, self.nout = len(signature.inputs), len(signature.outputs)
+        self.nargs, self.signature = self.nin + self.nout, str(signature)
         # The last call of arrays alone, if it was too short to be shared among threads: what they
         # and the result were, and what was called.
         self._last: tuple[Any, Any, Any] = None, None, None
@@ -79,19 +71,9 @@ class Gufunc:
     def __repr__(self) -> str:
         return f"<gufunc {self.__name__}{self.definition.signature}>"
 
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__()} - {"definition"})
-
-    def __get__(self, instance: object, owner: type | None = None) -> Gufunc:
-        """Give the gufunc itself: `help` takes what has this for a function."""
-        return self
-
     def __reduce__(self) -> Any:
         own = self.definition
         return _restored, (own.token, packed(own.function), own.signature, own.options)
-
-    def __dask_tokenize__(self) -> str:
-        return self.definition.token
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Apply the function to core arrays, and to all items of stacks of them.

@@ -107,7 +107,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     if apart:
         for target, one in zip(targets, made, strict=True):
             target[...] = one
-    return single_or_tuple(outs or [call.placed(one, k) for k, one in enumerate(made)])
+    return single_or_tuple(outs) if outs else call.given(made)
 
 
 def _targets(
@@ -256,7 +256,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
             if np.shape(one) != core:
                 raise wrong_shape(definition, k + 1, np.shape(one))
             made[k][place] = one
-    return single_or_tuple([call.placed(one, k) for k, one in enumerate(made)])
+    return call.given(made)
 
 
 def on_xarray(gufunc: Any, given: Arguments) -> Any:
@@ -389,5 +389,4 @@ def on_dask(gufunc: Any, given: Arguments) -> Any:
         # Stacks that are cut in several ways are cut in one; Dask divides by lengths for that.
         allow_rechunk=all(one.size for one in arrays),
     )
-    results = result if several else (result,)
-    return single_or_tuple([call.placed(one, k) for k, one in enumerate(results)])
+    return call.given(result if several else (result,))

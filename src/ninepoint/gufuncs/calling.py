@@ -137,8 +137,13 @@ class Items:
         return _moved(result[(..., *(None,) * self._kept)], last(len(axes)), axes)[()]
 
 
+    def given(self, results: Sequence[Any]) -> Any:
+        """Results as the call gives them."""
+        return single_or_tuple([self.placed(one, k) for k, one in enumerate(results)])
+
+
 def single_or_tuple(results: Sequence[Any]) -> Any:
-    """Results as a call gives them."""
+    """The only one of several, or all of them."""
     return results[0] if len(results) == 1 else tuple(results)
 
 

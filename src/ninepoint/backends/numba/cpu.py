@@ -199,13 +199,12 @@ def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) ->
         if not notes[0]:
             raise type(error)(f"the kernel '{compiled.name}': {error}") from None
     except RuntimeError:
-        if notes[STOP]:
-            raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.") from None
-        raise
-    if notes[STOP] and not notes[0]:
-        raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
+        if not notes[STOP]:
+            raise
     if notes[0]:
         raise IndexError(_outside(compiled, int(notes[0])))
+    if notes[STOP]:
+        raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
 
 
 def _outside(compiled: Compiled, noted: int) -> str:

@@ -46,7 +46,7 @@ from ..patience import announced
 from ..pipeline import check_outputs
 from . import cpu, relative
 from .kept import Kept
-from .users import explained, first_use, jitted, reason, suffix
+from .users import explained, first_use, jitted, reason
 
 # What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
 _OURS: dict[Any, Any] = {
@@ -57,6 +57,9 @@ _OURS: dict[Any, Any] = {
     in_order: relative.in_order,
 }
 _ALONG = "max min mean median std var prod any all ptp".split()
+
+# What `relative.along` is called, which is no name of a user's.
+_OWN = "#along"
 
 # Turns up to which a loop is followed to see how far it reads.
 _TURNS = 1000
@@ -89,7 +92,7 @@ def compile_general(
     dtypes = request.dtypes or tuple(natural if request.kept else given)
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, request.overflow)
-    band = "\n".join(kinds.band(len(given), several)) + "\n"
+    band = "\n".join(kinds.band(len(given), several, request.overflow)) + "\n"
     title = f'"""{function.name}, on the general path: written by ninepoint for {token[:24]}."""'
     texts = [ast.unparse(one.definition) for one in with_helpers(function)]
     text = "\n\n\n".join([title, f"point = {function.name}", *texts, band])
@@ -109,7 +112,7 @@ def compile_general(
             text,
             checked=True,
             places=tuple(f"{axis}|{where}" for axis in range(box.ndim)),
-            opaque=partial(_loaded, made, band, given, request.overflow),
+            opaque=partial(_loaded, made, band),
         ),
         load=cpu.load,
     )
@@ -152,8 +155,8 @@ class Arguments:
 
         return tuple(map(kind, self.given.values()))
 
-    def band(self, outputs: int, several: bool) -> Iterator[str]:
-        """What computes a block, for a number of outputs."""
+    def band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
+        """What computes a block, for a number of outputs, and stores them by that rule."""
         outs = [f"out{n}" for n in range(outputs)]
         # Arguments are numbered: no name of the user's can then clash.
         fields, arrays, scalars = (
@@ -172,7 +175,8 @@ class Arguments:
         yield "        go_on(outside)"
         yield f"        value = point({', '.join(values[name] for name in self.given)})"
         for n, out in enumerate(outs):
-            yield f"        {out}[at] = value{f'[{n}]' if several else ''}"
+            one = f"value[{n}]" if several else "value"
+            yield f"        {out}[at] = {f'{overflow}({one}, {out})' if overflow else one}"
 
 
 # How far it looks.
@@ -291,32 +295,27 @@ def _inferred(
 
     with announced(name, [one.storage for one in given.fields]), explained(function, told):
         options = {"boundscheck": True, "fastmath": request.fastmath}
-        ending = suffix(one.definition for one in with_helpers(function))
-        made = jitted(_prepared(function, ending), token, options, _held)
+        made = jitted(_prepared(function), token, options, _held)
         made._cache = Kept(cache.code_place(name, token, "point"))
         made.compile(kinds)
     return made, made.overloads[kinds].signature.return_type
 
 
-def _prepared(function: Function, ending: str) -> Function:
-    """A function, and those that it calls, as Numba takes it: all is given by its place."""
-    tree: Any = _Along(function, "along" + ending).visit(copied(function.definition))
-    given = tree.args
-    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-    given.posonlyargs, given.kwonlyargs = [], []
+def _prepared(function: Function) -> Function:
+    """A function, and those that it calls, which reduce windows along an axis by ours."""
     constants = {
-        name: _prepared(one, ending) if isinstance(one, Function) else one
+        name: _prepared(one) if isinstance(one, Function) else one
         for name, one in function.constants.items()
     }
-    constants["along" + ending] = relative.along
-    return replace(function, tree=tree, constants=constants)
+    tree = _Along(function).visit(copied(function.definition))
+    return replace(function, tree=tree, constants=constants | {_OWN: relative.along})
 
 
 class _Along(ast.NodeTransformer):
     """Calls what reduces a window along one axis, a function or a method, by a name of ours."""
 
-    def __init__(self, function: Function, own: str) -> None:
-        self._function, self._own = function, own
+    def __init__(self, function: Function) -> None:
+        self._function = function
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -329,8 +328,7 @@ class _Along(ast.NodeTransformer):
         name = {"amax": "max", "amin": "min"}.get(name, name)
         if name not in _ALONG or len(given) != 2:
             return node
-        along = ast.Name(self._own, ast.Load())
-        made = ast.Call(along, [ast.Constant(name), *given], [])
+        made = ast.Call(ast.Name(_OWN, ast.Load()), [ast.Constant(name), *given], [])
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
@@ -353,9 +351,10 @@ def _held(value: Any) -> Any:
             exact = dtype.kind in "iu" and dtype != np.uint64
             return value.astype(np.int64 if exact else dtype)
     name = getattr(value, "__name__", "")
-    if name and any(getattr(m, name, None) is value for m in (np, np.linalg, math, builtins)):
-        return _OURS.get(value, value)
-    if value in (relative.along, in_order):
+    known = name and any(
+        getattr(one, name, None) is value for one in (np, np.linalg, math, builtins)
+    )
+    if known or value in (relative.along, in_order):
         return _OURS.get(value, value)
     raise LookupError(name)
 
@@ -406,17 +405,8 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # The band.
 
 
-def _loaded(
-    point: Any,
-    band: str,
-    given: Sequence[np.dtype],
-    overflow: str | None,
-    place: Path,
-    compiled: Compiled,
-) -> Loaded:
+def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
-
-    With a rule for `overflow` its results, of the types `given`, are stored by that rule.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
     threads enter it at once.
@@ -430,9 +420,6 @@ def _loaded(
     dispatcher._cache = Kept(place)
     # The last argument is where it notes what it read.
     kinds = [*cpu.kinds_of(compiled)[:-1], Kind(np.dtype("int64"), 1, mutable=True)]
-    outs = slice(len(compiled.field_dtypes), len(compiled.field_dtypes) + len(given))
-    if overflow is not None:
-        kinds[outs] = [replace(kind, dtype=d) for kind, d in zip(kinds[outs], given, strict=True)]
     dispatcher.compile(
         types.void(
             *(
@@ -444,30 +431,4 @@ def _loaded(
         )
     )
     dispatcher.disable_compile()
-
-    def stored(*arguments: Any) -> None:
-        results = arguments[outs]
-        made = [np.empty(one.shape, dtype) for one, dtype in zip(results, given, strict=True)]
-        dispatcher(*arguments[: outs.start], *made, *arguments[outs.stop :])
-        for out, values in zip(results, made, strict=True):
-            out[...] = _fitted(values, out.dtype, overflow)
-
-    entry = dispatcher if overflow is None else stored
-    return Loaded(entry, bool(dispatcher.stats.cache_hits))
-
-
-def _fitted(values: np.ndarray, dtype: np.dtype, overflow: str | None) -> np.ndarray:
-    """Values that a type of integers holds: the nearest, or of the same lowest bits; NaN is 0."""
-    if dtype.kind not in "iu" or values.dtype.kind == "b":
-        return values
-    cut = overflow == "saturate"
-    kept = np.iinfo(dtype if cut else np.int64)
-    if values.dtype.kind == "f":
-        whole = np.rint(values) if cut else values
-        with np.errstate(invalid="ignore"):
-            made = np.where(np.isnan(whole), 0, whole).astype(kept.dtype)
-        made[whole >= kept.max] = kept.max
-        made[whole <= kept.min] = kept.min
-        return made
-    own = np.iinfo(values.dtype)
-    return np.clip(values, max(kept.min, own.min), min(kept.max, own.max)) if cut else values
+    return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from numba.core import compiler, serialize
+from numba.core.caching import NullCache
 
 from .. import cache
 
@@ -23,16 +24,11 @@ _UNUSABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeE
              ImportError, LookupError, AssertionError)  # fmt: skip
 
 
-class Kept:
+class Kept(NullCache):
     """The overloads of one function on disk, in place of Numba's cache of a dispatcher."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
-
-    @property
-    def cache_path(self) -> str:
-        """The folder, which Numba tells with its statistics."""
-        return str(self._place.parent)
 
     def _file(self, signature: Any, codegen: Any) -> Path:
         # The path itself is made of the text, the versions and the machine.
@@ -62,12 +58,3 @@ class Kept:
         numba: Any = serialize
         body: bytes = numba.dumps(data._reduce())
         cache.keep(file, cache.packed(body, [file.name]))
-
-    def enable(self) -> None:
-        """Nothing: it is made to be used."""
-
-    def disable(self) -> None:
-        """Nothing, as there."""
-
-    def flush(self) -> None:
-        """Nothing: a text that changes has another name."""

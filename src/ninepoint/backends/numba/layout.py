@@ -49,9 +49,6 @@ HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}
 
 # Names.
 
-# What the notes are called, which is no name of a kernel's, and in the text.
-NOTES = "#notes"
-
 LIBRARY = (
     *(
         "row row_from row_function padded integer_divide integer_modulo integer_power "
@@ -80,7 +77,7 @@ RESERVED = frozenset(
 )
 
 # How the names end of functions and values that belong to a stage or to an operation.
-_DERIVED = ("_row", "_rows", "_add", "_move", "_in", "_out", "_next", "_sum")
+_DERIVED = ("_row", "_rows")
 
 
 def kernel_names(kernel: Kernel) -> dict[str, str]:
@@ -109,20 +106,16 @@ def as_tuple(items: list[str]) -> str:
 # Rows.
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a field or stage, at an offset along all axes but the last, from a column on."""
-
-    source: str
-    offset: Offset
-    column: int
+# Rows of a field or of a stage, at an offset along all axes but the last: what each is called in
+# the text, and the column that it begins at.
+Rows: TypeAlias = Mapping[tuple[str, Offset], tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    Some of its `parameters` are `rows`; o0, o1, ... are its results, `n` is how many columns these
+    Some of its `parameters` are those of its `rows`; o0, o1, ... are its results, `n` is how many columns these
     have, and `i` and the like are its place.  Its `buffers` are made once, so.
     """
 
@@ -130,7 +123,7 @@ class RowFunction:
     parameters: tuple[str, ...]
     body: tuple[str, ...]
     constants: tuple[str, ...] = ()
-    rows: Mapping[str, Row] = field(default_factory=dict)
+    rows: Rows = field(default_factory=dict)
     buffers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -180,7 +173,7 @@ class Layout:
             kernel = mirrored(kernel, edges)
         self.kernel = kernel
         self.known: dict[str, Interval] = ranges(kernel)
-        self.names = {**kernel_names(kernel), NOTES: "notes"}
+        self.names = kernel_names(kernel)
         self.axis = rolling_axis(kernel)
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
@@ -194,6 +187,10 @@ class Layout:
         self._keep_stages()
         # What a function takes that looks anywhere: the fields, and its place.
         self.whole = [*(self.names[name] for name, _ in kernel.fields), "b", *self.indices]
+        # What a kernel is given after its arrays.
+        self.coefficients = [self.names[name] for name, _, _ in kernel.coefficients]
+        self.scalars = [self.names[name] for name, _ in kernel.scalars]
+        self.others = [*self.coefficients, *self.scalars, "notes"]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
         self.converts = HALVES and not slides and edges is None

@@ -48,25 +48,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import add
 from typing import assert_never
 
 from ...analysis.control import watched
 from ...analysis.ranges import ranges
 from ...language.dtypes import short
-from ...language.ir import (
-    Histogram,
-    Offset,
-    State,
-    Values,
-)
+from ...language.ir import Atom, Body, Histogram, Offset, State, Values
 from ...lowering.abreast import together
 from ...lowering.chain import Absent
 from ...lowering.kept import Kept
 from ..compiled import Module
-from .layout import Layout, Row, RowFunction, Sum, as_tuple, sum_text
+from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
 from .points import indented, plus
-from .ranks import histogram_function, in_bins, selecting_function
-from .rows import Functions, Made, row_function
+from .ranks import sliding_function
+from .rows import Functions, row_function
 
 
 class Loops(Layout):
@@ -79,24 +75,22 @@ class Loops(Layout):
 
     def module(self, title: str, *, fastmath: bool = False) -> Module:
         """Write it."""
-        kernel, names = self.kernel, self.names
         self._write_functions()
         tables = [name for name, _ in self.edges.tables] if self.edges else []
-        looks = watched(kernel)
+        looks = watched(self.kernel)
         parameters = [
-            *(names[n] for n, _ in kernel.fields),
+            *(self.names[name] for name, _ in self.kernel.fields),
             *self.result.stage.names,
-            *(names[n] for n, *_ in kernel.coefficients),
+            *self.coefficients,
             *tables,
-            *(names[n] for n, _ in kernel.scalars),
+            *self.scalars,
             *["notes"] * looks,
         ]
         band = [f"def band({', '.join(parameters)}):", *indented(self._band())]
         how = "fastmath=True" if fastmath else ""
         text = self.texts.text(title, band, how)
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
-        places = tuple(self.places)
-        return Module(text, self.warm, kept, looks, places, shorts=self.converts)
+        return Module(text, kept, looks, tuple(self.places), self.converts)
 
     # The functions that make a row.
 
@@ -109,49 +103,40 @@ class Loops(Layout):
         together = self.kernel.rows > 1
         self.several = [self._rows_at_once(one) for one in stages] if together else []
 
-    def _function(self, made: Made) -> RowFunction:
-        return self.texts.once(row_function(made, self))
-
-    def _made(self, kept: Kept, word: str) -> Made:
-        """What the function of a stage's row makes, or of the result's; its name ends so."""
-        stage = kept.stage
+    def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
+        """What makes one row of a stage or of the result, or several; its name ends so."""
         if kept is not self.result:
-            return Made(f"{self.names[stage.names[0]]}_{word}", stage.body, stage.values)
+            name = f"{self.names[kept.stage.names[0]]}_{word}"
+            return self.texts.once(row_function(self, name, body, values))
         shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
-        stores = tuple(one.store if one else "" for one in shorts)
-        return Made(f"band_{word}", stage.body, stage.values, every=self.every[-1], stores=stores)
+        stores = [one.store if one else "" for one in shorts] * (
+            len(values) // len(kept.stage.names)
+        )
+        made = row_function(self, f"band_{word}", body, values, self.every[-1], stores)
+        return self.texts.once(made)
 
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
-        one, stage = self._made(kept, "rows"), kept.stage
+        stage = kept.stage
         prefix = "r" if kept is self.result else f"{self.names[stage.names[0]]}_r"
-        written, _ = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
+        written, _ = together(
+            replace(self.kernel, body=stage.body, outputs=stage.values), prefix
+        )
         if written is None:
             return None
         self.known |= ranges(written)
-        stores = one.stores * self.kernel.rows
-        return self._function(Made(one.name, written.body, written.outputs, stores=stores))
+        return self._function(kept, "rows", written.body, written.outputs)
 
     def _stage_function(self, kept: Kept) -> RowFunction:
         """The function that makes a row."""
         stage = kept.stage
         match stage:
             case Values() | State():
-                return self._function(self._made(kept, "row"))
-            case Histogram():
-                name = f"{self.names[stage.names[0]]}_row"
-                if in_bins(stage, dict(self.kernel.fields)[stage.read.field]):
-                    found = histogram_function(name, stage, self, kept.low[-1])
-                else:
-                    found = self._selecting(name, stage, kept)
-                return self.texts.once(found)
+                return self._function(kept, "row", stage.body, stage.values)
+            case Histogram(names=(name, *_)):
+                return self.texts.once(sliding_function(f"{self.names[name]}_row", kept, self))
             case _:
                 assert_never(stage)
-
-    def _selecting(self, name: str, stage: Histogram, kept: Kept) -> RowFunction:
-        # Up to which row the stage is made, counted as those of the result.
-        rows = "1" if self.kernel.ndim == 1 else sum_text(self.ends_at(kept, -2, True))
-        return selecting_function(name, stage, self, kept.low[-1], (rows, self.columns(kept)))
 
     # The loops over rows, or over planes and their rows.
 
@@ -293,19 +278,20 @@ class Loops(Layout):
         row = places[0]
         given = {"n": columns, **{f"o{k}": one for k, one in enumerate(results)}}
         given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
-        for label, source in function.rows.items():
-            given[label] = self._read(source, row, start)
+        for source, (label, column) in function.rows.items():
+            given[label] = self._read(*source, column, row, start)
         arguments = [given.get(name, name) for name in function.parameters]
         return [f"{function.name}({', '.join(arguments)})"]
 
-    def _read(self, source: Row, row: Offset, start: Sequence[Sum]) -> str:
+    def _read(
+        self, name: str, offset: Offset, column: int, row: Offset, start: Sequence[Sum]
+    ) -> str:
         """A row that is read where one is made that is `row` away, from column `start` on."""
-        at = tuple(a + b for a, b in zip(row, source.offset, strict=True))
-        kept, low = self.by_name.get(source.source), {"": source.column}
+        at, kept = tuple(map(add, row, offset)), self.by_name.get(name)
         more: Sum = {"": self.first(kept)} if kept else self.on("before", -1, -self.reach.lo[-1])
         place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
-        first = "0" if source.source in self.constant else sum_text((*start, low, more))
-        return _row_text(self.names[source.source], place, first)
+        first = "0" if name in self.constant else sum_text((*start, {"": column}, more))
+        return _row_text(self.names[name], place, first)
 
     # What the border's rule asks for.
 

@@ -29,31 +29,77 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
-from .layout import Layout, RowFunction, as_tuple
+from ...lowering.kept import Kept
+from .layout import Layout, RowFunction, as_tuple, sum_text
 from .points import filled, plus
 
+# A program, in which `$word` stands for a name of the function's own; the text of what is made once
+# for all rows, and tables with their types.
+_Parts: TypeAlias = tuple[str, Mapping[str, str], Mapping[str, tuple[Sequence[object], str]]]
 
-def in_bins(stage: Histogram, storage: np.dtype) -> bool:
-    """Whether each value has a bin of its own, and the window lies in a plane."""
-    return storage.kind in "iu" and storage.itemsize == 1 and len(stage.runs[0]) == 3
+
+def sliding_function(name: str, kept: Kept, layout: Layout) -> RowFunction:
+    """Write the function that finds the element of a rank at each point of a stage's row."""
+    stage = kept.stage
+    assert isinstance(stage, Histogram)
+    storage = dict(layout.kernel.fields)[stage.read.field]
+    # How far the window's first element is from where the block begins and from the row's column.
+    steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
+    steps[-1] += kept.low[-1]
+    # Where each value has a bin of its own, and the window lies in a plane.
+    binned = storage.kind in "iu" and storage.itemsize == 1 and len(stage.runs[0]) == 3
+    if binned:
+        program, buffers, tables = _bins(stage, layout, steps, -128 if storage.kind == "i" else 0)
+    else:
+        program, buffers, tables = _places(kept, stage, layout, steps)
+    own = {f"{word}_{name}": text for word, text in buffers.items()}
+    return RowFunction(
+        name,
+        (*layout.whole, *own, "o0", "n"),
+        tuple(filled(program, name, {}).strip().split("\n")),
+        tuple(
+            f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
+            for word, (held, dtype) in tables.items()
+        ),
+        buffers=own,
+    )
 
 
-_BINS = """
+def _bins(stage: Histogram, layout: Layout, steps: Sequence[int], low: int) -> _Parts:
+    """What finds the elements by counting, of values from `low` on."""
+    rows = [row for row, _, _ in stage.runs]
+    begins = [steps[-1] + start for _, start, _ in stage.runs]
+    ends = [start + run[-1] for start, run in zip(begins, stage.runs, strict=True)]
+    down, begin, end = "$rows[d]", "$begins[d]", "$ends[d]"
+    tables = {"rows": (rows, "int64"), "begins": (begins, "int64"), "ends": (ends, "int64")}
+    if len({*begins}) == len({*ends}) == 1 and rows == [*range(len(rows))]:
+        # A box needs no tables.  (Medians of 15 x 15 and 31 x 31 bytes took 1.4 and 1.6 times as
+        # long with them, 512 x 512, Zen 5.)
+        down, begin, end, tables = "d", str(begins[0]), str(ends[0]), {}
+    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
+    outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
+
+    def element(place: str) -> str:
+        index = ", ".join(["b", *outer, place])
+        return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
+
+    program = f"""
 $fine[:] = 0
 $coarse[:] = 0
-for d in range($count):
-    for k in range($first, $end):
-        value = $element
+for d in range({len(stage.runs)}):
+    for k in range({begin}, {end}):
+        value = {element("k")}
         $fine[value] += 1
         $coarse[value >> 4] += 1
 for j in range(n):
-    rest = $rank
+    rest = {stage.rank}
     value = 0
     while $coarse[value] <= rest:
         rest -= $coarse[value]
@@ -62,68 +108,18 @@ for j in range(n):
     while $fine[value] <= rest:
         rest -= $fine[value]
         value += 1
-    o0[j] = $found
+    o0[j] = {plus("value", low)}
     if j + 1 < n:
-        for d in range($count):
-            value = $leaving
+        for d in range({len(stage.runs)}):
+            value = {element(f"j + {begin}")}
             $fine[value] -= 1
             $coarse[value >> 4] -= 1
-            value = $entering
+            value = {element(f"j + {end}")}
             $fine[value] += 1
             $coarse[value >> 4] += 1
 """
-
-
-def histogram_function(name: str, stage: Histogram, layout: Layout, column: int) -> RowFunction:
-    """Write the function that finds the element of a rank at each point of a row.
-
-    Rows of the stage begin at a `column`.
-    """
-    low = -128 if dict(layout.kernel.fields)[stage.read.field].kind == "i" else 0
-    steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
-    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
-    rows = [row for row, _, _ in stage.runs]
-    begins = [steps[-1] + column + start for _, start, _ in stage.runs]
-    ends = [start + run[-1] for start, run in zip(begins, stage.runs, strict=True)]
-    down, begin, end = (f"{word}_{name}[d]" for word in ("rows", "begins", "ends"))
-    tables: dict[str, tuple[Sequence[object], str]] = {
-        "rows": (rows, "int64"),
-        "begins": (begins, "int64"),
-        "ends": (ends, "int64"),
-    }
-    if len({*begins}) == len({*ends}) == 1 and rows == [*range(len(rows))]:
-        # A box needs no tables.  (Medians of 15 x 15 and 31 x 31 bytes took 1.4 and 1.6 times as
-        # long with them, 512 x 512, Zen 5.)
-        down, begin, end, tables = "d", str(begins[0]), str(ends[0]), {}
-    outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
-
-    def element(place: str) -> str:
-        index = ", ".join(["b", *outer, place])
-        return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
-
-    words: dict[str, object] = {
-        "count": len(stage.runs), "rank": stage.rank, "first": begin, "end": end,
-        "element": element("k"), "leaving": element(f"j + {begin}"),
-        "entering": element(f"j + {end}"), "found": plus("value", low),
-    }  # fmt: skip
-    return RowFunction(
-        name,
-        (*layout.whole, f"fine_{name}", f"coarse_{name}", "o0", "n"),
-        tuple(filled(_BINS, name, words).strip().split("\n")),
-        _constants(name, tables),
-        buffers={
-            f"fine_{name}": "np.empty(256, dtype=np.int32)",
-            f"coarse_{name}": "np.empty(16, dtype=np.int32)",
-        },
-    )
-
-
-def _constants(name: str, tables: Mapping[str, tuple[Sequence[object], str]]) -> tuple[str, ...]:
-    """The text of tables."""
-    return tuple(
-        f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
-        for word, (held, dtype) in tables.items()
-    )
+    buffers = {"fine": "np.empty(256, dtype=np.int32)", "coarse": "np.empty(16, dtype=np.int32)"}
+    return program, buffers, tables
 
 
 # Places.
@@ -159,31 +155,23 @@ class _Tile:
             self.runs += [plane, row - self.top, first, first + length]
 
 
-def selecting_function(
-    name: str,
-    stage: Histogram,
-    layout: Layout,
-    column: int,
-    size: tuple[str, str],
-) -> RowFunction:
-    """Write the function that finds the element of a rank at each point of a row.
-
-    Rows of the stage begin at a `column`; `size` says up to which row and how many columns it is
-    made.
-    """
+def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) -> _Parts:
+    """What finds the elements by places in a tile, and keeps those of its rows."""
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
     tile = _Tile([(0,) * (ndim + 1 - len(run)) + run for run in stage.runs])
     short = tile.elements <= limits.current.sorted_elements
-    buffers: dict[str, tuple[int | str, str]] = {
-        "held": (2 + max(1, ndim - 1), "int64"),
-        "made": (f"{tile.rows} * ({size[1]})", unsigned),
-        "keys": (f"(2, {tile.elements})", unsigned),
-        "order": (f"(2, {tile.elements})", "uint32"),
-        "counts": (256 * machine.itemsize, "int64"),
-        "ranks": (tile.elements, "uint16" if short else "uint32"),
-        "inside": ((tile.elements + 63) // 64, "uint64"),
-        "starts": (2 * len(stage.runs), "int64"),
+    buffers = {
+        "held": f"np.zeros({2 + max(1, ndim - 1)}, dtype=np.int64)",
+        "made": f"np.empty({tile.rows} * ({layout.columns(kept)}), dtype=np.{unsigned})",
+        "keys": f"np.empty((2, {tile.elements}), dtype=np.{unsigned})",
+        "order": f"np.empty((2, {tile.elements}), dtype=np.uint32)",
+        "counts": f"np.empty({256 * machine.itemsize}, dtype=np.int64)",
+        "ranks": f"np.empty({tile.elements}, dtype=np.{'uint16' if short else 'uint32'})",
+        "inside": f"np.empty({(tile.elements + 63) // 64}, dtype=np.uint64)",
+        "starts": f"np.empty({2 * len(stage.runs)}, dtype=np.int64)",
+        # Up to which row the stage is made, counted as those of the result.
+        "rows": "1" if ndim == 1 else sum_text(layout.ends_at(kept, -2, True)),
     }
     tables: dict[str, tuple[Sequence[object], str]] = {
         "masks": (_masks(machine), "uint64"),
@@ -191,35 +179,16 @@ def selecting_function(
     }
     if len(tile.planes) > 1:
         tables["planes"] = [list(plane) for plane in tile.planes], "int64"
-    body = filled(_places(stage, layout, tile, column), name, {})
-    return RowFunction(
-        name,
-        (*layout.whole, *(f"{one}_{name}" for one in buffers), "o0", "n", f"rows_{name}"),
-        tuple(body.strip().split("\n")),
-        _constants(name, tables),
-        buffers={
-            f"{word}_{name}": f"np.{'zeros' if word == 'held' else 'empty'}({shape}, dtype=np.{t})"
-            for word, (shape, t) in buffers.items()
-        }
-        | {f"rows_{name}": size[0]},
-    )
-
-
-def _places(stage: Histogram, layout: Layout, tile: _Tile, column: int) -> str:
-    """What finds the elements by places in a tile, and keeps those of its rows."""
-    ndim = layout.kernel.ndim
-    steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
-    # Rows and columns are counted from the first of the window.
-    steps[-2:-1] = [step + tile.top for step in steps[-2:-1]]
-    start = steps[-1] + column + tile.left
+    # Rows are counted from the first of the window.
+    begins = [*steps[:-2], *(step + tile.top for step in steps[-2:-1])]
     further = [f" + $planes[d0, {k}]" if len(tile.planes) > 1 else "" for k in range(ndim - 2)]
     further += [" + d"] * (ndim > 1)
-    pairs = zip(layout.indices, further, steps, strict=False)
+    pairs = zip(layout.indices, further, begins, strict=True)
     line = as_tuple(["b", *(plus(f"{index}{more}", step) for index, more, step in pairs)])
     array, row = layout.names[stage.read.field], "i" if ndim > 1 else "0"
     here = {f"$held[{k + 2}]": place for k, place in enumerate(["b", *layout.indices[:-1]])}
     known = [f"$held[0] <= {row} < $held[1]", *(f"{one} == {here[one]}" for one in here)]
-    return f"""
+    program = f"""
 if not ({" and ".join(known)}):
     $held[0], $held[1] = {row}, min({row} + {tile.rows}, $rows)
     {"; ".join(f"{one} = {place}" for one, place in here.items())}
@@ -231,7 +200,7 @@ if not ({" and ".join(known)}):
         for d0 in range({len(tile.planes)}):
             for d in range(depth0):
                 bits0 = same_bits(row({array}, {line}), front0)
-                valid0 += keyed(bits0, {plus("first0", start)}, wide0, front0, at0, $masks)
+                valid0 += keyed(bits0, {plus("first0", steps[-1] + tile.left)}, wide0, front0, at0, $masks)
                 at0 += wide0
         turn0 = ordered($keys, $order, $counts, at0)
         keys0, order0 = row($keys, (turn0,)), row($order, (turn0,))
@@ -249,6 +218,7 @@ found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
 for j in range(n):
     o0[j] = found0[at0 + j]
 """
+    return program, buffers, tables
 
 
 def _masks(machine: np.dtype) -> list[int]:
