@@ -33,6 +33,7 @@ from ...language.definitions import Function, copied, meaning, returned_values, 
 from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
 from ...language.errors import Span
 from ...language.frame import refuse
+from ...language.ir import Kernel
 from ...language.parameters import indexed_parameters, passed
 from ...language.source import live_names
 from ...language.statistics import in_order
@@ -43,7 +44,7 @@ from .. import cache
 from ..compiled import Compiled, Loaded, Module
 from ..llvm.layout import Kind
 from ..patience import announced
-from ..pipeline import check_outputs
+from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
 from .kept import Kept
 from .users import explained, first_use, jitted, reason
@@ -97,25 +98,19 @@ def compile_general(
     texts = [ast.unparse(one.definition) for one in with_helpers(function)]
     text = "\n\n\n".join([title, f"point = {function.name}", *texts, band])
     where = f"{function.place.file}|{function.place.line}"
-    return Compiled(
-        name=cache.identifier(function.name),
-        fields=tuple(one.name for one in kinds.fields),
-        coefficients=tuple(one.name for one in kinds.tables),
-        scalars=tuple(one.name for one in kinds.scalars),
-        reaches=(box,) * len(given),
-        field_dtypes=tuple(one.storage for one in kinds.fields),
-        out_dtypes=dtypes,
-        coefficient_types=tuple((one.storage, len(one.shape)) for one in kinds.tables),
-        scalar_types=tuple(one.dtype for one in kinds.scalars),
-        fastmath=request.fastmath,
-        module=Module(
-            text,
-            checked=True,
-            places=tuple(f"{axis}|{where}" for axis in range(box.ndim)),
-            opaque=partial(_loaded, made, band),
-        ),
-        load=cpu.load,
+    places = tuple(f"{axis}|{where}" for axis in range(box.ndim))
+    module = Module(text, checked=True, places=places, opaque=partial(_loaded, made, band))
+    # Nobody knows what it does, but what it is given.
+    kernel = Kernel(
+        box.ndim,
+        tuple((one.name, one.storage) for one in kinds.fields),
+        tuple((one.name, one.dtype) for one in kinds.scalars),
+        tuple((one.name, one.storage, one.shape) for one in kinds.tables),
+        (),
+        (),
     )
+    reaches = (box,) * len(given)
+    return compiled_of(kernel, function.name, module, reaches, dtypes, request.fastmath)
 
 
 @dataclass

@@ -27,7 +27,7 @@ import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
-from ...language.box import Box
+from ...language.box import Box, joined
 from ...language.dtypes import SHORT_FLOATS, computed, short
 from ...language.ir import Histogram, Kernel, Offset, State, Values, by_number
 from ...loops.nodes import SHORT
@@ -165,11 +165,12 @@ class Layout:
         dtypes: Sequence[np.dtype] = (),
         edges: Edges | None = None,
     ) -> None:
-        self.reach, self.dtypes, self.edges = reach, dtypes, edges
+        self.reach, self.dtypes = reach, dtypes
+        # Without axes where the array goes on at all ends.
+        self.edges = edges or Edges()
         # What is needed of a stage where the array goes on, and where it ends.
-        self.needs = self.ends = needed(kernel, mirrored=edges is not None)
-        if edges is not None:
-            self.ends = needed(kernel, stored=True)
+        self.needs, self.ends = needed(kernel, mirrored=True), needed(kernel, stored=True)
+        if edges:
             kernel = mirrored(kernel, edges)
         self.kernel = kernel
         self.known: dict[str, Interval] = ranges(kernel)
@@ -193,7 +194,7 @@ class Layout:
         self.others = [*self.coefficients, *self.scalars, "notes"]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
-        self.converts = HALVES and not slides and edges is None
+        self.converts = HALVES and not slides and not edges
         self.loads = {
             name: one.load
             for name, dtype in kernel.fields
@@ -227,6 +228,7 @@ class Layout:
         here, outs = full((0,) * kernel.ndim), [f"out{k}" for k in range(len(kernel.outputs))]
         result = Values(tuple(outs), kernel.body, kernel.outputs)
         self.result = Kept(result, here, here, self.axis, 1)
+        self.stages = (*self.kept, self.result)
         self.names |= {name: name for name in outs}
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolled = any(one.count > 1 for one in self.kept)
@@ -235,10 +237,8 @@ class Layout:
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
         # of a step, those of the point's own column then touch one cache line a vector (heat in
         # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
-        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.kept)]
-        boxes.append((here, here))
-        self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
-        self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
+        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.stages)]
+        self.low, self.high = joined([Box(*one) for one in boxes]).ends
 
     def is_alike(self, kept: Kept) -> bool:
         """Whether all rows of a stage are the same."""
@@ -274,7 +274,7 @@ class Layout:
 
     def on(self, side: str, axis: int, times: int) -> Sum:
         """So many, where the array goes on `before` or `after` the block."""
-        return {f"{side}{-axis}" if self.edges else "": times}
+        return {f"{side}{-axis}" if self.edges.axes else "": times}
 
     def ends_at(self, kept: Kept, axis: int, last: bool) -> tuple[Sum, ...]:
         """Where a stage begins or, at `last`, ends along an axis."""
@@ -282,6 +282,10 @@ class Layout:
         ended = 0 if isinstance(kept.stage, State) else self.ends[name][last][axis]
         more = self.on(side, axis, self.needs[name][last][axis] - ended)
         return (*[self.points(axis)] * last, {"": ended}, more)
+
+    def limits(self, kept: Kept, axis: int) -> tuple[str, str]:
+        """Where a stage begins and ends along an axis."""
+        return sum_text(self.ends_at(kept, axis, False)), sum_text(self.ends_at(kept, axis, True))
 
     def columns(self, kept: Kept) -> str:
         """How many columns a row of a stage has."""
@@ -296,11 +300,11 @@ class Layout:
 
     def room(self, kept: Kept) -> tuple[Offset, Offset]:
         """The first and the last offset that there is room for."""
-        return (self.low, self.high) if self.edges else (kept.low, kept.high)
+        return (self.low, self.high) if self.edges.axes else (kept.low, kept.high)
 
     def first(self, kept: Kept) -> int:
         """The element of a stage's row at which column 0 is kept."""
-        if self.edges is None or kept is self.result:
+        if not self.edges.axes or kept is self.result:
             return -kept.low[-1]
         least = min(map(self.item_size, self.by_name), default=LINE)
         found: int = -(self.low[-1] * least // LINE) * LINE // least

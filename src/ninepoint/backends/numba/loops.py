@@ -46,7 +46,7 @@ indices of their own:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import add
 from typing import assert_never
@@ -76,13 +76,12 @@ class Loops(Layout):
     def module(self, title: str, *, fastmath: bool = False) -> Module:
         """Write it."""
         self._write_functions()
-        tables = [name for name, _ in self.edges.tables] if self.edges else []
         looks = watched(self.kernel)
         parameters = [
             *(self.names[name] for name, _ in self.kernel.fields),
             *self.result.stage.names,
             *self.coefficients,
-            *tables,
+            *(name for name, _ in self.edges.tables),
             *self.scalars,
             *["notes"] * looks,
         ]
@@ -97,11 +96,10 @@ class Loops(Layout):
     def _write_functions(self) -> None:
         """Write those of each stage and of the result, and those that make several rows."""
         self.texts = Functions()
-        stages = (*self.kept, self.result)
-        self.functions = [self._stage_function(one) for one in stages]
+        self.functions = [self._stage_function(one) for one in self.stages]
         # None where one row after the other is better.
-        together = self.kernel.rows > 1
-        self.several = [self._rows_at_once(one) for one in stages] if together else []
+        stages = self.stages if self.kernel.rows > 1 else ()
+        self.several = [self._rows_at_once(one) for one in stages]
 
     def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
         """What makes one row of a stage or of the result, or several; its name ends so."""
@@ -142,9 +140,9 @@ class Loops(Layout):
 
     def _band(self) -> list[str]:
         lines = ["n = out0.shape[out0.ndim - 1]"]
-        for axis in self.edges.axes if self.edges else ():
+        for axis in self.edges.axes:
             # 1 where the array goes on, which it does for all borders or for none.
-            ends = f"ends{-axis}_{self.edges.borders[0]}" if self.edges else ""
+            ends = f"ends{-axis}_{self.edges.borders[0]}"
             lines.append(f"before{-axis} = 1 if {ends}[0] == 0 else 0")
             lines.append(f"after{-axis} = 1 if {ends}[1] == 0 else 0")
             lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
@@ -153,8 +151,8 @@ class Loops(Layout):
             lines += [f"{name} = {room}" for name, room in function.buffers.items()]
         lines.append("for b in range(out0.shape[0]):")
         lines += indented(self._once())
-        for depth, index in enumerate(self.outer[:-1], 1):
-            lines += indented(self._loop(self.indices.index(index) - len(self.indices) - 1), depth)
+        for depth in range(1, len(self.outer)):
+            lines += indented(self._loop(depth - len(self.indices) - 2), depth)
         if not self.outer:
             return lines + indented(self._turn())
         rolling = self._in_turns() if self.several else self._rolling()
@@ -203,7 +201,7 @@ class Loops(Layout):
     def _many(self, count: int) -> str:
         """Up to which row several are made at once."""
         length = self.length(-2)
-        if self.edges is None or not self.kept:
+        if not self.edges.axes or not self.kept:
             return f"{length} // {count} * {count}"
         # So many rows before the last one some stage has none to make.
         ends = [(k.high[-2], self.ends_at(k, -2, True)) for k in self.kept]
@@ -218,9 +216,8 @@ class Loops(Layout):
         Or several rows at once, which each stage has.
         """
         several = self.several if rows > 1 else [None] * len(self.functions)
-        stages = zip((*self.kept, self.result), self.functions, several, strict=True)
         lines: list[str] = []
-        for kept, function, many in stages:
+        for kept, function, many in zip(self.stages, self.functions, several, strict=True):
             if self.is_alike(kept):
                 continue
             lines += self._row(kept, many, rows=rows) if many else []
@@ -242,8 +239,8 @@ class Loops(Layout):
             if self.rolls(self.axis):
                 tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
             return " and ".join(tests)
-        if self.edges:
-            first, stop = (sum_text(self.ends_at(kept, self.axis, last)) for last in (False, True))
+        if self.edges.axes:
+            first, stop = self.limits(kept, self.axis)
             return f"{first} <= {at} < {stop}"
         begin = kept.low[self.axis] - kept.high[self.axis]
         return "" if begin == -self.warm else f"{self.turn} >= {begin}"
@@ -254,8 +251,8 @@ class Loops(Layout):
             if kept is self.result:
                 lines = [*self._loop(axis), *indented(lines)]
                 continue
-            ends = [sum_text(self.ends_at(kept, axis, last)) for last in (False, True)]
-            limits = ", ".join(ends[ends[0] == "0" :])
+            first, stop = self.limits(kept, axis)
+            limits = stop if first == "0" else f"{first}, {stop}"
             lines = [f"for {self.indices[axis + 1]} in range({limits}):", *indented(lines)]
             if axis == -2:
                 plane = ", ".join(self.plane(kept, self.made(kept)))
@@ -297,50 +294,40 @@ class Loops(Layout):
 
     def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
-        if self.edges is None:
-            return []
-        made, first = self.made(kept, down), self.first(kept)
-        place, arrays, names = self.place(kept, made), self.edges.arrays, kept.stage.names
-        ends = [arrays[name].absent for name in names if name in arrays]
-        pairs = zip(names, self.edges.results if kept is self.result else ends, strict=False)
-        rows = [((self.names[name], place, first), one) for name, one in pairs]
-        beyond = self._beyond(kept, -1, f"row({{}}, {place})", first)
-        return [*self._absent(rows, made), *beyond]
-
-    def _absent(
-        self, rows: Sequence[tuple[tuple[str, str, int], Absent | None]], place: Offset
-    ) -> list[str]:
-        """Write the ends of rows, and rows at the ends.
-
-        A row is told by its array, where it is in that, and the element of its column 0.
-        """
+        row, names = self.made(kept, down), kept.stage.names
+        ends: Iterable[Absent | None] = self.edges.results
+        if kept is not self.result:
+            known = self.edges.arrays
+            ends = [known[name].absent for name in names if name in known]
+        arrays = [(self.names[name], end) for name, end in zip(names, ends, strict=False) if end]
         lines: list[str] = []
         # The first axis decides at a corner: its ends are written last.
-        for axis in self.edges.axes if self.edges else ():
-            calls: list[str] = []
-            n = self.length(axis)
-            for row, one in rows:
-                if one is None:
-                    continue
-                source, (array, where, at) = row, row
-                if one.before:
-                    kept = self.by_name[one.before]
-                    source = self.names[one.before], self.place(kept, place), self.first(kept)
-                # A whole row is written from its first element on.
-                skipped = 0 if axis == -1 else at
-                own = _row_text(array, where, str(at - skipped))
-                others = _row_text(*source[:2], str(source[2] - skipped))
-                low, high = one.reach.sides[axis]
-                for end, far in ((1, high), (0, low)):
-                    test, span = "", f"max(0, {n} - {far}), {n}" if end else f"0, min({far}, {n})"
-                    if axis != -1:
-                        index = plus(self.indices[axis + 1], place[axis + 1])
-                        test = f"{index} >= {n} - {far}" if end else f"{index} < {far}"
-                        span = f"0, {own}.size"
-                    told = f"ends{-axis}_{one.border}[{end}], constant{one.constant}[0]"
-                    call = f"absent({own}, {others}, {span}, {told})"
-                    calls += _where(test, [call] * (far > 0))
+        for axis in self.edges.axes:
+            calls = [call for one in arrays for call in self._absent(kept, row, axis, *one)]
             lines += _where(f"ended{-axis}", calls)
+        beyond = f"row({{}}, {self.place(kept, row)})"
+        return [*lines, *self._beyond(kept, -1, beyond, self.first(kept))]
+
+    def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> list[str]:
+        """Write the ends of an array's row, or all of it where it is at an end of the axis."""
+        before, source = array, kept
+        if one.before:
+            before, source = self.names[one.before], self.by_name[one.before]
+        # A whole row is written from its first element on.
+        skipped = 0 if axis == -1 else self.first(kept)
+        own, others = (
+            _row_text(name, self.place(stage, row), str(self.first(stage) - skipped))
+            for name, stage in ((array, kept), (before, source))
+        )
+        n, (low, high) = self.length(axis), one.reach.sides[axis]
+        ends = (high, f"max(0, {n} - {high}), {n}", ""), (low, f"0, min({low}, {n})", "")
+        if axis != -1:
+            index, span = plus(self.indices[axis + 1], row[axis + 1]), f"0, {own}.size"
+            ends = (high, span, f"{index} >= {n} - {high}"), (low, span, f"{index} < {low}")
+        lines: list[str] = []
+        for end, (far, span, test) in zip((1, 0), ends, strict=True):
+            told = f"ends{-axis}_{one.border}[{end}], constant{one.constant}[0]"
+            lines += _where(test, [f"absent({own}, {others}, {span}, {told})"] * (far > 0))
         return lines
 
     def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
@@ -348,7 +335,7 @@ class Loops(Layout):
 
         Of planes and rows that are kept in turn, those that are known by the `turn` of one.
         """
-        if not isinstance(kept.stage, State) or self.edges is None:
+        if not isinstance(kept.stage, State):
             return []
         low, high = (end[axis] for end in self.ends[kept.stage.names[0]])
         lines, n = list[str](), self.length(axis)

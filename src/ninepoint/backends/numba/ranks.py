@@ -37,7 +37,7 @@ from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
 from ...lowering.kept import Kept
-from .layout import Layout, RowFunction, as_tuple, sum_text
+from .layout import Layout, RowFunction, as_tuple
 from .points import filled, plus
 
 # A program, in which `$word` stands for a name of the function's own; the text of what is made once
@@ -171,7 +171,7 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
         "inside": f"np.empty({(tile.elements + 63) // 64}, dtype=np.uint64)",
         "starts": f"np.empty({2 * len(stage.runs)}, dtype=np.int64)",
         # Up to which row the stage is made, counted as those of the result.
-        "rows": "1" if ndim == 1 else sum_text(layout.ends_at(kept, -2, True)),
+        "rows": "1" if ndim == 1 else layout.limits(kept, -2)[1],
     }
     tables: dict[str, tuple[Sequence[object], str]] = {
         "masks": (_masks(machine), "uint64"),
