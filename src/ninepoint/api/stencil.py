@@ -79,13 +79,11 @@ else:
     dispatch = Later("..running.dispatch", __package__)
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
-    debugging = Later("..inspecting.debugging", __package__)
-    displays = Later("..inspecting.displays", __package__)
-    explaining = Later("..inspecting.explaining", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    measuring = Later("..inspecting.measuring", __package__)
-    picture = Later("..inspecting.picture", __package__)
-    tuning = Later("..inspecting.tuning", __package__)
+    debugging, displays, explaining, measuring, picture, tuning = (
+        Later(f"..inspecting.{name}", __package__)
+        for name in "debugging displays explaining measuring picture tuning".split()
+    )
 
 
 # What a decorated function gives at one point.

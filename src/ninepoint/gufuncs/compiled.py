@@ -28,6 +28,7 @@ from numba.core import cgutils, ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
+from numba.np.ufunc import _internal
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..arrays.accepted import check_dtype, storage_types
@@ -37,7 +38,6 @@ from ..backends.numba.compilers import BoundedCompiler
 from ..backends.numba.cpu import interpreted
 from ..backends.numba.kept import Kept
 from ..backends.patience import announced
-from ..backends.universal import universal
 from ..base.undisturbed import undisturbed
 from ..language import errors
 from ..language.definitions import returned_values
@@ -89,7 +89,6 @@ class Compiled:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     call: Any
-    _held: Any
 
 
 def wanted_types(definition: GufuncDefinition, options: Mapping[str, Any]) -> Types | None:
@@ -125,9 +124,15 @@ def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) 
             name = f"__gufunc__.{found.fndesc.mangled_name}"
             address = found.library.get_pointer_to_function(name)
         given = tuple(as_dtype(one.dtype) for one in found.signature.args[len(inputs) :])
-        call, held = universal(address, types, given, definition.name, str(signature))
         outputs = tuple(map(Operand, given, signature.outputs))
-        return Compiled(inputs, outputs, call, (held, found))
+        numbers, counts = [dtype.num for dtype in (*types, *given)], (len(inputs), len(outputs))
+        name, none = definition.name, _internal.PyUFunc_None
+        # It holds the code, and the name, which NumPy does not copy.
+        held = found, name
+        call = _internal.fromfunc(
+            name, "", [address], [numbers], *counts, [None], held, none, str(signature), ()
+        )
+        return Compiled(inputs, outputs, call)
 
     with announced(definition.name, types):
         return undisturbed(make)

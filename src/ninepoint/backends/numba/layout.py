@@ -28,13 +28,13 @@ import numpy as np
 from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
 from ...language.box import Box, joined
-from ...language.dtypes import SHORT_FLOATS, computed, short
+from ...language.dtypes import computed, short
 from ...language.ir import Histogram, Kernel, Offset, State, Values, by_number
-from ...loops.nodes import SHORT
 from ...loops.operations import Operations
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
+from ..llvm import library
 from .points import indented, plus
 
 # Bytes of a cache line.
@@ -49,16 +49,8 @@ HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}
 
 # Names.
 
-LIBRARY = (
-    *(
-        "row row_from row_function padded integer_divide integer_modulo integer_power "
-        "nearest_multiple round_to_half shift_left shift_right floor_divide "
-        "remainder saturate saturate_wide exp_float32 exp_float64 select "
-        "keyed ordered same_bits slid absent beyond go_on note nan inf"
-    ).split(),
-    *SHORT.values(),
-    *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
-)
+# What text may call.
+LIBRARY = vars(library).keys() - {"np", "math"}
 
 # Modules, built-in functions, and what the loops call their own values.
 _WORDS = (

@@ -143,6 +143,6 @@ class Functions:
         for name in ("math", "numpy as np"):
             if name.rpartition(" ")[2] in used:
                 head += [f"import {name}", ""]
-        if listed := ",\n    ".join(name for name in LIBRARY if name in used):
+        if listed := ",\n    ".join(sorted(LIBRARY & used)):
             head.append(f"from ninepoint.backends.llvm.library import (\n    {listed},\n)")
         return "\n".join([*head, "", text])
