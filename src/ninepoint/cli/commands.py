@@ -133,7 +133,8 @@ def _applied(kernel: Any, array: Any, options: Namespace, of_store: bool) -> Any
     if not of_store:
         given = _axes(kernel, array.dtype, params) | given
     with _at_fault(ValueError, TypeError):
-        return kernel(array, **given)
+        made = kernel(array, **given)
+    return made
 
 
 def _axes(kernel: Any, dtype: Any, params: dict[str, Any]) -> dict[str, tuple[int, ...]]:
