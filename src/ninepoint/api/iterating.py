@@ -62,7 +62,7 @@ def iterated(
         states = _after(motion, fields, plan)
     else:
         states = _by_names(motion, fields, named, plan)
-    return states[0] if len(states) == 1 else tuple(states)
+    return accepted.bare(states)
 
 
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:

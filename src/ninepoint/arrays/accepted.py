@@ -180,6 +180,11 @@ def listed(out: Any) -> list[Any]:
     return list(out) if isinstance(out, tuple | list) else [out]
 
 
+def bare(results: Sequence[Any]) -> Any:
+    """Give results as a call does: one as it is, several as a tuple."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 # Arrays of any library.

@@ -117,9 +117,7 @@ def _check_options(options: Namespace, of_store: bool) -> None:
 def _applied(kernel: Any, array: Any, options: Namespace, of_store: bool) -> Any:
     """What a kernel gives, lazily; what is wrong with it by now stands on the command line."""
     is_filter, params = not isinstance(kernel, Stencil), dict(options.param)
-    given = {
-        name: value for name in _OPTIONS if (value := getattr(options, name)) is not None
-    }
+    given = {name: value for name in _OPTIONS if (value := getattr(options, name)) is not None}
     if "dtype" in given:
         given["dtype"] = _dtype_of(given["dtype"])
     if not is_filter and len(kernel.fields) > 1:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import (
+    bare,
     check_writable,
     is_dask,
     is_pandas,
@@ -45,7 +46,7 @@ from ..language.dtypes import castable
 from ..language.errors import Diagnostic
 from ..language.readable import frozen
 from ..program.waiting import before_writing, waiting
-from .calling import Arguments, Items, items, single_or_tuple, too_few_axes
+from .calling import Arguments, Items, items, too_few_axes
 from .compiled import Compiled, Operand, WrongShape, compile_for, wanted_types
 from .definition import GufuncDefinition
 
@@ -107,7 +108,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     if apart:
         for target, one in zip(targets, made, strict=True):
             target[...] = one
-    return single_or_tuple(outs) if outs else call.given(made)
+    return bare(outs) if outs else call.given(made)
 
 
 def _targets(
@@ -349,7 +350,7 @@ def on_pandas(gufunc: Any, given: Arguments) -> Any:
                 made[k] = pandas.Series(made[k], index, name=named)
             case [index, columns] if index is not None and columns is not None:
                 made[k] = pandas.DataFrame(made[k], index, columns)
-    return single_or_tuple(made)
+    return bare(made)
 
 
 def _places(ndim: int, core: Sequence[str]) -> list[Any]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ..arrays.accepted import as_field, check_dtype, is_dask, native
+from ..arrays.accepted import as_field, bare, check_dtype, is_dask, native
 from ..arrays.layout import Shape
 from ..language.dtypes import computed
 from ..shapes import whole
@@ -136,15 +136,9 @@ class Items:
         axes = self._axes[number]
         return _moved(result[(..., *(None,) * self._kept)], last(len(axes)), axes)[()]
 
-
     def given(self, results: Sequence[Any]) -> Any:
         """Results as the call gives them."""
-        return single_or_tuple([self.placed(one, k) for k, one in enumerate(results)])
-
-
-def single_or_tuple(results: Sequence[Any]) -> Any:
-    """The only one of several, or all of them."""
-    return results[0] if len(results) == 1 else tuple(results)
+        return bare([self.placed(one, k) for k, one in enumerate(results)])
 
 
 def items(definition: GufuncDefinition, given: Arguments) -> Items:

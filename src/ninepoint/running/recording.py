@@ -342,7 +342,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
     fields, types = typed(call.definition, fields)
     call.check_spaced()
     made = evaluate(program_of(call, types), fields, place)
-    return made[0] if len(made) == 1 else tuple(made)
+    return accepted.bare(made)
 
 
 def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
@@ -374,12 +374,11 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
         _compute(nodes, None, place.out)
-        results = tuple([node.value for node in nodes])
-    else:
-        results = tuple(map(Lazy, nodes))
-        for node, result in zip(nodes, results, strict=True):
-            waiting[id(node)] = result
-    return results[0] if len(results) == 1 else results
+        return accepted.bare([node.value for node in nodes])
+    results = list(map(Lazy, nodes))
+    for node, result in zip(nodes, results, strict=True):
+        waiting[id(node)] = result
+    return accepted.bare(results)
 
 
 def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node]:

@@ -117,9 +117,7 @@ class Loops(Layout):
         """Several rows of a stage or of the result."""
         stage = kept.stage
         prefix = "r" if kept is self.result else f"{self.names[stage.names[0]]}_r"
-        written, _ = together(
-            replace(self.kernel, body=stage.body, outputs=stage.values), prefix
-        )
+        written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
         if written is None:
             return None
         self.known |= ranges(written)
