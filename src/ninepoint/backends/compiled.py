@@ -30,10 +30,11 @@ WATCHED = "a loop that may not end, or a read that may be outside its neighborho
 class Module:
     """Generated text with one function, `band`, that computes a block.
 
-    `kept` is how many bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
-    that it read outside its neighborhood; `places` says where each of its reads stands.  It
-    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` has a way
-    of its own to machine code, from the file where that is kept and what it is compiled to.
+    `kept` is how many bytes of stages are kept for each column.  Text that is `checked` tells in a
+    last argument that it read outside its neighborhood; `places` says where each of its reads
+    stands.  It takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is
+    `opaque` has a way of its own to machine code, from the file where that is kept and what it is
+    compiled to.
     """
 
     text: str

@@ -107,8 +107,8 @@ Rows: TypeAlias = Mapping[tuple[str, Offset], tuple[str, int]]
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    Some of its `parameters` are those of its `rows`; o0, o1, ... are its results, `n` is how many columns these
-    have, and `i` and the like are its place.  Its `buffers` are made once, so.
+    Some of its `parameters` are those of its `rows`; o0, o1, ... are its results, `n` is how many
+    columns these have, and `i` and the like are its place.  Its `buffers` are made once, so.
     """
 
     name: str

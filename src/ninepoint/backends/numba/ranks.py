@@ -40,8 +40,8 @@ from ...lowering.kept import Kept
 from .layout import Layout, RowFunction, as_tuple
 from .points import filled, plus
 
-# A program, in which `$word` stands for a name of the function's own; the text of what is made once
-# for all rows, and tables with their types.
+# A program, in which `$word` stands for a name of the function's own; the texts of what is made
+# once for all rows, and tables with their types.
 _Parts: TypeAlias = tuple[str, Mapping[str, str], Mapping[str, tuple[Sequence[object], str]]]
 
 
@@ -179,16 +179,21 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
     }
     if len(tile.planes) > 1:
         tables["planes"] = [list(plane) for plane in tile.planes], "int64"
+    return _selection(stage, layout, tile, steps), buffers, tables
+
+
+def _selection(stage: Histogram, layout: Layout, tile: _Tile, steps: Sequence[int]) -> str:
+    ndim = layout.kernel.ndim
     # Rows are counted from the first of the window.
     begins = [*steps[:-2], *(step + tile.top for step in steps[-2:-1])]
     further = [f" + $planes[d0, {k}]" if len(tile.planes) > 1 else "" for k in range(ndim - 2)]
     further += [" + d"] * (ndim > 1)
-    pairs = zip(layout.indices, further, begins, strict=True)
+    pairs, start = zip(layout.indices, further, begins, strict=True), steps[-1] + tile.left
     line = as_tuple(["b", *(plus(f"{index}{more}", step) for index, more, step in pairs)])
     array, row = layout.names[stage.read.field], "i" if ndim > 1 else "0"
     here = {f"$held[{k + 2}]": place for k, place in enumerate(["b", *layout.indices[:-1]])}
     known = [f"$held[0] <= {row} < $held[1]", *(f"{one} == {here[one]}" for one in here)]
-    program = f"""
+    return f"""
 if not ({" and ".join(known)}):
     $held[0], $held[1] = {row}, min({row} + {tile.rows}, $rows)
     {"; ".join(f"{one} = {place}" for one, place in here.items())}
@@ -200,7 +205,7 @@ if not ({" and ".join(known)}):
         for d0 in range({len(tile.planes)}):
             for d in range(depth0):
                 bits0 = same_bits(row({array}, {line}), front0)
-                valid0 += keyed(bits0, {plus("first0", steps[-1] + tile.left)}, wide0, front0, at0, $masks)
+                valid0 += keyed(bits0, {plus("first0", start)}, wide0, front0, at0, $masks)
                 at0 += wide0
         turn0 = ordered($keys, $order, $counts, at0)
         keys0, order0 = row($keys, (turn0,)), row($order, (turn0,))
@@ -218,7 +223,6 @@ found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
 for j in range(n):
     o0[j] = found0[at0 + j]
 """
-    return program, buffers, tables
 
 
 def _masks(machine: np.dtype) -> list[int]:
