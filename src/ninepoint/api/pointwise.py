@@ -31,6 +31,7 @@ from ..arrays.borders import Boundary
 from ..arrays.foreign import Applied, asked, asks
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
+from ..language.decorated import NOTHING, decorator
 from ..language.definitions import Function, returned_values
 from ..language.dtypes import kind_of
 from ..language.parameters import array_parameters, indexed_parameters
@@ -40,7 +41,6 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.options import Options, Place, overflow_rule, refuse_unknown
 from ..program.waiting import before_writing, waiting
-from .decorate import NOTHING, decorator
 from .stencil import Stencil
 
 if TYPE_CHECKING:

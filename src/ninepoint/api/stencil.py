@@ -28,9 +28,9 @@ from ..arrays.keys import call_key
 from ..base.remembered import Registry, Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
+from ..language.decorated import NOTHING, Decorated, decorator
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
-    Decorated,
     Page,
     as_read,
     options_of,
@@ -52,7 +52,6 @@ from ..program.options import (
     refuse_unknown,
 )
 from ..program.waiting import before_writing, waiting
-from .decorate import NOTHING, decorator
 
 if TYPE_CHECKING:
     import typing_extensions

@@ -14,8 +14,8 @@ from ..arrays.accepted import listed, storage_types
 from ..base import limits
 from ..base.remembered import Registry
 from ..base.tracebacks import door, shorten
-from ..language.readable import with_room
-from ..language.signature import Decorated, Page, as_read, with_options
+from ..language.decorated import NOTHING, Decorated, decorator
+from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import capture
 from ..program.options import refuse_unknown
@@ -308,17 +308,8 @@ def gufunc(
     known = tuple(sorted(told(sizes or {}).items()))
     options = Options(storage_types(dtype), known, bool(fastmath), bool(boundscheck))
 
-    @door
-    def decorate(function: Callable[..., Any]) -> Gufunc:
-        plain = getattr(function, "py_func", function)
-        if isinstance(function, Gufunc) or not isinstance(plain, FunctionType):
-            raise TypeError(
-                "a gufunc is made from a Python function of core arrays, not from "
-                f"{getattr(function, '__name__', repr(function))!r}."
-            )
+    def make(plain: FunctionType) -> Gufunc:
+        return Gufunc(GufuncDefinition(capture(plain), read, options), plain)
 
-        return with_room(
-            lambda: Gufunc(GufuncDefinition(capture(plain), read, options), plain), plain
-        )
-
-    return decorate
+    made: Callable[[Callable[..., Any]], Gufunc] = decorator("gufunc", NOTHING, make)
+    return made

@@ -154,6 +154,8 @@ class GufuncDefinition:
         What is compiled of it, for types of arguments and of results.
     """
 
+    kind = "gufunc"
+
     def __init__(self, function: Function, signature: Signature, options: Options) -> None:
         self.function = function
         self.signature = signature

@@ -6,7 +6,7 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -110,36 +110,6 @@ def docstring(function: Function) -> str | None:
     """Give the text that describes the function, as far as it has one."""
     definition = function.definition
     return None if isinstance(definition, ast.Lambda) else ast.get_docstring(definition)
-
-
-class Decorated:
-    """What a decorator makes of a function: shown as that, and told apart by its meaning."""
-
-    definition: Any
-
-    def __init__(self, definition: Any, shown: Signature, live: Any, words: str) -> None:
-        function = definition.function
-        self.definition, self.__signature__ = definition, shown
-        self.__name__ = function.name
-        self.__qualname__ = getattr(live, "__qualname__", function.name)
-        # Without one `help` would show the class instead.
-        self.__doc__ = docstring(function) or (
-            f"A {words}; help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
-        )
-        self.__module__ = getattr(live, "__module__", type(self).__module__)
-        if live is not None:
-            self.__wrapped__ = live
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__()} - {"definition"})
-
-    def __get__(self, instance: object, owner: type | None = None) -> Self:
-        """Give the object itself: `help` takes what has this for a function."""
-        return self
-
-    def __dask_tokenize__(self) -> str:
-        token: str = self.definition.token
-        return token
 
 
 class Page(str):
