@@ -36,7 +36,7 @@ from ..arrays.accepted import (
 )
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import quoted
-from ..backends.numba.cpu import interpreted
+from ..backends.numba.cpu import switched_off
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
@@ -231,7 +231,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     call = items(definition, given)
     function = frozen(definition.function)
     dtypes: Any = wanted_types(definition, given.options)
-    if not dtypes and interpreted():
+    if not dtypes and switched_off():
         # Nobody says the types of what is not to be compiled.
         dtypes = [np.result_type(float, *call.types)] * len(call.cores)
     elif not dtypes:

@@ -3,11 +3,6 @@
 What can only run out of memory is kept as object code and loaded without Numba (`native`); what
 may raise a kernel's own errors, and all machine code where the former cannot be, as what Numba
 makes of it (`kept`).
-
-With Numba's variable NUMBA_DISABLE_JIT a text runs as plain Python:
-
-    t0 = x[j] if t1 else 0.0          np.float64(0.0), as if it had been read from an array
-    t2 = t0 / t0                ->    nan, as in machine code, where Python would raise
 """
 
 from __future__ import annotations
@@ -18,14 +13,12 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from ...base import undisturbed
 from ...language.dtypes import computed, short
-from ...language.ir import DType
 from .. import cache
 from ..compiled import Compiled, Loaded
 from ..llvm import native
@@ -50,8 +43,6 @@ def load(compiled: Compiled) -> Loaded:
     with announced(compiled.name, compiled.field_dtypes):
         found = loaded(compiled)
     entry = found.entry
-    if interpreted():
-        entry = partial(_silent, compiled.scalar_types, entry)
     if module.checked:
         entry = partial(_checked, compiled, entry)
     if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
@@ -64,7 +55,6 @@ def load(compiled: Compiled) -> Loaded:
 
 def loaded(compiled: Compiled) -> Loaded:
     """The function of a kernel's text as it is; compiled once in a process."""
-    text, name, fastmath = compiled.module.text, compiled.name, compiled.fastmath
     # One text may serve several types.
     types = (
         compiled.field_dtypes,
@@ -72,15 +62,14 @@ def loaded(compiled: Compiled) -> Loaded:
         compiled.coefficient_types,
         compiled.scalar_types,
     )
-    key = (text, name, types, fastmath)
+    meaning = f"{types}\n{compiled.fastmath}\n{compiled.module.text}"
+    key = compiled.name, meaning
 
     def make() -> Loaded:
         if key not in _loaded:
-            place = partial(cache.code_place, name, f"{types}\n{fastmath}\n{text}")
+            place = partial(cache.code_place, *key)
             if compiled.module.opaque is not None:
                 found = compiled.module.opaque(place("band"), compiled)
-            elif interpreted():
-                found = Loaded(_in_python(text, name))
             else:
                 found = _native(place("o"), compiled)
             _loaded[key] = found
@@ -89,36 +78,13 @@ def loaded(compiled: Compiled) -> Loaded:
     return _loaded.get(key) or undisturbed.undisturbed(make)
 
 
-# Plain Python.
-
-
 @lru_cache
-def interpreted() -> bool:
-    """Whether Numba's variable NUMBA_DISABLE_JIT asks for plain Python."""
+def switched_off() -> bool:
+    """Whether Numba's variable NUMBA_DISABLE_JIT keeps it from compiling."""
     asked = "NUMBA_DISABLE_JIT" in os.environ or cache.SETTINGS.exists()
     if not asked and "numba" not in sys.modules:
         return False
     return bool(vars(undisturbed.imported("numba.core.config"))["DISABLE_JIT"])
-
-
-def _in_python(text: str, name: str) -> Any:
-    """The function of a text."""
-    names: dict[str, Any] = {"__name__": name}
-    exec(in_numpy(compile(text, f"<{name}>", "exec")), names)
-    return names["band"]
-
-
-def in_numpy(code: CodeType) -> CodeType:
-    """The code with NumPy's floats in the place of Python's, which raise when divided by zero."""
-    constants = [
-        in_numpy(one)
-        if isinstance(one, CodeType)
-        else np.float64(one)
-        if type(one) is float
-        else one
-        for one in code.co_consts
-    ]
-    return code.replace(co_consts=tuple(constants))
 
 
 # Machine code.
@@ -161,14 +127,6 @@ def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
 
 
 # How texts are called that take other arguments than kernels do.
-
-
-def _silent(scalars: Sequence[DType], entry: Callable[..., None], *arguments: Any) -> None:
-    """Run a text as plain Python, where NumPy's numbers warn and Python's own do not wrap."""
-    arrays = len(arguments) - len(scalars)
-    values = [d.numpy.type(v) for d, v in zip(scalars, arguments[arrays:], strict=True)]
-    with np.errstate(all="ignore"):
-        entry(*arguments[:arrays], *values)
 
 
 def _viewed(entry: Callable[..., None], *arguments: Any) -> None:

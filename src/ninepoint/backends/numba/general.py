@@ -276,7 +276,7 @@ def _inferred(
     function: Function, given: Arguments, box: Box, token: str, request: Request
 ) -> tuple[Any, Any]:
     """Numba's function of a point, and the type of what that gives."""
-    if cpu.interpreted():
+    if cpu.switched_off():
         raise RuntimeError(
             f"'{function.name}' is compiled by Numba as it is written (it takes the general "
             "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
