@@ -24,6 +24,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numba.core import config
 
 from ..arrays.accepted import (
     bare,
@@ -36,7 +37,6 @@ from ..arrays.accepted import (
 )
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import quoted
-from ..backends.numba.cpu import switched_off
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
@@ -231,7 +231,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     call = items(definition, given)
     function = frozen(definition.function)
     dtypes: Any = wanted_types(definition, given.options)
-    if not dtypes and switched_off():
+    if not dtypes and config.DISABLE_JIT:
         # Nobody says the types of what is not to be compiled.
         dtypes = [np.result_type(float, *call.types)] * len(call.cores)
     elif not dtypes:

@@ -35,7 +35,6 @@ from ..arrays.accepted import check_dtype, storage_types
 from ..backends import cache
 from ..backends.numba import users
 from ..backends.numba.compilers import BoundedCompiler
-from ..backends.numba.cpu import switched_off
 from ..backends.numba.kept import Kept
 from ..backends.patience import announced
 from ..base.undisturbed import undisturbed
@@ -109,11 +108,6 @@ def compile_for(
 
 
 def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
-    if switched_off():
-        raise RuntimeError(
-            f"'{definition.name}' is compiled by Numba, so it does not run with "
-            f"NUMBA_DISABLE_JIT=1; unset that variable, or call {definition.name}.debug(...)."
-        )
     # To NumPy numbers are inputs.
     signature = Signature(definition.cores, definition.signature.outputs)
     inputs = tuple(map(Operand, types, signature.inputs))

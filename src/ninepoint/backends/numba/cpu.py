@@ -7,11 +7,9 @@ makes of it (`kept`).
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +74,6 @@ def loaded(compiled: Compiled) -> Loaded:
         return _loaded[key]
 
     return _loaded.get(key) or undisturbed.undisturbed(make)
-
-
-@lru_cache
-def switched_off() -> bool:
-    """Whether Numba's variable NUMBA_DISABLE_JIT keeps it from compiling."""
-    asked = "NUMBA_DISABLE_JIT" in os.environ or cache.SETTINGS.exists()
-    if not asked and "numba" not in sys.modules:
-        return False
-    return bool(vars(undisturbed.imported("numba.core.config"))["DISABLE_JIT"])
 
 
 # Machine code.

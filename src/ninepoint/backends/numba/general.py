@@ -276,11 +276,6 @@ def _inferred(
     function: Function, given: Arguments, box: Box, token: str, request: Request
 ) -> tuple[Any, Any]:
     """Numba's function of a point, and the type of what that gives."""
-    if cpu.switched_off():
-        raise RuntimeError(
-            f"'{function.name}' is compiled by Numba as it is written (it takes the general "
-            "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
-        )
     name, kinds = cache.identifier(function.name), given.types(box)
 
     def told(text: str, place: Span, error: Exception) -> Exception:

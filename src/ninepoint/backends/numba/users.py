@@ -19,6 +19,7 @@ from functools import wraps
 from typing import Any
 
 from numba import njit
+from numba.core import config
 from numba.core.errors import NumbaError, NumbaWarning
 from numba.extending import overload
 
@@ -93,7 +94,15 @@ def jitted(
     ------
     StencilError
         If it names what cannot be used.
+    RuntimeError
+        If Numba is told to compile nothing.
     """
+    if config.DISABLE_JIT:
+        raise RuntimeError(
+            f"'{function.name}' is compiled by Numba as it is written, so it does not run with "
+            f"NUMBA_DISABLE_JIT=1; unset that variable, or call {function.name}.debug(...)."
+        )
+
     # What functions that are being made are called by their own texts.
     active: dict[str, Any] = {}
 
