@@ -195,8 +195,11 @@ class Interpreted:
         self._text, self._kinds = text, kinds
 
     def __call__(self, *arguments: Any) -> None:
+        # Floats of 16 bits are integers to text that converts them.
         given = [
-            (one if kind.mutable else _only_read(one)) if kind.ndim else kind.dtype.type(one)
+            (one.view(kind.dtype) if kind.mutable else _only_read(one.view(kind.dtype)))
+            if kind.ndim
+            else kind.dtype.type(one)
             for one, kind in zip(arguments, self._kinds, strict=True)
         ]
         with np.errstate(all="ignore"), warnings.catch_warnings():

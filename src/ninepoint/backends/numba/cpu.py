@@ -43,11 +43,9 @@ def load(compiled: Compiled) -> Loaded:
     entry = found.entry
     if module.checked:
         entry = partial(_checked, compiled, entry)
-    if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
-        if not module.shorts:
-            entry = partial(_widened, len(compiled.field_dtypes), entry)
-        elif not found.crew:
-            entry = partial(_viewed, entry)
+    dtypes = (*compiled.field_dtypes, *compiled.out_dtypes)
+    if not module.shorts and any(map(short, dtypes)):
+        entry = partial(_widened, len(compiled.field_dtypes), entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
 
@@ -118,18 +116,14 @@ def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
 # How texts are called that take other arguments than kernels do.
 
 
-def _viewed(entry: Callable[..., None], *arguments: Any) -> None:
-    """Run a text that takes floats of 16 bits as integers."""
-    entry(*(one.view("uint16") if _is_short(one) else one for one in arguments))
-
-
-def _is_short(argument: Any) -> bool:
-    return isinstance(argument, np.ndarray) and short(argument.dtype) is not None
-
-
 def _widened(fields: int, entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that takes floats of 16 bits as float32; the first arguments are fields."""
-    wide = [one.astype("float32", order="C") if _is_short(one) else one for one in arguments]
+    wide = [
+        one.astype("float32", order="C")
+        if isinstance(one, np.ndarray) and short(one.dtype)
+        else one
+        for one in arguments
+    ]
     entry(*wide)
     for out, result in zip(arguments[fields:], wide[fields:], strict=True):
         if out is not result:

@@ -231,8 +231,7 @@ def _reads(
     names, nodes = live_names(function), list(ast.walk(function.definition))
 
     def value(node: ast.expr, **more: Any) -> Any:
-        tree = ast.Expression(ast.fix_missing_locations(copied(node)))
-        return eval(compile(tree, function.file, "eval"), names | more)
+        return eval(compile(ast.Expression(node), function.file, "eval"), names | more)
 
     # What names are in each turn of a loop, or always; what is not known here varies.
     turns: dict[str, Sequence[Any]] = {}

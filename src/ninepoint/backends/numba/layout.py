@@ -216,6 +216,15 @@ class Layout:
             for one in kept_stages(kernel)
         )
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
+        # The machine types of what is read of fields and of stages.
+        self.machines = {name: computed(dtype).name for name, dtype in kernel.fields}
+        for stage in (kept.stage for kept in self.kept):
+            if isinstance(stage, State):
+                types = [computed(dtype).name for dtype in stage.storage]
+            else:
+                pairs = zip(stage.names, stage.values, strict=True)
+                types = [machine_type(one.dtype, self.known[name]) for name, one in pairs]
+            self.machines |= zip(stage.names, types, strict=True)
         # The result is a stage that is kept nowhere.
         here, outs = full((0,) * kernel.ndim), [f"out{k}" for k in range(len(kernel.outputs))]
         result = Values(tuple(outs), kernel.body, kernel.outputs)
@@ -236,22 +245,9 @@ class Layout:
         """Whether all rows of a stage are the same."""
         return kept.stage.names[0] in self.alike
 
-    def machine(self, source: str) -> str:
-        """The machine type of what is read of a field or of a stage."""
-        dtype = dict(self.kernel.fields).get(source)
-        return self.stage_type(source) if dtype is None else computed(dtype).name
-
-    def stage_type(self, name: str) -> str:
-        """The machine type of what is kept of a stage."""
-        stage = self.by_name[name].stage
-        k = stage.names.index(name)
-        if isinstance(stage, State):
-            return computed(stage.storage[k]).name
-        return machine_type(stage.values[k].dtype, self.known[name])
-
     def item_size(self, name: str) -> int:
         """The bytes of an element of a stage."""
-        return np.dtype(self.stage_type(name)).itemsize
+        return np.dtype(self.machines[name]).itemsize
 
     # Extents: of the results, and of a stage where the array goes on, and where it ends.
 
@@ -316,8 +312,8 @@ class Layout:
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
-                kind = self.stage_type(name)
-                lines.append(f"{self.names[name]} = np.empty({shape}, dtype=np.{kind})")
+                kind = f"np.{self.machines[name]}"
+                lines.append(f"{self.names[name]} = np.empty({shape}, dtype={kind})")
         return lines
 
     # Places.

@@ -60,7 +60,7 @@ def row_function(
             lines += point.lines(own, expr)
             continue
         label, column = rows[expr.field, expr.offset[:-1]]
-        point.types[own] = layout.machine(expr.field)
+        point.types[own] = layout.machines[expr.field]
         if expr.field in layout.constant:
             # All elements of the row are alike, and only the first is there.
             once.append(f"{own} = {label}[0]")
