@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from numba import from_dtype, njit, types
+from numba.np.numpy_support import as_dtype
 
 from ...base.remembered import digest
 from ...base.undisturbed import undisturbed
@@ -129,22 +130,17 @@ class Arguments:
     def types(self, box: Box) -> tuple[Any, ...]:
         """Numba's types of them, of a kernel that looks so far."""
 
-        def element(storage: np.dtype) -> Any:
-            """The type of an element once `wide` has made its integers exact."""
-            narrow = storage.kind in "iu" and storage.itemsize < 8
-            return types.int64 if narrow else from_dtype(computed(storage))
-
         def kind(argument: Argument) -> Any:
             match argument:
                 case Field(storage=storage, pointwise=True):
-                    return element(storage)
+                    return from_dtype(_exact(storage))
                 case Field(storage=storage):
                     elements = from_dtype(computed(storage))
                     return relative.Seen(
                         types.Array(elements, box.ndim + 1, "A", readonly=True), box
                     )
                 case Coefficients(storage=storage, shape=shape):
-                    return types.Array(element(storage), len(shape), "C")
+                    return types.Array(from_dtype(_exact(storage)), len(shape), "C")
                 case Scalar(dtype=dtype):
                     return from_dtype(dtype.numpy)
 
@@ -172,6 +168,12 @@ class Arguments:
         for n, out in enumerate(outs):
             one = f"value[{n}]" if several else "value"
             yield f"        {out}[at] = {f'{overflow}({one}, {out})' if overflow else one}"
+
+
+def _exact(dtype: np.dtype) -> np.dtype:
+    """The type that elements are computed in: integers of less than 64 bits become int64."""
+    narrow = dtype.kind in "iu" and dtype != np.uint64
+    return np.dtype(np.int64) if narrow else computed(dtype)
 
 
 # How far it looks.
@@ -336,9 +338,7 @@ def _held(value: Any) -> Any:
         case int():
             return value if -(2**63) <= value < 2**64 else wrapped(value)
         case np.ndarray():
-            dtype = computed(value.dtype)
-            exact = dtype.kind in "iu" and dtype != np.uint64
-            return value.astype(np.int64 if exact else dtype)
+            return value.astype(_exact(value.dtype))
     name = getattr(value, "__name__", "")
     known = name and any(
         getattr(one, name, None) is value for one in (np, np.linalg, math, builtins)
@@ -369,17 +369,13 @@ def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np
 def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
     # A literal is of its number's type.
     kind = getattr(kind, "literal_type", kind)
-    if isinstance(kind, types.Boolean):
-        return np.dtype("bool")
-    if isinstance(kind, types.Integer):
-        return np.dtype("uint64" if kind == types.uint64 else "int64")
-    if isinstance(kind, types.Float | types.Complex):
-        return np.dtype(str(kind))
+    if isinstance(kind, types.Number | types.Boolean):
+        return _exact(as_dtype(kind))
     if isinstance(kind, types.Optional | types.NoneType):
         raise errors.no_return(span, function.name)
-    if isinstance(kind, types.Array):
-        raise errors.not_a_number(span, f"an array of {kind.ndim} axes")
-    raise errors.not_a_number(span, f"a value of type '{kind}'")
+    several = isinstance(kind, types.Array)
+    what = f"an array of {kind.ndim} axes" if several else f"a value of type '{kind}'"
+    raise errors.not_a_number(span, what)
 
 
 def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:

@@ -18,11 +18,6 @@ from numba.core.caching import NullCache
 
 from .. import cache
 
-# What unpickling raises where what is in a whole file means something else by now: there is no
-# one way to fail.
-_UNUSABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError,
-             ImportError, LookupError, AssertionError)  # fmt: skip
-
 
 class Kept(NullCache):
     """The overloads of one function on disk, in place of Numba's cache of a dispatcher."""
@@ -47,7 +42,8 @@ class Kept(NullCache):
             rebuild: Any = compiler.CompileResult._rebuild
             return rebuild(target_context, *pickle.loads(body))
 
-        return cache.recalled(file, rebuilt, _UNUSABLE)
+        # What is in a whole file may mean something else by now: there is no one way to fail.
+        return cache.recalled(file, rebuilt, (Exception,))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, unless it holds addresses of this process."""
