@@ -79,7 +79,7 @@ class Allocator:
         # Gives the memory of nobody back to the system.
         self.unmap = native.function("unmap", 1)
 
-    def array(self, at: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    def array(self, at: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """An array whose memory begins at `at`; nothing where the user chose another allocator.
 
         One thread at a time may ask for one.
@@ -260,7 +260,7 @@ class Pool:
         self._free: set[int] = set()
         self._clock: threading.Timer | None = None
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> np.ndarray:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:
         """An array of any content that has `size` bytes."""
         if self._most is None:
             self._most = limit()
@@ -277,7 +277,7 @@ class Pool:
     def _made(
         self,
         shape: tuple[int, ...],
-        dtype: np.dtype[Any],
+        dtype: np.dtype,
         size: int,
         source: Allocator,
         most: int,

@@ -105,7 +105,7 @@ def offsets(size: Size, mirrored: bool = False) -> tuple[slice, ...]:
     return tuple(slice(-b, n - b) for b, n in zip(before, size, strict=True))
 
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray
 P = ParamSpec("P")
 PerAxis: TypeAlias = float | Sequence[float]
 
@@ -210,7 +210,7 @@ class Filtering:
         self.dtype = self.image.dtype if dtype is None else np.dtype(dtype)
 
     @property
-    def precision(self) -> np.dtype[Any]:
+    def precision(self) -> np.dtype:
         """The type of real weights: that of a float image, else float64."""
         dtype = computed(self.image.dtype)
         if dtype.kind not in "fc" or self.options.get("dtype") is not None:

@@ -392,7 +392,7 @@ def _bell(call: Filtering, sigma: PerAxis, truncate: float) -> Array:
     return bell
 
 
-def _correlation(weights: Array, precision: np.dtype[Any]) -> Stencil:
+def _correlation(weights: Array, precision: np.dtype) -> Stencil:
     """Make the stencil for weights of int64, float64 or complex128."""
     match weights.dtype.kind:
         case "f":

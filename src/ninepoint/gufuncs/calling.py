@@ -87,7 +87,7 @@ def told(sizes: Any) -> dict[str, int]:
     return {name: whole(name, value, 1) for name, value in sizes.items()}
 
 
-def types_of(inputs: Sequence[np.dtype[Any]], scalars: Mapping[str, Any]) -> Types:
+def types_of(inputs: Sequence[np.dtype], scalars: Mapping[str, Any]) -> Types:
     """The types that a call computes with."""
     numbers = [one.dtype for one in scalars.values()]
     return tuple([computed(native(dtype)) for dtype in inputs] + numbers)

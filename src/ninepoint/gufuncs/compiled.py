@@ -67,7 +67,7 @@ class WrongShape(ValueError):
 class Operand:
     """An array of a call as compiled code takes it: its dtype and its core axes."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     core: Core
 
 
@@ -133,7 +133,7 @@ def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) 
 
 
 def _checked_types(
-    definition: GufuncDefinition, natural: Types, dtypes: Sequence[np.dtype[Any]] | None
+    definition: GufuncDefinition, natural: Types, dtypes: Sequence[np.dtype] | None
 ) -> Types:
     """The dtypes that are asked for, if any are, and if the results may be stored in them."""
     if dtypes is None:
@@ -266,14 +266,14 @@ def body(definition: GufuncDefinition) -> Any:
 # What it gives, without a run.
 
 
-def input_type(dtype: np.dtype[Any], axes: int) -> Any:
+def input_type(dtype: np.dtype, axes: int) -> Any:
     """Numba's type of a core array, or of a number where there are no axes."""
     if axes == 0:
         return from_dtype(dtype)
     return kinds.Array(from_dtype(dtype), axes, "C", readonly=True)
 
 
-def out_type(dtype: np.dtype[Any], axes: int) -> Any:
+def out_type(dtype: np.dtype, axes: int) -> Any:
     """Numba's type of what a result is written into; a number has one axis of length 1."""
     return kinds.Array(from_dtype(dtype), max(axes, 1), "C")
 
@@ -302,7 +302,7 @@ def inferred(definition: GufuncDefinition, types: Types) -> Types:
     )
 
 
-def _result(definition: GufuncDefinition, number: int, kind: Any, place: Span) -> np.dtype[Any]:
+def _result(definition: GufuncDefinition, number: int, kind: Any, place: Span) -> np.dtype:
     """The dtype of one result, which has the axes that the signature says."""
     core = definition.signature.outputs[number - 1]
     axes = kind.ndim if isinstance(kind, kinds.Array) else 0
@@ -313,7 +313,7 @@ def _result(definition: GufuncDefinition, number: int, kind: Any, place: Span) -
         raise errors.result_type(place, number, f"a value of type '{element}'")
     if axes != len(core):
         raise errors.result_axes(place, number, f"({','.join(core)})", len(core), axes)
-    dtype: np.dtype[Any] = as_dtype(element)
+    dtype: np.dtype = as_dtype(element)
     return dtype
 
 
@@ -323,7 +323,7 @@ def _element(kind: Any) -> Any:
     return kind.dtype if isinstance(kind, kinds.Array) else kind
 
 
-def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype[Any]]) -> Any:
+def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype]) -> Any:
     """What Numba makes of the function for arguments, and arrays for results, of these types."""
     outputs = definition.signature.outputs
     named = {
@@ -360,11 +360,11 @@ def _written(definition: GufuncDefinition, types: Types) -> Types:
     return guess
 
 
-def _stored_type(definition: GufuncDefinition, found: Any, name: str) -> np.dtype[Any]:
+def _stored_type(definition: GufuncDefinition, found: Any, name: str) -> np.dtype:
     """The dtype that holds all that is stored in an array of this name."""
     statements = [one for block in found.blocks.values() for one in block.body]
     sources = {one.target.name: one.value for one in statements if isinstance(one, ir.Assign)}
-    dtypes: list[np.dtype[Any]] = []
+    dtypes: list[np.dtype] = []
     for one in statements:
         if isinstance(one, ir.SetItem | ir.StaticSetItem):
             root: Any = one.target

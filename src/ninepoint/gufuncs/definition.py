@@ -110,7 +110,7 @@ def parsed(text: object) -> Signature:
 CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "threads")
 
 # The dtypes of the inputs and of the numbers, in this order, or those of the results.
-Types: TypeAlias = tuple[np.dtype[Any], ...]
+Types: TypeAlias = tuple[np.dtype, ...]
 
 
 @dataclass(frozen=True, slots=True)
