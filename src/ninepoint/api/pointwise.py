@@ -18,6 +18,7 @@ import numpy as np
 
 from ..arrays import accepted
 from ..arrays.accepted import (
+    has_no_axes,
     is_cupy,
     is_dask,
     is_dataset,
@@ -33,7 +34,6 @@ from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
 from ..language.decorated import NOTHING, decorator
 from ..language.definitions import Function, returned_values
-from ..language.dtypes import kind_of
 from ..language.parameters import array_parameters, indexed_parameters
 from ..language.signature import as_read
 from ..language.source import capture
@@ -82,7 +82,6 @@ class Ufunc(Stencil):
 
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)
-        self._with_numbers: dict[tuple[str, ...], Ufunc] = {}
         # The text is gone through once, not for each column of pandas.
         values = returned_values(definition.function.definition)
         self._nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
@@ -188,11 +187,8 @@ class Ufunc(Stencil):
             return over_variables(
                 lambda one: self._again({**given, **one}, out, options), fields, (), lambda _: 0
             )
-        if all(_has_no_axes(value) for value in fields.values()):
+        if all(map(has_no_axes, fields.values())):
             return self._of_numbers(given, out, options)
-        one = self._done_by(given)
-        if one is not self:
-            return one._again(given, out, options)
         args, named = self._arguments.given(given)
         # Any one of the dimensions: all others are a stack of them.
         labelled = [one for one in fields.values() if is_xarray(one) or is_lazy(one)]
@@ -234,20 +230,6 @@ class Ufunc(Stencil):
             return tuple(map(_without_axis, made))
         return _without_axis(made)
 
-    def _done_by(self, values: Mapping[str, Any]) -> Ufunc:
-        """The ufunc to which fields that are given numbers are scalars."""
-        numbers = tuple(name for name in self.fields if _is_number(values[name]))
-        # Where there are no arrays, that is said of what takes arrays.
-        if not numbers or len(numbers) == len(self.fields):
-            return self
-        if numbers not in self._with_numbers:
-            self._with_numbers[numbers] = Ufunc(self.definition.with_numbers(numbers))
-        return self._with_numbers[numbers]
-
-    def _forget(self) -> None:
-        for one in (self, *self._with_numbers.values()):
-            one._bound_calls.clear()
-
     @door
     def debug(
         self,
@@ -287,10 +269,9 @@ class Ufunc(Stencil):
         """
         _refuse(self.__name__, named)
         values = self._bound(args, named)
-        alone = all(_has_no_axes(values[name]) for name in self.fields)
-        one = self if alone else self._done_by(values)
-        call = Call.of(one.definition, values, None, None, dtype, overflow)
-        made = debugging.by_definition(call, [values[name] for name in one.fields], None)
+        call = Call.of(self.definition, values, None, None, dtype, overflow)
+        fields = [values[name] for name in call.definition.fields]
+        made = debugging.by_definition(call, fields, None)
         if isinstance(made, tuple):
             return tuple(each[()] for each in made)
         return made[()]
@@ -399,25 +380,6 @@ def _refuse(name: str, named: Mapping[str, Any]) -> None:
     """Raise for options that say nothing where there are no neighbours."""
     for option in _REFUSED.keys() & named.keys():
         raise TypeError(f"the ufunc '{name}' {_REFUSED[option]}; leave '{option}=' out.")
-
-
-def _is_number(value: Any) -> bool:
-    """Whether what is given for an array is a number, which is a scalar then.
-
-    Integers of less than 64 bits are arrays: that they are small is known only of arrays.
-    """
-    if type(value) in (bool, int, float, complex):
-        return True
-    if not isinstance(value, np.generic) and (type(value) is not np.ndarray or value.ndim):
-        return False
-    kind = kind_of(value.dtype)
-    return kind in "bfc" or (kind in "iu" and value.dtype.itemsize == 8)
-
-
-def _has_no_axes(value: Any) -> bool:
-    """Whether a value is a number, or an array without axes."""
-    ndim = getattr(value, "ndim", None)
-    return not (np.ndim(value) if ndim is None else ndim)
 
 
 def _with_axis(value: Any, name: str) -> Any:

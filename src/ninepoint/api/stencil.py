@@ -281,7 +281,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             call = Call.of(
                 self.definition, values, boundary, cval, dtype, overflow, every, upsample
             )
-            fields = [values[name] for name in self.fields]
+            fields = [values[name] for name in call.definition.fields]
             place = Place(axes, dims, out, threads, device)
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
                 # What may be colour images is asked about each time.
@@ -598,15 +598,16 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             raise ValueError(
                 f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
             )
-        stencil, one, _ = self._to_measure(args, named, "tune()")
+        one, _ = self._to_measure(args, named, "tune()")
         # All write to the same arrays: to make new ones would take a part of the time.
-        out = stencil(*args, **named)
+        out = self(*args, **named)
 
         def variant(other: Definition) -> Callable[[], Any]:
-            return functools.partial(type(stencil)(other), *args, **{"out": out, **named})
+            return functools.partial(type(self)(other), *args, **{"out": out, **named})
 
         found = tuning.tuned(one, variant, seconds)
-        self._forget()
+        # What is prepared is of the schedule before.
+        self._bound_calls.clear()
         return found
 
     @door
@@ -693,27 +694,19 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         (1000, 16000)
         """
         measuring.check_repeat(repeat)
-        stencil, one, options = self._to_measure(args, named, "bench()", gpu=True)
-        return measuring.measured(stencil, one, options, repeat, 5.0)
+        one, options = self._to_measure(args, named, "bench()", gpu=True)
+        return measuring.measured(self, one, options, repeat, 5.0)
 
     def _to_measure(
         self, args: tuple[Any, ...], named: dict[str, Any], what: str, gpu: bool = False
-    ) -> tuple[Stencil, Asked, dict[str, Any]]:
-        """What a call is done by, the call itself on real arrays, and its options."""
+    ) -> tuple[Asked, dict[str, Any]]:
+        """A call on real arrays, and its options."""
         options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
         given = {name: value for name, value in named.items() if name not in options}
         values = self._bound(args, given)
-        Call.of(self.definition, values).check_spaced()
-        stencil = self._done_by(values)
-        return stencil, measuring.real(stencil.definition, values, options, what, gpu), options
-
-    def _done_by(self, values: Mapping[str, Any]) -> Stencil:
-        """What does a call with these values of the parameters."""
-        return self
-
-    def _forget(self) -> None:
-        """Forget what is prepared, after another schedule was found."""
-        self._bound_calls.clear()
+        call = Call.of(self.definition, values)
+        call.check_spaced()
+        return measuring.real(call.definition, values, options, what, gpu), options
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
