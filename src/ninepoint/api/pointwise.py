@@ -190,10 +190,7 @@ class Ufunc(Stencil):
         if all(map(has_no_axes, fields.values())):
             return self._of_numbers(given, out, options)
         args, named = self._arguments.given(given)
-        # Any one of the dimensions: all others are a stack of them.
-        labelled = [one for one in fields.values() if is_xarray(one) or is_lazy(one)]
-        dims = next((one.dims[-1:] for one in labelled if one.dims), None)
-        return super().__call__(*args, out=out, dims=dims, **options, **named)
+        return super().__call__(*args, out=out, **options, **named)
 
     def _asked(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """What arrays of other libraries make of the function."""
