@@ -80,7 +80,7 @@ def apply(options: Namespace) -> None:
     else:
         # One word is for imread to understand; several are files, as the shell has listed them.
         array = imread(paths if len(paths) > 1 else paths[0])
-    result = _one_result(_applied(kernel, array, options, of_store), options.result)
+    result = _one_result(_applied(kernel, array, options), options.result)
     if not of_store:
         _check_held(result.dtype, options.output)
     bar = Bar(after=math.inf if options.quiet or not seen() else 0.0)
@@ -114,9 +114,9 @@ def _check_options(options: Namespace, of_store: bool) -> None:
             check_options(parse_pattern(options.output).format, how)
 
 
-def _applied(kernel: Any, array: Any, options: Namespace, of_store: bool) -> Any:
+def _applied(kernel: Any, array: Any, options: Namespace) -> Any:
     """What a kernel gives, lazily; what is wrong with it by now stands on the command line."""
-    is_filter, params = not isinstance(kernel, Stencil), dict(options.param)
+    is_filter = not isinstance(kernel, Stencil)
     given = {name: value for name in _OPTIONS if (value := getattr(options, name)) is not None}
     if "dtype" in given:
         given["dtype"] = _dtype_of(given["dtype"])
@@ -127,27 +127,9 @@ def _applied(kernel: Any, array: Any, options: Namespace, of_store: bool) -> Any
         )
     if is_filter and given.pop("overflow", None) == "wrap":
         raise UsageError("--overflow wrap: a ready-made filter always saturates")
-    given = params | given
-    if not of_store:
-        given = _axes(kernel, array.dtype, params) | given
     with _at_fault(ValueError, TypeError):
-        made = kernel(array, **given)
+        made = kernel(array, **(dict(options.param) | given))
     return made
-
-
-def _axes(kernel: Any, dtype: Any, params: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Choose axes of (frame, y, x[, channel]): the last ones that are no channel."""
-    if not isinstance(kernel, Stencil):
-        return {"axes": (1, 2)}
-    if kernel.pointwise:
-        return {}
-    with _at_fault(TypeError):
-        ndim = asked(kernel.definition, (dtype,), params).last.ndim
-    if ndim > 3:
-        raise ValueError(
-            f"'{kernel.__name__}' works on {ndim} axes; a stack of images has 3: frame, y, x."
-        )
-    return {"axes": tuple(range(3 - ndim, 3))}
 
 
 def _dtype_of(text: str) -> np.dtype:

@@ -21,7 +21,7 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_dataset, is_xarray
+from ..arrays.accepted import is_dataset
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
 from ..language.signature import with_options
@@ -195,8 +195,7 @@ class Filtering:
         names = Options.__annotations__
         unknown = [name for name in options if name not in names]
         refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
-        is_known = is_chunked(x) or is_xarray(x) or isinstance(x, Lazy)
-        self.image = x if is_known else as_fields([x], [""])[0]
+        self.image = x if isinstance(x, Lazy) else as_fields([x], [""])[0]
         self.options = options
         # How many axes the options name; 0 if they leave it open.
         self.named = 0

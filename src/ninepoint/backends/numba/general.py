@@ -43,7 +43,6 @@ from ...lowering.schedule import Request
 from ...lowering.storage import misfit
 from .. import cache
 from ..compiled import Compiled, Loaded, Module
-from ..llvm.layout import Kind
 from ..patience import announced
 from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
@@ -403,17 +402,13 @@ def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
         names["band"]
     )
     dispatcher._cache = Kept(place)
+    given = [
+        types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
+        if one.ndim
+        else from_dtype(one.dtype)
+        for one in cpu.kinds_of(compiled)[:-1]
+    ]
     # The last argument is where it notes what it read.
-    kinds = [*cpu.kinds_of(compiled)[:-1], Kind(np.dtype("int64"), 1, mutable=True)]
-    dispatcher.compile(
-        types.void(
-            *(
-                types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
-                if one.ndim
-                else from_dtype(one.dtype)
-                for one in kinds
-            )
-        )
-    )
+    dispatcher.compile(types.void(*given, types.int64[:]))
     dispatcher.disable_compile()
     return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))
