@@ -134,8 +134,7 @@ def named(name: str, meaning: str, suffix: str) -> str:
 
 def identifier(name: str) -> str:
     """A name for files: letters, digits and underscores, and not too many for a file system."""
-    plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name[:100])
-    return plain.strip("_") or "kernel"
+    return re.sub("[^0-9A-Za-z]", "_", name[:100]).strip("_") or "kernel"
 
 
 # Folders.
@@ -164,10 +163,14 @@ def home() -> Path:
             base.mkdir(mode=0o700, exist_ok=True)
         _check(os.stat(base), f"the folder {base}")
     except (NotPrivate, OSError) as error:
-        _warn_unusable(base, error)
-    else:
-        return base
-    return _fallback()
+        if base not in _refused:
+            _refused.add(base)
+            _warn(
+                f"ninepoint does not use the cache folder {base} ({error}); kernels are compiled "
+                f"anew in each process. Set {VARIABLE} to a folder of your own."
+            )
+        return _fallback()
+    return base
 
 
 def _check(found: os.stat_result, name: str) -> None:
@@ -176,23 +179,9 @@ def _check(found: os.stat_result, name: str) -> None:
         # Windows keeps other rules, by which a user's own folder is private.
         return
     if found.st_uid not in (0, os.geteuid()):
-        raise NotPrivate(f"{name} belongs to another user (number {found.st_uid}).")
+        raise NotPrivate(f"{name} belongs to another user (number {found.st_uid})")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise NotPrivate(f"others may write to {name}; take that from them with 'chmod go-w'.")
-
-
-def _warn_unusable(base: Path, error: Exception) -> None:
-    if not isinstance(error, NotPrivate):
-        _warn(
-            f"ninepoint cannot use the cache folder {base} ({error}); kernels are compiled "
-            f"anew in each process. Set {VARIABLE} to a folder that can be written."
-        )
-    elif base not in _refused:
-        _refused.add(base)
-        _warn(
-            f"ninepoint does not use the cache folder {base}: {error} Kernels are "
-            f"compiled anew in each process. Set {VARIABLE} to a folder of your own."
-        )
+        raise NotPrivate(f"others may write to {name}; take that from them with 'chmod go-w'")
 
 
 def _warn(words: str) -> None:
@@ -216,12 +205,12 @@ def read_private(path: Path) -> bytes:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     if path.is_symlink():
-        raise NotPrivate(f"{path} is a link.")
+        raise NotPrivate(f"{path} is a link")
     handle = os.open(path, flags)
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise NotPrivate(f"{path} is no file.")
+            raise NotPrivate(f"{path} is no file")
         _check(found, str(path))
         return file.read()
 
@@ -287,7 +276,7 @@ def recalled(
     try:
         kept = read_private(file)
     except NotPrivate as reason:
-        _warn(f"ninepoint does not use {file}: {reason}")
+        _warn(f"ninepoint does not use {file}: {reason}.")
     except OSError:
         # It is not there yet; what else may be wrong shows when it is written.
         pass
