@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
@@ -31,22 +31,16 @@ from ..arrays.accepted import (
 from ..arrays.borders import Boundary
 from ..arrays.foreign import Applied, asked, asks
 from ..base.tracebacks import door, shorten
-from ..base.undisturbed import Later
 from ..language.decorated import NOTHING, decorator
-from ..language.definitions import Function, returned_values
+from ..language.definitions import returned_values
 from ..language.parameters import array_parameters, indexed_parameters
 from ..language.signature import as_read
 from ..language.source import capture
 from ..lowering.schedule import Schedule
-from ..program.definition import Call, Definition
+from ..program.definition import Definition
 from ..program.options import Options, Place, overflow_rule, refuse_unknown
 from ..program.waiting import before_writing, waiting
 from .stencil import Stencil
-
-if TYPE_CHECKING:
-    from ..inspecting import debugging
-else:
-    debugging = Later("..inspecting.debugging", __package__)
 
 _OPTIONS = ("dtype", "overflow", "fastmath", "schedule")
 
@@ -265,13 +259,8 @@ class Ufunc(Stencil):
         3
         """
         _refuse(self.__name__, named)
-        values = self._bound(args, named)
-        call = Call.of(self.definition, values, None, None, dtype, overflow)
-        fields = [values[name] for name in call.definition.fields]
-        made = debugging.by_definition(call, fields, None)
-        if isinstance(made, tuple):
-            return tuple(each[()] for each in made)
-        return made[()]
+        made = super().debug(*args, dtype=dtype, overflow=overflow, **named)
+        return tuple(one[()] for one in made) if isinstance(made, tuple) else made[()]
 
 
 @overload
@@ -352,9 +341,10 @@ def ufunc(
     # What is wrong with them is said at once, not where the function is given.
     dtypes, rule = storage_types(dtype), overflow_rule(overflow)
 
-    def options(captured: Function) -> Options:
+    def make(plain: FunctionType) -> Ufunc:
+        captured = capture(plain)
         indexed = indexed_parameters(captured) - set(array_parameters(captured))
-        return Options(
+        options = Options(
             Boundary.of("fill"),
             0,
             ((0, 0),),
@@ -365,10 +355,7 @@ def ufunc(
             schedule or Schedule(),
             pointwise=True,
         )
-
-    def make(plain: FunctionType) -> Ufunc:
-        captured = capture(plain)
-        return Ufunc(Definition(captured, options(captured), plain))
+        return Ufunc(Definition(captured, options, plain))
 
     return decorator("ufunc", function, make)
 

@@ -468,7 +468,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         values = self._bound(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
         call.check_spaced()
-        return debugging.by_definition(call, [values[name] for name in self.fields], axes)
+        fields = [values[name] for name in call.definition.fields]
+        return debugging.by_definition(call, fields, axes)
 
     @door
     def source(self, *types: Any, target: str = "cpu") -> str:
