@@ -227,10 +227,16 @@ def replace(path: Path, content: bytes) -> None:
         raise
 
 
-def keep(file: Path, content: bytes) -> None:
-    """Write a file, or warn where that cannot be."""
+# What is kept, and made where it is not there.
+
+_MAGIC = b"ninepoint machine code 1"
+
+
+def keep(file: Path, code: bytes, needs: Sequence[str] = ()) -> None:
+    """Keep object code, and the names of what it calls, or warn where that cannot be."""
+    body = " ".join(needs).encode() + b"\n" + code
     try:
-        replace(file, content)
+        replace(file, b"\n".join([_MAGIC, _digest(body), body]))
     except OSError as error:
         _warn(
             f"ninepoint cannot keep the machine code of {file.name.partition('.')[0]} "
@@ -238,30 +244,8 @@ def keep(file: Path, content: bytes) -> None:
         )
 
 
-# What is kept, and made where it is not there.
-
-_MAGIC = b"ninepoint machine code 1\n"
-
-
-def packed(code: bytes, needs: Sequence[str]) -> bytes:
-    """The content of a file: object code, and the names of what it calls."""
-    body = " ".join(needs).encode() + b"\n" + code
-    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
-
-
-def _unpacked(content: bytes) -> tuple[bytes, list[str]]:
-    """Object code and the names of what it calls.
-
-    Raises
-    ------
-    ValueError
-        If the content is not what `packed` gave.
-    """
-    digest, _, body = content.removeprefix(_MAGIC).partition(b"\n")
-    if not content.startswith(_MAGIC) or hashlib.sha256(body).hexdigest().encode() != digest:
-        raise ValueError("not what was written")
-    needs, _, code = body.partition(b"\n")
-    return code, needs.decode().split()
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
 
 
 def recalled(
@@ -282,7 +266,11 @@ def recalled(
         pass
     else:
         try:
-            return load(*_unpacked(kept))
+            magic, digest, body = kept.split(b"\n", 2)
+            if magic != _MAGIC or digest != _digest(body):
+                raise ValueError("not what was written")
+            needs, _, code = body.partition(b"\n")
+            return load(code, needs.decode().split())
         except unusable:
             stem = file.name.partition(".")[0]
             _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")
@@ -292,20 +280,17 @@ def recalled(
 def remembered(
     file: Path,
     load: Callable[[bytes, Sequence[str]], T],
-    make: Callable[[], tuple[bytes, Sequence[str]] | None],
+    make: Callable[[], tuple[bytes, Sequence[str]]],
 ) -> tuple[T | None, bool]:
     """What `load` makes of bytes and the names that they need, and whether these were on disk.
 
-    They are made if they are not there, or if `load` refuses them by a ValueError; None where
-    they cannot be.
+    They are made if they are not there, or if `load` refuses them by a ValueError.
     """
     found = recalled(file, load)
     if found is not None:
         return found, True
     made = make()
-    if made is None:
-        return None, False
-    keep(file, packed(*made))
+    keep(file, *made)
     return load(*made), False
 
 

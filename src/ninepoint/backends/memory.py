@@ -305,7 +305,9 @@ class Pool:
         return None
 
     def _new(self, size: int, source: Allocator, most: int) -> _Block | None:
-        while len(self._blocks) >= _BLOCKS or self._held + size > most:
+        while (
+            len(self._blocks) >= _BLOCKS or sum(block.size for block in self._blocks) + size > most
+        ):
             self._drop(self._blocks[0])
         if not self._is_watched():
             return None
@@ -317,10 +319,6 @@ class Pool:
             self.give_back()
             return None
         return _Block(at, size, 0.0)
-
-    @property
-    def _held(self) -> int:
-        return sum(block.size for block in self._blocks)
 
     def _drop(self, block: _Block) -> None:
         """Give a block back to the system; if an array has it, as soon as that is gone."""

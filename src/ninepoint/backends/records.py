@@ -38,7 +38,7 @@ def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
     # What Numba compiles holds more than what its text says.
     if not made.unread:
         bare = replace(made, written=None, lowering=None)
-        disk.keep(file, disk.packed(pickle.dumps(bare, protocol=5), ()))
+        disk.keep(file, pickle.dumps(bare, protocol=5))
     return made
 
 

@@ -53,4 +53,4 @@ class Kept(NullCache):
         # Partly typed: Any, or mypy finds the gaps.
         numba: Any = serialize
         body: bytes = numba.dumps(data._reduce())
-        cache.keep(file, cache.packed(body, [file.name]))
+        cache.keep(file, body, [file.name])

@@ -48,13 +48,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from operator import add
 from typing import assert_never
 
 from ...analysis.control import watched
 from ...analysis.ranges import ranges
 from ...language.dtypes import short
-from ...language.ir import Atom, Body, Histogram, Offset, State, Values
+from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
 from ...lowering.abreast import together
 from ...lowering.chain import Absent
 from ...lowering.kept import Kept
@@ -282,7 +281,7 @@ class Loops(Layout):
         self, name: str, offset: Offset, column: int, row: Offset, start: Sequence[Sum]
     ) -> str:
         """A row that is read where one is made that is `row` away, from column `start` on."""
-        at, kept = tuple(map(add, row, offset)), self.by_name.get(name)
+        at, kept = added(row, offset), self.by_name.get(name)
         more: Sum = {"": self.first(kept)} if kept else self.on("before", -1, -self.reach.lo[-1])
         place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
         first = "0" if name in self.constant else sum_text((*start, {"": column}, more))
