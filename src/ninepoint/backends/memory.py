@@ -250,9 +250,10 @@ class Pool:
     def __init__(self, most: int | None = None, kept: float = _KEPT) -> None:
         # A signal's handler may call while this thread is inside.
         self._gate = threading.RLock()
-        self._most = most
+        self._most: Any = most
         self._kept = kept
-        self._allocator: Allocator | None = None
+        # Found out when memory is first asked for, as is the limit.
+        self._allocator: Any = None
         # In the order in which they were asked for.
         self._blocks: list[_Block] = []
         self._mapped = 0
@@ -271,49 +272,44 @@ class Pool:
         made = None
         if size <= self._most and self._allocator is not None:
             with self._gate:
-                made = self._made(shape, dtype, size, self._allocator, self._most)
+                made = self._made(shape, dtype, size)
         return np.empty(shape, dtype) if made is None else made
 
-    def _made(
-        self,
-        shape: tuple[int, ...],
-        dtype: np.dtype,
-        size: int,
-        source: Allocator,
-        most: int,
-    ) -> np.ndarray | None:
+    def _made(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray | None:
         """An array in a block; nothing if there is none."""
-        block = self._used_again(size, source) or self._new(size, source, most)
+        block = self._used_again(size) or self._new(size)
         if block is None:
             return None
         block.touched = monotonic()
         self._blocks.append(block)
         made: np.ndarray | None = None
         try:
-            made = source.array(block.at, shape, dtype)
+            made = self._allocator.array(block.at, shape, dtype)
         finally:
             if made is None:
-                source.changed(block.at, USED, FREE)
+                self._allocator.changed(block.at, USED, FREE)
         return made
 
-    def _used_again(self, size: int, source: Allocator) -> _Block | None:
+    def _used_again(self, size: int) -> _Block | None:
+        changed = self._allocator.changed
         # The one that was asked for last may still be in a cache.
         for block in reversed(self._blocks):
-            if size <= block.size <= size * _CLOSE and source.changed(block.at, FREE, USED):
+            if size <= block.size <= size * _CLOSE and changed(block.at, FREE, USED):
                 self._blocks.remove(block)
                 return block
         return None
 
-    def _new(self, size: int, source: Allocator, most: int) -> _Block | None:
+    def _new(self, size: int) -> _Block | None:
         while (
-            len(self._blocks) >= _BLOCKS or sum(block.size for block in self._blocks) + size > most
+            len(self._blocks) >= _BLOCKS
+            or sum(block.size for block in self._blocks) + size > self._most
         ):
             self._drop(self._blocks[0])
         if not self._is_watched():
             return None
         self._mapped += 1
         shift = _SHIFTS[self._mapped % len(_SHIFTS)]
-        at = source.mapped(size, shift, _HUGE_PAGE, _huge_pages(size + shift))
+        at = self._allocator.mapped(size, shift, _HUGE_PAGE, _huge_pages(size + shift))
         if at is None:
             # Nor will NumPy find any, without that which is kept.
             self.give_back()
@@ -322,7 +318,6 @@ class Pool:
 
     def _drop(self, block: _Block) -> None:
         """Give a block back to the system; if an array has it, as soon as that is gone."""
-        assert self._allocator is not None
         self._blocks.remove(block)
         if not self._allocator.changed(block.at, USED, OWN):
             self._allocator.unmap(block.at)
@@ -349,9 +344,8 @@ class Pool:
     def _look(self) -> None:
         """Drop what nobody touched for long; look again later if anything is left."""
         with self._gate:
-            source, now = self._allocator, monotonic()
-            assert source is not None
-            free = {block.at for block in self._blocks if source.state(block.at) == FREE}
+            state, now = self._allocator.state, monotonic()
+            free = {block.at for block in self._blocks if state(block.at) == FREE}
             for block in list(self._blocks):
                 if block.at in free - self._free:
                     block.touched = now

@@ -33,7 +33,6 @@ from ..arrays.accepted import (
     is_pandas,
     is_xarray,
     listed,
-    refuse_mask,
 )
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import quoted
@@ -45,10 +44,14 @@ from ..language.definitions import with_helpers
 from ..language.dtypes import castable
 from ..language.errors import Diagnostic
 from ..language.readable import frozen
+from ..program.options import Place
 from ..program.waiting import before_writing, waiting
 from .calling import Arguments, Items, items, too_few_axes
 from .compiled import Compiled, Operand, WrongShape, compile_for, wanted_types
 from .definition import GufuncDefinition
+
+# Options of a call that those of stencils have, too, and refuse for the same kinds of arrays.
+_PLACE = {"dims", "out", "threads"}
 
 # The first part of a stack, by which the others are judged, is so small.
 _FIRST = 64
@@ -65,12 +68,9 @@ _PARTS, _LONGEST = 4, 2e-3
 def called(gufunc: Any, given: Arguments) -> Any:
     """What a call of a gufunc gives for arrays of any kind."""
     inputs, options = given.inputs, dict(given.options)
-    for value in inputs:
-        refuse_mask(value)
+    Place(**{name: options[name] for name in _PLACE & options.keys()}).check(inputs)
     if any(map(is_xarray, inputs)):
         return on_xarray(gufunc, given)
-    if "dims" in options:
-        raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
     if any(map(is_pandas, inputs)):
         return on_pandas(gufunc, given)
     if any(map(is_dask, inputs)):
@@ -262,7 +262,6 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
 
 def on_xarray(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are DataArrays."""
-    given.refuse(("out",), "is for NumPy arrays; the result of xarray objects is made anew.")
     given.refuse(
         ("axes", "axis", "keepdims"), "counts axes; name dimensions with dims={...} here."
     )
@@ -360,7 +359,6 @@ def _places(ndim: int, core: Sequence[str]) -> list[Any]:
 
 def on_dask(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are Dask arrays."""
-    given.refuse(("out",), "is for NumPy arrays; the result of Dask arrays is made anew.")
     definition: GufuncDefinition = gufunc.definition
     signature = definition.signature
     call = items(definition, given)
