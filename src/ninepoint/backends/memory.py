@@ -1,4 +1,4 @@
-"""Memory: results, and what is made on the way, from memory that was used before.
+"""Memory for results, and for what is made on the way to them, that earlier arrays have left.
 
 Memory that is new to the process is zeroed by the system page by page, which takes as long as a
 3x3 mean of it.  So a large array that nobody has any more leaves its memory here for a while, and
@@ -8,11 +8,10 @@ What is kept is bounded, and goes back to the system when nobody asked for it fo
 thread sees to that, which ends with the last of it.  What is in use for so long is left to its
 array for good.
 
-An allocator for NumPy that hands out the memory it was given, and says when that is free.
-
-NumPy lets a thread choose who allocates (`PyDataMem_SetHandler`).  An array remembers who did,
-and frees its memory there; in all else it is as any other array: it owns its data, has no base,
-and is resized, pickled and copied in the usual way.
+`Pool` keeps that memory.  `Allocator` has NumPy make an array in it, and learns when the array is
+gone.  NumPy lets a thread choose who allocates (`PyDataMem_SetHandler`).  An array remembers who
+did, and frees its memory there; in all else it is as any other array: it owns its data, has no
+base, and is resized, pickled and copied in the usual way.
 
 The memory of an array begins behind a head of 64 bytes, which says what becomes of it:
 

@@ -7,15 +7,13 @@ A call is split over threads only when nobody else is doing so already: inside o
 and inside a Dask task it stays serial. The caller's own thread always works too, so a full
 pool slows a call down and can never block it.
 
-Jobs of machine code: a crew of threads that share them, and calls that are repeated.
-
 To hand work to threads that wait in Python takes 40 to 120 us: each must wake, and get the
-interpreter's lock.  Those of a crew hold no such lock and run no Python.  After a job they look
-for the next one for a moment, and only then sleep.
+interpreter's lock.  Therefore there is a crew: its threads hold no such lock and run no Python.
+After a job they look for the next one for a moment, and only then sleep.
 
-A job is a function of machine code, `part(argument, k)`, which gives 0 if all went well, and how
-many parts there are.  Who comes to a part first does it, the caller as well.  A crew does one job
-at a time: who calls meanwhile does all parts alone.
+A job of the crew is a function of machine code, `part(argument, k)`, which gives 0 if all went
+well, and how many parts there are.  Each thread, and the caller too, does the next part that
+nobody has begun.  A crew does one job at a time: who calls meanwhile does all parts alone.
 
 In memory a crew begins with the address of the function that does jobs:
 

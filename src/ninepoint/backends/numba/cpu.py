@@ -1,8 +1,8 @@
 """Machine code of generated texts: compiled, or loaded from the disk, and called.
 
-What can only run out of memory is kept as object code and loaded without Numba (`native`); what
-may raise a kernel's own errors, and all machine code where the former cannot be, as what Numba
-makes of it (`kept`).
+LLVM compiles the text of a kernel that is understood: its object code is kept on disk, and is
+loaded without Numba (`native`).  A kernel of the general path, which may raise errors of its own,
+is compiled by Numba, and what Numba makes of it is kept (`kept`).
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     x, two rows more than the result      row i + 1 of the result's:   x[b, i + 2], from column 1
     v, of which three rows are kept       row i + 1 of the result's:   v[(i + 2) % 3]
 
-Places are sums of indices and lengths, for in a chain it depends on the block where it goes on.
+Places are written as sums of indices and lengths: in a chain, how many rows and columns there are
+depends on the sides at which the array goes on beyond the block.
 
 Names that the user gave and those of the compiler are kept apart:
 

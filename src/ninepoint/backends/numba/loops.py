@@ -12,9 +12,9 @@
 A stage has a function of its own, and a buffer that holds as many of its rows as are read at
 once; row i of the result is made right after the last row of each stage that it needs.  Offsets
 are counted from the lowest, so that no index is ever negative.  The block holds every neighbour
-of every point: borders are somebody else's.
+of every point: what lies beyond the borders was put there before (see `arrays`).
 
-But for a chain of calls, or of steps, which has the border's rule between them:
+Only a chain of calls, or of steps, follows the border's rule itself, between them:
 
     def band(u, out0, ends1_0, constant0, r):
         for i in range(-6, out0.shape[1]):

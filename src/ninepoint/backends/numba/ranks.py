@@ -1,6 +1,6 @@
 """Ranks in large windows: what slides along the row, and finds the elements of some rank.
 
-Of bytes a histogram:
+For bytes it is a histogram:
 
     median of x over 31 x 31, x of uint8:
         one column of 31 elements leaves the histogram and one enters it; the element of the
@@ -9,20 +9,20 @@ Of bytes a histogram:
 Source: T. S. Huang, G. J. Yang and G. Y. Tang, "A fast two-dimensional median filtering
 algorithm", IEEE Transactions on Acoustics, Speech and Signal Processing 27 (1), 1979.
 
-Of any other elements a set of places:
+For all other types it is a set of places:
 
     median of x over 11 x 11, x of float32:
         the elements of some rows and columns are put in order once, so that each has a place among
         them; along a row, 11 places leave the window's set and 11 enter it, and the wanted one is
         found from where the last one was
 
-So a point costs as much as the window has runs along the row, whatever type the elements have.
-What was found for some rows is kept until they are asked for.
+So what a point costs grows with the runs that the window has along the row, whatever type the
+elements have.  The results of several rows are found together, and kept until their turn comes.
 
 Source: J. Suomela, "Median filtering is equivalent to sorting", arXiv:1406.1717, 2014.
 
-Places took 2 to 4 times as long for bytes, and a half to a fifth of the time for 16 bits (windows
-of 15 x 15 to 3 x 101, one thread).
+Compared with histograms, places took 2 to 4 times as long for bytes, and a half to a fifth of the
+time for 16 bits (windows of 15 x 15 to 3 x 101, one thread).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
             ...
             o0[j] = v0_4
 
-What it writes overlaps nothing that it reads, which LLVM is promised.  A module has each function
+What it writes overlaps nothing that it reads: LLVM relies on that.  A module has each function
 once, and a function `band` with the loops that call them (see `loops`).
 """
 
