@@ -64,6 +64,13 @@ class Ufunc(Stencil):
     Made by `ufunc`.  Call it with arrays and numbers, which broadcast; see `__call__`.  In a
     kernel it may be called on fields, where it is a stage like other stencils, and on numbers.
 
+    Attributes
+    ----------
+    nin : int
+        How many arrays it takes.
+    nout : int
+        How many arrays it gives, as far as its text shows.
+
     Examples
     --------
     >>> import ninepoint as npt
@@ -78,17 +85,8 @@ class Ufunc(Stencil):
         super().__init__(definition)
         # The text is gone through once, not for each column of pandas.
         values = returned_values(definition.function.definition)
-        self._nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
-
-    @property
-    def nin(self) -> int:
-        """How many arrays it takes."""
-        return len(self.fields)
-
-    @property
-    def nout(self) -> int:
-        """How many arrays it gives, as far as its text shows."""
-        return self._nout
+        self.nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
+        self.nin = len(self.fields)
 
     def __call__(
         self,
