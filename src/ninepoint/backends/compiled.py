@@ -71,7 +71,6 @@ class Forms:
     `single` makes one row of the result after the other, which steps in a chain do.
     """
 
-    read: Kernel
     simplified: Kernel
     stored: Kernel
     wholesome: Kernel

@@ -160,7 +160,6 @@ def compile_understood(
         every=request.every,
         control=_control(kernel, function),
         lowering=Forms(
-            kernel,
             simplified,
             forms["widened"],
             forms["wholesome"],
