@@ -18,6 +18,7 @@ import numpy as np
 
 from ..arrays import accepted
 from ..arrays.accepted import (
+    bare,
     has_no_axes,
     is_cupy,
     is_dask,
@@ -171,53 +172,26 @@ class Ufunc(Stencil):
         """A call on something else than arrays of NumPy that have axes."""
         given = dict(zip(self.parameters, values, strict=True))
         fields = {name: given[name] for name in self.fields}
+
+        def again(others: Mapping[str, Any], out: Any = out) -> Any:
+            """The call with others in the place of some arrays."""
+            args, named = self._arguments.given({**given, **others})
+            return self(*args, out=out, **options, **named)
+
+        def applied(*arrays: Any, out: Any = None) -> Any:
+            return again(dict(zip(fields, arrays, strict=True)), out)
+
         if asks((*fields.values(), *listed(out))):
-            return self._asked(given, out, options)
+            function = Applied(applied, self.__name__, self.nin, self.nout)
+            return asked(function, list(fields.values()), out)
         if any(map(is_dataset, fields.values())):
             from ..arrays.xarray import over_variables
 
-            return over_variables(
-                lambda one: self._again({**given, **one}, out, options), fields, (), lambda _: 0
-            )
+            return over_variables(again, fields, (), lambda _: 0)
         if all(map(has_no_axes, fields.values())):
-            return self._of_numbers(given, out, options)
+            return _of_numbers(fields, out, again)
         args, named = self._arguments.given(given)
         return super().__call__(*args, out=out, **options, **named)
-
-    def _asked(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
-        """What arrays of other libraries make of the function."""
-        fields = self.fields
-
-        def function(*arrays: Any, out: Any = None) -> Any:
-            return self._again({**given, **dict(zip(fields, arrays, strict=True))}, out, options)
-
-        applied = Applied(function, self.__name__, self.nin, self.nout)
-        return asked(applied, [given[name] for name in fields], out)
-
-    def _again(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
-        """Call with these values of the parameters."""
-        args, named = self._arguments.given(given)
-        return self(*args, out=out, **options, **named)
-
-    def _of_numbers(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
-        """A call on numbers and on arrays without axes: one on arrays with one element."""
-        for one in listed(out):
-            if isinstance(one, np.ndarray) and one.ndim:
-                raise ValueError(f"out has shape {one.shape}, but the result has ().")
-        fields = {name: given[name] for name in self.fields}
-        # Beside an array on a GPU a number is a number, and lies nowhere.
-        beside = any(map(is_device, fields.values()))
-        fields = {
-            name: value if beside and not is_device(value) else _with_axis(value, name)
-            for name, value in fields.items()
-        }
-        inner = tuple(one[None] if isinstance(one, np.ndarray) else one for one in listed(out))
-        made = self._again({**given, **fields}, inner or None, options)
-        if out is not None:
-            return out[0] if isinstance(out, tuple | list) and len(out) == 1 else out
-        if isinstance(made, tuple):
-            return tuple(map(_without_axis, made))
-        return _without_axis(made)
 
     @door
     def debug(
@@ -362,6 +336,24 @@ def _refuse(name: str, named: Mapping[str, Any]) -> None:
     """Raise for options that say nothing where there are no neighbours."""
     for option in _REFUSED.keys() & named.keys():
         raise TypeError(f"the ufunc '{name}' {_REFUSED[option]}; leave '{option}=' out.")
+
+
+def _of_numbers(fields: Mapping[str, Any], out: Any, call: Callable[..., Any]) -> Any:
+    """A call on numbers and on arrays without axes: one on arrays with one element."""
+    for one in listed(out):
+        if isinstance(one, np.ndarray) and one.ndim:
+            raise ValueError(f"out has shape {one.shape}, but the result has ().")
+    # Beside an array on a GPU a number is a number, and lies nowhere.
+    beside = any(map(is_device, fields.values()))
+    arrays = {
+        name: value if beside and not is_device(value) else _with_axis(value, name)
+        for name, value in fields.items()
+    }
+    inner = tuple(one[None] if isinstance(one, np.ndarray) else one for one in listed(out))
+    made = call(arrays, inner or None)
+    if out is not None:
+        return out[0] if isinstance(out, tuple | list) and len(out) == 1 else out
+    return bare(list(map(_without_axis, listed(made))))
 
 
 def _with_axis(value: Any, name: str) -> Any:
