@@ -83,11 +83,11 @@ class Ufunc(Stencil):
     """
 
     def __init__(self, definition: Definition) -> None:
-        super().__init__(definition)
         # The text is gone through once, not for each column of pandas.
         values = returned_values(definition.function.definition)
         self.nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
-        self.nin = len(self.fields)
+        self.nin = len(definition.fields)
+        super().__init__(definition)
 
     def __call__(
         self,

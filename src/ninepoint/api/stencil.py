@@ -25,7 +25,7 @@ from ..arrays.borders import Boundary
 from ..arrays.channels import may_hold
 from ..arrays.every import per_axis
 from ..arrays.keys import call_key
-from ..base.remembered import Registry, Remembered
+from ..base.remembered import Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
 from ..language.decorated import NOTHING, Decorated, decorator
@@ -135,15 +135,14 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         self.parameters = parameters = definition.parameters
         self.fields, self.scalars = definition.fields, definition.scalars
         self.defaults: Mapping[str, Any] = types.MappingProxyType(dict(definition.defaults))
-        shown = with_options(signature(definition.function), options_of(type(self).__call__))
-        words = f"{self._kind} of {', '.join(parameters)}"
-        super().__init__(definition, shown, definition.live, words)
         self._plain = tuple(p in self.fields for p in parameters)
         # What does calls that went well, by their kind.
         self._bound_calls: Remembered[Any, Prepared] = Remembered(256)
         self._arguments = definition.arguments
         self._numbers = [(name, parameters.index(name)) for name in self.scalars]
-        _stencils.add(definition.token, self)
+        shown = with_options(signature(definition.function), options_of(type(self).__call__))
+        words = f"{self._kind} of {', '.join(parameters)}"
+        super().__init__(definition, shown, definition.live, words)
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"
@@ -155,9 +154,6 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             f"The {self._kind} '{self.__name__}' makes whole arrays, so no function that Numba "
             "compiles can call it; call it before, and give the function what it makes."
         )
-
-    def __reduce__(self) -> Any:
-        return _restored, (type(self), self.definition)
 
     # Calling.
 
@@ -703,13 +699,6 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
         return picture.drawn(self.definition)
-
-
-_stencils: Registry[Stencil] = Registry()
-
-
-def _restored(kind: type[Stencil], definition: Definition) -> Stencil:
-    return _stencils.restored(definition.token, lambda: kind(definition))
 
 
 @overload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -12,7 +11,6 @@ import numpy as np
 
 from ..arrays.accepted import listed, storage_types
 from ..base import limits
-from ..base.remembered import Registry
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, Decorated, decorator
 from ..language.signature import Page, as_read, with_options
@@ -23,7 +21,7 @@ from ..program.waiting import waiting
 from .arrays import by_definition, called
 from .calling import arguments, told, types_of
 from .compiled import compile_for, explained
-from .definition import CALL_OPTIONS, GufuncDefinition, Options, Signature, packed, parsed
+from .definition import CALL_OPTIONS, GufuncDefinition, Options, parsed
 
 _ARRAY = np.ndarray
 
@@ -58,22 +56,18 @@ class Gufunc(Decorated):
     ntypes = 0
 
     def __init__(self, definition: GufuncDefinition, live: Any = None) -> None:
-        own = read_signature(definition.function, definition.defaults)
-        shown, signature = with_options(own, dict.fromkeys(CALL_OPTIONS)), definition.signature
-        super().__init__(definition, shown, live, f"gufunc {signature}")
+        signature = definition.signature
         self.nin, self.nout = len(signature.inputs), len(signature.outputs)
         self.nargs, self.signature = self.nin + self.nout, str(signature)
         # The last call of arrays alone, if it was too short to be shared among threads: what they
         # and the result were, and what was called.
         self._last: tuple[Any, Any, Any] = None, None, None
-        _gufuncs.add(definition.token, self)
+        own = read_signature(definition.function, definition.defaults)
+        shown = with_options(own, dict.fromkeys(CALL_OPTIONS))
+        super().__init__(definition, shown, live, f"gufunc {signature}")
 
     def __repr__(self) -> str:
         return f"<gufunc {self.__name__}{self.definition.signature}>"
-
-    def __reduce__(self) -> Any:
-        own = self.definition
-        return _restored, (own.token, packed(own.function), own.signature, own.options)
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Apply the function to core arrays, and to all items of stacks of them.
@@ -235,15 +229,6 @@ def _kind(value: Any) -> Any:
 
 def _apart(out: Any, args: tuple[Any, ...]) -> bool:
     return not any(np.may_share_memory(out, one) for one in args)
-
-
-_gufuncs: Registry[Gufunc] = Registry()
-
-
-def _restored(token: str, function: bytes, signature: Signature, options: Options) -> Gufunc:
-    return _gufuncs.restored(
-        token, lambda: Gufunc(GufuncDefinition(pickle.loads(function), signature, options))
-    )
 
 
 @as_read

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import io
+import pickle
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ import numpy as np
 from numba import cloudpickle
 from numba.stencils.stencil import StencilFunc
 
-from ..base.remembered import digest
+from ..base.remembered import Registry, digest
 from ..language import errors
 from ..language.definitions import (
     Function,
@@ -190,6 +191,10 @@ class GufuncDefinition:
         self._check()
         self.token = digest(("gufunc", meaning(function), str(signature), options))
         self.made: dict[Any, Any] = {}
+        _definitions.add(self.token, self)
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.token, _packed(self.function), self.signature, self.options)
 
     def _check(self) -> None:
         for name, default in self.function.defaults.items():
@@ -222,7 +227,18 @@ class GufuncDefinition:
             )
 
 
-def packed(function: Function) -> bytes:
+_definitions: Registry[GufuncDefinition] = Registry()
+
+
+def _restored(
+    token: str, function: bytes, signature: Signature, options: Options
+) -> GufuncDefinition:
+    return _definitions.restored(
+        token, lambda: GufuncDefinition(pickle.loads(function), signature, options)
+    )
+
+
+def _packed(function: Function) -> bytes:
     """The function as it is pickled, with the values that cannot be frozen.
 
     Raises

@@ -8,6 +8,7 @@ import types
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
+from ..base.remembered import Registry
 from ..base.tracebacks import door
 from .readable import with_room
 from .signature import docstring
@@ -30,6 +31,11 @@ class Decorated:
         self.__module__ = getattr(live, "__module__", type(self).__module__)
         if live is not None:
             self.__wrapped__ = live
+        # Last of all: other threads may find it from here on.
+        _made.add(definition.token, self)
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.definition)
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__()} - {"definition"})
@@ -41,6 +47,13 @@ class Decorated:
     def __dask_tokenize__(self) -> str:
         token: str = self.definition.token
         return token
+
+
+_made: Registry[Decorated] = Registry()
+
+
+def _restored(kind: Callable[[Any], Decorated], definition: Any) -> Decorated:
+    return _made.restored(definition.token, lambda: kind(definition))
 
 
 # What a decorator makes.
