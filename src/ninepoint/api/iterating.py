@@ -32,7 +32,7 @@ MANY = 4
 
 def iterated(
     definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
-) -> Any:
+) -> list[Any]:
     """The state after the steps, for arrays of any kind."""
     fields = [values[name] for name in definition.fields]
     if any(map(is_dataset, fields)):
@@ -59,10 +59,8 @@ def iterated(
     if plan.steps:
         check_steps(fields, motion.ndim, definition.name)
     if named is None:
-        states = _after(motion, fields, plan)
-    else:
-        states = _by_names(motion, fields, named, plan)
-    return accepted.bare(states)
+        return _after(motion, fields, plan)
+    return _by_names(motion, fields, named, plan)
 
 
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
@@ -145,6 +143,8 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     motion = replace(motion, call=replace(motion.call, boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
     made = _after(motion, arrays, plan)
+    if plan.tell:
+        return made
     if plan.steps:
         return back(made)
     return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]

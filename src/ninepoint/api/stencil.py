@@ -28,7 +28,7 @@ from ..arrays.keys import call_key
 from ..base.remembered import Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
-from ..language.decorated import NOTHING, Decorated, decorator
+from ..language.decorated import NOTHING, Decorated, Method, decorator
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
     Page,
@@ -57,11 +57,13 @@ if TYPE_CHECKING:
     import typing_extensions
 
     from ..inspecting import asked as asking
-    from ..inspecting import debugging, displays, explaining, measuring, picture, tuning
+    from ..inspecting import debugging, explaining, measuring, picture, tuning
     from ..inspecting.asked import Asked
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
+    from ..iteration.iterate import Iteration
+    from ..language import displays
     from ..running import dispatch, recording
     from ..running.dispatch import Prepared
     from . import iterating
@@ -79,9 +81,10 @@ else:
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    debugging, displays, explaining, measuring, picture, tuning = (
+    displays = Later("..language.displays", __package__)
+    debugging, explaining, measuring, picture, tuning = (
         Later(f"..inspecting.{name}", __package__)
-        for name in "debugging displays explaining measuring picture tuning".split()
+        for name in "debugging explaining measuring picture tuning".split()
     )
 
 
@@ -140,7 +143,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         self._bound_calls: Remembered[Any, Prepared] = Remembered(256)
         self._arguments = definition.arguments
         self._numbers = [(name, parameters.index(name)) for name in self.scalars]
-        shown = with_options(signature(definition.function), options_of(type(self).__call__))
+        own = signature(definition.function.definition, definition.function.defaults)
+        shown = with_options(own, options_of(type(self).__call__))
         words = f"{self._kind} of {', '.join(parameters)}"
         super().__init__(definition, shown, definition.live, words)
 
@@ -298,6 +302,41 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         return dict(zip(self.parameters, self._arguments.bound(args, named), strict=True))
 
     @door
+    def _told(
+        self, /, *args: Any, steps: int, boundary: Any = None, cval: Any = None, **named: Any
+    ) -> str:
+        """Tell what `iterate` would take with these arguments, and do none of the steps.
+
+        Parameters
+        ----------
+        *args, **named
+            As for `Stencil.iterate`.
+        steps : int
+            How many steps.
+        boundary, cval
+            As for a call.
+
+        Returns
+        -------
+        str
+            Lines of text, a table in a notebook: the memory to see to; how many steps are done in
+            a pass over memory, or between two exchanges of chunks, of workers or of processes,
+            and how much they exchange; what the loss of a worker costs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> heat = npt.stencil(lambda u: u[-1] / 4 + u[0] / 2 + u[1] / 4)
+        >>> print(heat.iterate.explain(np.zeros(5), steps=200))
+        """
+        ways = {name: named.pop(name) for name in named.keys() & {*iteration.Iteration.__slots__}}
+        plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
+        lines = self._after(self._bound(args, named), plan, boundary, cval)
+        return displays.Explanation("\n".join(lines))
+
+    @functools.partial(Method, explain=_told)
+    @door
     def iterate(
         self,
         /,
@@ -400,8 +439,14 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         plan = iteration.Iteration(
             steps, every, until, callback, threads, progress, comm, snapshots, out, device
         )
-        values = self._bound(args, named)
         before_writing(out)
+        states = self._after(self._bound(args, named), plan, boundary, cval)
+        return states[0] if len(states) == 1 else tuple(states)
+
+    def _after(
+        self, values: dict[str, Any], plan: Iteration, boundary: Any, cval: Any
+    ) -> list[Any]:
+        """The state after the steps, or what is told of them."""
         values |= {name: recording.known(values[name]) for name in self.fields}
         return iterating.iterated(self.definition, values, plan, boundary, cval)
 
@@ -543,7 +588,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         """
         if not types:
             return self.definition.options.schedule
-        return asking.asked(self.definition, types).schedule
+        return self.definition.schedule_for(asking.asked(self.definition, types).types)
 
     @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:

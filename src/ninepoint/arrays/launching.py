@@ -29,7 +29,6 @@ import numpy as np
 
 from ..backends.compiled import Compiled
 from ..backends.memory import empty
-from ..language.ir import Length
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last
 from .chains import Chain, fits, is_worth
@@ -101,8 +100,8 @@ class Numbers:
         for which in (0, 1):
             for node in nodes:
                 for name, read in node.compiled.takes[which]:
-                    if isinstance(name, Length):
-                        own.append(core[name.axis])
+                    if isinstance(name, int):
+                        own.append(core[name])
                         reads.append((0, "", int))
                     else:
                         own.append(read(node.call.scalars[name]))
@@ -163,7 +162,7 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        run = cuda.Executable(cuda.Work.of(node, border), fields, along, into)
+        run = cuda.Executable(node, border, fields, along, into)
     elif node.factors:
         run = _finer_call(node, Single(program, border, node.cval), fields, work.threads)
     else:

@@ -62,7 +62,7 @@ class Gufunc(Decorated):
         # The last call of arrays alone, if it was too short to be shared among threads: what they
         # and the result were, and what was called.
         self._last: tuple[Any, Any, Any] = None, None, None
-        own = read_signature(definition.function, definition.defaults)
+        own = read_signature(definition.function.definition, definition.defaults)
         shown = with_options(own, dict.fromkeys(CALL_OPTIONS))
         super().__init__(definition, shown, live, f"gufunc {signature}")
 

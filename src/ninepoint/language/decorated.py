@@ -6,7 +6,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ..base.remembered import Registry
 from ..base.tracebacks import door
@@ -58,6 +58,11 @@ def _restored(kind: Callable[[Any], Decorated], definition: Any) -> Decorated:
 
 # What a decorator makes.
 T = TypeVar("T", bound=Decorated)
+
+# The parameters and the result of a method, with and without its object.
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
 
 # What stands for a function that is not given: None is something that a mistake gives.
 NOTHING = object()
@@ -113,3 +118,20 @@ def _not_from(value: Any, kind: str) -> str:
         case _:
             what = f"'{name}', of type '{found}'" if name else f"a value of type '{found}'"
             return f"not from {what}; decorate a function of {seen}"
+
+
+class Method(Generic[P, R]):
+    """A method which has another one, that tells what it would `explain` with these arguments."""
+
+    def __init__(self, do: Callable[P, R], explain: Callable[..., str]) -> None:
+        functools.update_wrapper(self, do)
+        self._do, self.explain = do, explain
+
+    def __call__(self, /, *args: P.args, **named: P.kwargs) -> R:
+        return self._do(*args, **named)
+
+    def __get__(self: Method[Concatenate[Any, Q], R], one: Any, kind: Any = None) -> Method[Q, R]:
+        bound: Any = self
+        if one is not None:
+            bound = Method(types.MethodType(self._do, one), types.MethodType(self.explain, one))
+        return bound  # type: ignore[no-any-return]

@@ -75,7 +75,7 @@ _DERIVED = ("_row", "_rows")
 
 def kernel_names(kernel: Kernel) -> dict[str, str]:
     """The names in generated text of all that a kernel is given, and of its stages."""
-    stages = [name for stage in kernel.stages for name in stage.names]
+    stages = kernel.stage_names
     given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
     given += [name for name, _, _ in kernel.coefficients]
     safe: dict[str, str] = {}
@@ -160,7 +160,7 @@ class Layout:
     ) -> None:
         self.reach, self.dtypes = reach, dtypes
         # Without axes where the array goes on at all ends.
-        self.edges = edges or Edges()
+        self.edges = edges or Edges(())
         # What is needed of a stage where the array goes on, and where it ends.
         self.needs, self.ends = needed(kernel, mirrored=True), needed(kernel, stored=True)
         if edges:

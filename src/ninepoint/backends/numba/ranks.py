@@ -54,15 +54,15 @@ def sliding_function(name: str, kept: Kept, layout: Layout) -> RowFunction:
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
     steps[-1] += kept.low[-1]
     # Where each value has a bin of its own, and the window lies in a plane.
-    binned = storage.kind in "iu" and storage.itemsize == 1 and len(stage.runs[0]) == 3
-    if binned:
+    in_plane = not any(any(run[:-3]) for run in stage.runs)
+    if storage.kind in "iu" and storage.itemsize == 1 and in_plane:
         program, buffers, tables = _bins(stage, layout, steps, -128 if storage.kind == "i" else 0)
     else:
         program, buffers, tables = _places(kept, stage, layout, steps)
-    own = {f"{word}_{name}": text for word, text in buffers.items()}
+    own = {filled(f"${word}", name, {}): text for word, text in buffers.items()}
     return RowFunction(
         name,
-        (*layout.whole, *own, "o0", "n"),
+        (*layout.whole, *filter(str.isidentifier, own), "o0", "n"),
         tuple(filled(program, name, {}).strip().split("\n")),
         tuple(
             f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
@@ -74,8 +74,8 @@ def sliding_function(name: str, kept: Kept, layout: Layout) -> RowFunction:
 
 def _bins(stage: Histogram, layout: Layout, steps: Sequence[int], low: int) -> _Parts:
     """What finds the elements by counting, of values from `low` on."""
-    rows = [row for row, _, _ in stage.runs]
-    begins = [steps[-1] + start for _, start, _ in stage.runs]
+    rows = [run[-3] for run in stage.runs]
+    begins = [steps[-1] + run[-2] for run in stage.runs]
     ends = [start + run[-1] for start, run in zip(begins, stage.runs, strict=True)]
     down, begin, end = "$rows[d]", "$begins[d]", "$ends[d]"
     tables = {"rows": (rows, "int64"), "begins": (begins, "int64"), "ends": (ends, "int64")}
@@ -91,8 +91,10 @@ def _bins(stage: Histogram, layout: Layout, steps: Sequence[int], low: int) -> _
         return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
 
     program = f"""
-$fine[:] = 0
-$coarse[:] = 0
+for k in range(256):
+    $fine[k] = 0
+for k in range(16):
+    $coarse[k] = 0
 for d in range({len(stage.runs)}):
     for k in range({begin}, {end}):
         value = {element("k")}
@@ -159,10 +161,13 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
     """What finds the elements by places in a tile, and keeps those of its rows."""
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
-    tile = _Tile([(0,) * (ndim + 1 - len(run)) + run for run in stage.runs])
+    tile = _Tile(stage.runs)
     short = tile.elements <= limits.current.sorted_elements
     buffers = {
-        "held": f"np.zeros({2 + max(1, ndim - 1)}, dtype=np.int64)",
+        "held": f"np.empty({2 + max(1, ndim - 1)}, dtype=np.int64)",
+        # No rows are held at first.
+        "held[0]": "0",
+        "held[1]": "0",
         "made": f"np.empty({tile.rows} * ({layout.columns(kept)}), dtype=np.{unsigned})",
         "keys": f"np.empty((2, {tile.elements}), dtype=np.{unsigned})",
         "order": f"np.empty((2, {tile.elements}), dtype=np.uint32)",
