@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from ..arrays.accepted import as_it_is, storage_types
+from ..arrays.accepted import as_it_is, bare, storage_types
 from ..arrays.borders import Boundary
 from ..arrays.channels import may_hold
 from ..arrays.every import per_axis
@@ -441,7 +441,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         )
         before_writing(out)
         states = self._after(self._bound(args, named), plan, boundary, cval)
-        return states[0] if len(states) == 1 else tuple(states)
+        return bare(states)
 
     def _after(
         self, values: dict[str, Any], plan: Iteration, boundary: Any, cval: Any
