@@ -219,13 +219,13 @@ class Layout:
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         # The machine types of what is read of fields and of stages.
         self.machines = {name: computed(dtype).name for name, dtype in kernel.fields}
-        for stage in (kept.stage for kept in self.kept):
-            if isinstance(stage, State):
-                types = [computed(dtype).name for dtype in stage.storage]
-            else:
-                pairs = zip(stage.names, stage.values, strict=True)
-                types = [machine_type(one.dtype, self.known[name]) for name, one in pairs]
-            self.machines |= zip(stage.names, types, strict=True)
+        for name, kept in self.by_name.items():
+            stage, k = kept.stage, kept.stage.names.index(name)
+            self.machines[name] = (
+                computed(stage.storage[k]).name
+                if isinstance(stage, State)
+                else machine_type(stage.values[k].dtype, self.known[name])
+            )
         # The result is a stage that is kept nowhere.
         here, outs = full((0,) * kernel.ndim), [f"out{k}" for k in range(len(kernel.outputs))]
         result = Values(tuple(outs), kernel.body, kernel.outputs)
