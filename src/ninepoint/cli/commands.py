@@ -12,6 +12,7 @@ import traceback
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -328,12 +329,11 @@ def _member(held: dict[str, Any], where: str, name: str) -> Stencil:
         several = ", ".join(names)
         raise UsageError(f"{where} holds several stencils; choose {where}:NAME from {several}")
     name = name or names[0]
-    found: Any = SimpleNamespace(**held)
-    for part in name.split("."):
-        if not hasattr(found, part):
-            has = f"it has {', '.join(names)}" if names else "it has no stencil"
-            raise UsageError(f"{where} has no {name!r}; {has}")
-        found = getattr(found, part)
+    try:
+        found = attrgetter(name)(SimpleNamespace(**held))
+    except AttributeError as error:
+        has = f"it has {', '.join(names)}" if names else "it has no stencil"
+        raise UsageError(f"{where} has no {name!r}; {has}") from error
     if isinstance(found, Stencil):
         return found
     cure = "; put @npt.stencil above it" if callable(found) else f" but {type(found).__name__}"
