@@ -297,24 +297,17 @@ def inferred(definition: GufuncDefinition, types: Types) -> Types:
     given: Any = found if isinstance(found, kinds.BaseTuple) else (found,)
     if len(given) != len(outputs):
         raise errors.result_count(place, str(definition.signature), len(outputs), len(given))
-    return tuple(
-        _result(definition, number, kind, place) for number, kind in enumerate(given, start=1)
-    )
-
-
-def _result(definition: GufuncDefinition, number: int, kind: Any, place: Span) -> np.dtype:
-    """The dtype of one result, which has the axes that the signature says."""
-    core = definition.signature.outputs[number - 1]
-    axes = kind.ndim if isinstance(kind, kinds.Array) else 0
-    element = _element(kind)
-    if isinstance(kind, kinds.Array) and not axes:
-        raise errors.result_type(place, number, "an array without axes; its number is x[()]")
-    if not isinstance(element, kinds.Number | kinds.Boolean):
-        raise errors.result_type(place, number, f"a value of type '{element}'")
-    if axes != len(core):
-        raise errors.result_axes(place, number, f"({','.join(core)})", len(core), axes)
-    dtype: np.dtype = as_dtype(element)
-    return dtype
+    dtypes: list[np.dtype] = []
+    for number, (kind, core) in enumerate(zip(given, outputs, strict=True), 1):
+        axes, element = getattr(kind, "ndim", None), _element(kind)
+        if axes == 0:
+            raise errors.result_type(place, number, "an array without axes; its number is x[()]")
+        if not isinstance(element, kinds.Number | kinds.Boolean):
+            raise errors.result_type(place, number, f"a value of type '{element}'")
+        if (axes or 0) != len(core):
+            raise errors.result_axes(place, number, f"({','.join(core)})", len(core), axes or 0)
+        dtypes.append(as_dtype(element))
+    return tuple(dtypes)
 
 
 def _element(kind: Any) -> Any:

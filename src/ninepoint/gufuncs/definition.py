@@ -251,7 +251,14 @@ def _packed(function: Function) -> bytes:
     content = io.BytesIO()
     pickler = theirs.Pickler(content)
     pickler.dispatch_table = pickler.dispatch_table.new_child(
-        {Unusable: _with_value, StencilFunc: _parts}
+        {
+            Unusable: lambda one: (Unusable, (one.words, one.value)),
+            # As what `numba.stencil` was given.
+            StencilFunc: lambda one: (
+                _stencil,
+                (one.kernel_ir.func_id.func, one.mode, one.options),
+            ),
+        }
     )
     try:
         pickler.dump(function)
@@ -261,15 +268,6 @@ def _packed(function: Function) -> bytes:
             "use a function of Python instead."
         ) from error
     return content.getvalue()
-
-
-def _with_value(one: Unusable) -> Any:
-    return Unusable, (one.words, one.value)
-
-
-def _parts(value: Any) -> Any:
-    """What `numba.stencil` was given, for its pickle."""
-    return _stencil, (value.kernel_ir.func_id.func, value.mode, value.options)
 
 
 def _stencil(function: Any, mode: str, options: Mapping[str, Any]) -> Any:
