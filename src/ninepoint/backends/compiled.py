@@ -207,14 +207,13 @@ class Compiled:
 
         A length of the whole array, which only a call knows, has its axis for a name.
         """
-        # Machine code takes Python's numbers.
-        kinds: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
         coefficients = [
             (name, partial(readable, dtype=computed(dtype)))
             for name, (dtype, _) in zip(self.coefficients, self.coefficient_types, strict=True)
         ]
+        # Machine code takes Python's numbers.
         scalars = [
-            (name, kinds[dtype.numpy.kind])
+            (name, type(dtype.numpy.type().item()))
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         ]
         return coefficients, scalars

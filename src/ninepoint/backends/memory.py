@@ -33,6 +33,7 @@ import os
 import struct
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -207,20 +208,13 @@ def limit() -> int:
         return int(text) * 1_000_000
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return 0
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min([machine, *_allowed()]) // _PART
-
-
-def _allowed() -> list[int]:
-    found = []
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for name in _LIMITS:
-        try:
+        with suppress(OSError):
             text = Path(name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdecimal():
-            found.append(int(text))
-    return found
+            if text.isdecimal():
+                found.append(int(text))
+    return min(found) // _PART
 
 
 def _huge_pages(size: int) -> int:
