@@ -248,14 +248,10 @@ def _digest(body: bytes) -> bytes:
     return hashlib.sha256(body).hexdigest().encode()
 
 
-def recalled(
-    file: Path,
-    load: Callable[[bytes, Sequence[str]], T],
-    unusable: tuple[type[Exception], ...] = (ValueError,),
-) -> T | None:
+def recalled(file: Path, load: Callable[[bytes, Sequence[str]], T]) -> T | None:
     """What `load` makes of the bytes in a file and the names that they need, if it is there.
 
-    What it refuses by an error that says `unusable` is as if it were not there.
+    What it refuses by an error is as if it were not there.
     """
     try:
         kept = read_private(file)
@@ -271,7 +267,8 @@ def recalled(
                 raise ValueError("not what was written")
             needs, _, code = body.partition(b"\n")
             return load(code, needs.decode().split())
-        except unusable:
+        except Exception:
+            # What is in a whole file may mean something else by now: there is no one way to fail.
             stem = file.name.partition(".")[0]
             _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")
     return None
@@ -284,7 +281,7 @@ def remembered(
 ) -> tuple[T | None, bool]:
     """What `load` makes of bytes and the names that they need, and whether these were on disk.
 
-    They are made if they are not there, or if `load` refuses them by a ValueError.
+    They are made if they are not there, or if `load` refuses those that are.
     """
     found = recalled(file, load)
     if found is not None:

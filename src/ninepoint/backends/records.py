@@ -31,7 +31,7 @@ def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
     if VERIFY in os.environ:
         return make()
     file = disk.place(name, _named(meaning), "kernel")
-    found: Compiled | None = disk.recalled(file, lambda body, _: pickle.loads(body), (Exception,))
+    found: Compiled | None = disk.recalled(file, lambda body, _: pickle.loads(body))
     if found is not None:
         return replace(found, again=make)
     made = make()

@@ -42,8 +42,7 @@ class Kept(NullCache):
             rebuild: Any = compiler.CompileResult._rebuild
             return rebuild(target_context, *pickle.loads(body))
 
-        # What is in a whole file may mean something else by now: there is no one way to fail.
-        return cache.recalled(file, rebuilt, (Exception,))
+        return cache.recalled(file, rebuilt)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, unless it holds addresses of this process."""
