@@ -376,16 +376,15 @@ def on_dask(gufunc: Any, given: Arguments) -> Any:
     compiled = compile_for(definition, call.types, given.options)
     dtypes = [one.dtype for one in compiled.outputs]
     options = {"sizes": given.options["sizes"]} if "sizes" in given.options else {}
-    several = len(dtypes) > 1
     dask: Any = sys.modules["dask.array"]
     result = dask.apply_gufunc(
         partial(gufunc, dtype=tuple(dtypes), **given.scalars, **options),
         gufunc.signature,
         *arrays,
-        output_dtypes=dtypes if several else dtypes[0],
+        output_dtypes=bare(dtypes),
         output_sizes=call.sizes,
         vectorize=False,
         # Stacks that are cut in several ways are cut in one; Dask divides by lengths for that.
         allow_rechunk=all(one.size for one in arrays),
     )
-    return call.given(result if several else (result,))
+    return call.given(listed(result))
