@@ -45,7 +45,7 @@ from ..language.dtypes import castable
 from ..language.errors import Diagnostic
 from ..language.readable import frozen
 from ..program.options import Place
-from ..program.waiting import before_writing, waiting
+from ..program.waiting import before_writing
 from .calling import Arguments, Items, items, too_few_axes
 from .compiled import Compiled, Operand, WrongShape, compile_for, wanted_types
 from .definition import GufuncDefinition
@@ -91,8 +91,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     outs = listed(given.options.get("out"))
     if outs:
         targets = _targets(definition, compiled, call, outs)
-        if waiting:
-            before_writing(outs)
+        before_writing(outs)
     else:
         targets = [np.empty(call.shape(k), one.dtype) for k, one in enumerate(compiled.outputs)]
     # NumPy takes an array that is input and result for one that is read element by element.
@@ -252,8 +251,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
         found = function(*positional, **named)
         if definition.outs:
             continue
-        several = found if len(made) > 1 else (found,)
-        for k, (one, core) in enumerate(zip(several, call.cores, strict=True)):
+        for k, (one, core) in enumerate(zip(listed(found), call.cores, strict=True)):
             if np.shape(one) != core:
                 raise wrong_shape(definition, k + 1, np.shape(one))
             made[k][place] = one
