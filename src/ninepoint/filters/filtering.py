@@ -183,10 +183,9 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
         if dims is None:
             raise TypeError("a filter of a Dataset needs to know which dimensions; give dims=.")
 
-        def one(fields: dict[str, Any]) -> Any:
-            return call(fields["x"], *args, **options)
-
-        return over_variables(one, {"x": x}, dims, lambda _: 0)
+        return over_variables(
+            lambda fields: call(fields["x"], *args, **options), {"x": x}, dims, lambda _: 0
+        )
 
     options = {name: _DEFAULTS.get(name) for name in Options.__annotations__}
     filtered.__signature__ = with_options(  # type: ignore[attr-defined]

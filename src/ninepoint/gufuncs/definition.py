@@ -168,8 +168,6 @@ class GufuncDefinition:
         )
         self.name = function.name
         self.parameters = parameters = function.parameters
-        # An array for a result may be left out.
-        self.defaults = dict(function.defaults)
         positional = len(parameters) - len(function.definition.args.kwonlyargs)
         nin, nout = len(signature.inputs), len(signature.outputs)
         if positional < nin:
@@ -186,7 +184,8 @@ class GufuncDefinition:
         self.scalars = tuple(p for p in parameters[nin:] if p not in self.outs)
         self.given = self.inputs + self.scalars
         self.cores = signature.inputs + ((),) * len(self.scalars)
-        self.defaults |= dict.fromkeys(self.outs)
+        # An array for a result may be left out.
+        self.defaults = {**function.defaults, **dict.fromkeys(self.outs)}
         self.arguments = Parameters(function, self.defaults)
         self._check()
         self.token = digest(("gufunc", meaning(function), str(signature), options))
