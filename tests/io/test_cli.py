@@ -229,7 +229,7 @@ def test_a_store_part_by_part(here, capsys):
         ("mean o.empty o", "the folder 'o.empty' holds no image"),
         ("mean weights.py o", "no PNG, JPEG or TIFF"),
         ("mean f.tif o/a.png", "scale it to 0..255"),
-        ("kernels.py:later colour.png colour.png", "colour.png' exists"),
+        ("kernels.py:later colour.png f.tif", "f.tif' exists"),
         ("bad.py:f grey o", "ninepoint: bad.py cannot be imported: line 2 of HERE/bad.py: "
          "ZeroDivisionError"),
         ("syntax.py:f grey o", "SyntaxError"),

@@ -134,9 +134,15 @@ def share(units: Units, part: tuple[int, int] | None) -> list[int]:
     number, parts = part or (0, 1)
     box = [(0, n) for n in units.counts]
     while parts > 1 and box:
-        axis = max(range(len(box)), key=lambda axis: box[axis][1] - box[axis][0])
-        (first, last), left = box[axis], parts // 2
-        middle = first + (last - first) * left // parts
+        left = parts // 2
+        middles = [first + round((last - first) * left / parts) for first, last in box]
+        # The longest axis, if that can be cut into shares as even as others are.
+        uneven = [
+            round(abs((middle - first) / max(1, last - first) - left / parts), 1)
+            for (first, last), middle in zip(box, middles, strict=True)
+        ]
+        axis = min(range(len(box)), key=lambda k: (uneven[k], box[k][0] - box[k][1]))
+        (first, last), middle = box[axis], middles[axis]
         if number < left:
             box[axis], parts = (first, middle), left
         else:

@@ -96,7 +96,7 @@ def save(
         How much memory may be used, in bytes or as in ``"2 GB"``; on a cluster that of all workers
         together. By default a quarter of what the machine, or the workers, may have. Units and
         the number of threads are chosen so that it is enough, and states of a long chain lie in
-        files meanwhile if it is not.
+        files meanwhile if it is not. All parts of a store are given the same.
     dry : bool
         Whether nothing is computed and written, and it is told what would be: memory, bytes and
         units, those that are missing with `resume`, chunks and shards, and of what is computed
@@ -186,10 +186,8 @@ def save(
                 f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
                 f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
             )
-        write = _save_images
-        if suffix in TIFF.suffixes and _is_on_earth(result):
-            write = _save_raster
-        told = write(result, text, how)
+        is_raster = suffix in TIFF.suffixes and _is_on_earth(result)
+        told = (_save_raster if is_raster else _save_images)(result, text, how)
     return Path(path).expanduser() if told is None else told
 
 
