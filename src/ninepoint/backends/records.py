@@ -83,10 +83,9 @@ def _tuned(token: str, types: str) -> str:
 
 
 def _schedule(known: dict[str, Any]) -> Schedule:
-    default = asdict(Schedule())
-    numbers = (int, float)
-    kinds = {n: numbers if isinstance(v, numbers) else type(v) for n, v in default.items()}
-    known["stages"] = tuple((str(name), str(how)) for name, how in known["stages"])
-    if set(known) != set(default) or not all(isinstance(v, kinds[n]) for n, v in known.items()):
+    stages = tuple((str(name), str(how)) for name, how in known["stages"])
+    numbers = {name: value for name, value in known.items() if name != "stages"}
+    known_names = known.keys() == asdict(Schedule()).keys()
+    if not known_names or not all(isinstance(one, int | float) for one in numbers.values()):
         raise ValueError("no schedule of this version")
-    return Schedule(**known)
+    return Schedule(**numbers, stages=stages)
