@@ -49,8 +49,8 @@ def test_either_of_two_fields() -> None:
     alike(either(FLOATS, FLOATS, 1), either.debug(FLOATS, FLOATS, 1))
 
 
-def scaled(value, by=2, *, more):
-    return by * value + more
+def scaled(value, *, more):
+    return 2 * value + more
 
 
 def test_lists_tuples_and_arrays_of_narrow_types() -> None:

@@ -189,7 +189,8 @@ def explain(options: Namespace) -> None:
     dtypes = [_dtype_of(text) for text in options.dtype or ()]
     # What a GPU does is told of one that need not be there.
     place = {} if options.device is None else {"device": options.device}
-    fields, takes = ("x",), f"{kernel.__name__!r} takes one image"
+    fields: tuple[str, ...] = ("x",)
+    takes = f"{kernel.__name__!r} takes one image"
     if isinstance(kernel, Stencil):
         fields = kernel.fields
         takes = f"'{kernel.__name__}' has {len(fields)} fields ({', '.join(fields)})"

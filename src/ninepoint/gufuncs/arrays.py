@@ -230,7 +230,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     call = items(definition, given)
     function = frozen(definition.function)
     dtypes: Any = wanted_types(definition, given.options)
-    if not dtypes and config.DISABLE_JIT:
+    if not dtypes and vars(config)["DISABLE_JIT"]:
         # Nobody says the types of what is not to be compiled.
         dtypes = [np.result_type(float, *call.types)] * len(call.cores)
     elif not dtypes:

@@ -28,7 +28,7 @@ from numba.core import cgutils, ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
-from numba.np.ufunc import _internal
+from numba.np.ufunc import _internal  # type: ignore[attr-defined]
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..arrays.accepted import check_dtype, storage_types

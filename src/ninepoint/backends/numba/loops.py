@@ -128,8 +128,9 @@ class Loops(Layout):
         match stage:
             case Values() | State():
                 return self._function(kept, "row", stage.body, stage.values)
-            case Histogram(names=(name, *_)):
-                return self.texts.once(sliding_function(f"{self.names[name]}_row", kept, self))
+            case Histogram():
+                name = f"{self.names[stage.names[0]]}_row"
+                return self.texts.once(sliding_function(name, kept, self))
             case _:
                 assert_never(stage)
 

@@ -97,7 +97,7 @@ def jitted(
     RuntimeError
         If Numba is told to compile nothing.
     """
-    if config.DISABLE_JIT:
+    if vars(config)["DISABLE_JIT"]:
         raise RuntimeError(
             f"'{function.name}' is compiled by Numba as it is written, so it does not run with "
             f"NUMBA_DISABLE_JIT=1; unset that variable, or call {function.name}.debug(...)."
@@ -109,7 +109,7 @@ def jitted(
     def made(function: Function, **first: Any) -> Any:
         # Numba imports the module of what it kept on disk.
         names: dict[str, Any] = {"__name__": __name__}
-        plain = rebuild(function, names)
+        plain = rebuild(_by_place(function), names)
         # All that Numba has compiled is in one engine, where names of code from disk differ too.
         plain.__qualname__ = f"{token}.{function.name}"
         found = njit(error_model="numpy", **INSIDE, **options, **first)(plain)
@@ -138,16 +138,16 @@ def jitted(
 
     # Called, a point of a stencil would be given the whole of its fields: what reads at an offset
     # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
-    return made(_by_place(function), forceinline=True)
+    return made(replace(function, defaults={}), forceinline=True)
 
 
 def _by_place(function: Function) -> Function:
-    """The function, whose parameters are all given by their place."""
+    """The function, whose parameters may all be given by place: Numba knows no others."""
     tree = copied(function.definition)
     given = tree.args
     given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
     given.posonlyargs, given.kwonlyargs = [], []
-    return replace(function, tree=tree, defaults={})
+    return replace(function, tree=tree)
 
 
 def first_use(function: Function, name: str) -> Span:
