@@ -42,7 +42,7 @@ import numpy as np
 
 from ..backends.memory import empty
 from ..backends.threads import serial
-from .accepted import is_cupy
+from .accepted import bare, is_cupy
 from .grid import Chunks, outputs_of
 from .layout import Array, Region, Shape
 from .regions import Block, Domain, Program, Span, looking
@@ -301,11 +301,6 @@ def whole_of(job: Job, *blocks: Any) -> Any:
 
 
 # Arrays that lie where chunks lie.
-
-
-def bare(results: list[Array]) -> Any:
-    """The only result, or all."""
-    return results[0] if len(results) == 1 else tuple(results)
 
 
 def meta_of(like: Any, ndim: int, dtype: np.dtype) -> Any:

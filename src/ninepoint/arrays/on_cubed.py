@@ -19,8 +19,8 @@ import cubed
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
-from .accepted import is_cubed, listed
-from .blocks import Job, Part, bare, computed
+from .accepted import bare, is_cubed, listed
+from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
 from .layout import Array, Region
 from .regions import Program, Span

@@ -21,7 +21,7 @@ from typing import Any
 
 from ..arrays import blocks
 from ..arrays.accepted import listed, write
-from ..arrays.cuda import understood
+from ..arrays.cuda.executable import understood
 from ..arrays.grid import outputs_of
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Array, Region, Shape
