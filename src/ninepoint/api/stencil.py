@@ -104,19 +104,6 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     call gives the array that it would give by itself, border and all; where it can, it is done
     together with the kernel, row by row, so that it is never stored whole.
 
-    Attributes
-    ----------
-    parameters : tuple of str
-        The names of the parameters, in the order of the function.
-    fields : tuple of str
-        The names of the parameters that are read relative to the point.
-    scalars : tuple of str
-        The names of all other parameters: numbers, and small arrays.
-    defaults : mapping of str to number or array
-        The values of the parameters that have one.
-    pointwise : bool
-        Whether it was made from a function of numbers.
-
     Examples
     --------
     >>> import numpy as np
@@ -133,19 +120,41 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     definition: Definition
 
     def __init__(self, definition: Definition) -> None:
-        self._kind, self.pointwise = definition.kind, definition.pointwise
-        self.parameters = parameters = definition.parameters
-        self.fields, self.scalars = definition.fields, definition.scalars
-        self.defaults: Mapping[str, Any] = types.MappingProxyType(dict(definition.defaults))
-        self._plain = tuple(p in self.fields for p in parameters)
+        self._kind, parameters = definition.kind, definition.parameters
+        self._plain = tuple(p in definition.fields for p in parameters)
         # What does calls that went well, by their kind.
         self._bound_calls: Remembered[Any, Prepared] = Remembered(256)
         self._arguments = definition.arguments
-        self._numbers = [(name, parameters.index(name)) for name in self.scalars]
+        self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
         own = signature(definition.function.definition, definition.function.defaults)
         shown = with_options(own, options_of(type(self).__call__))
         words = f"{self._kind} of {', '.join(parameters)}"
         super().__init__(definition, shown, definition.live, words)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of the function."""
+        return self.definition.parameters
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the parameters that are read relative to the point."""
+        return self.definition.fields
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The names of all other parameters: numbers, and small arrays."""
+        return self.definition.scalars
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The values of the parameters that have one."""
+        return types.MappingProxyType(dict(self.definition.defaults))
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether it was made from a function of numbers."""
+        return self.definition.pointwise
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"

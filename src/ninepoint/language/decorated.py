@@ -127,6 +127,7 @@ class Method(Generic[P, R]):
         functools.update_wrapper(self, do)
         self._do, self.explain = do, explain
 
+    @door
     def __call__(self, /, *args: P.args, **named: P.kwargs) -> R:
         return self._do(*args, **named)
 
