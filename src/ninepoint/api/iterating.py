@@ -10,7 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..arrays import accepted, spacings
-from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
+from ..arrays.accepted import (
+    Arrays,
+    is_chunked,
+    is_cupy,
+    is_dataset,
+    is_device,
+    is_xarray,
+    single_or_tuple,
+)
 from ..arrays.channels import check_steps
 from ..arrays.ghosts import unnamed
 from ..iteration.iterate import Iteration, Scalars, iterate
@@ -62,7 +70,7 @@ def iterated(
         states = _after(motion, fields, plan)
     else:
         states = _by_names(motion, fields, named, plan)
-    return states[0] if len(states) == 1 else tuple(states)
+    return single_or_tuple(states)
 
 
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:

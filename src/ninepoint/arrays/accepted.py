@@ -180,6 +180,11 @@ def listed(out: Any) -> list[Any]:
     return list(out) if isinstance(out, tuple | list) else [out]
 
 
+def single_or_tuple(results: Sequence[Any]) -> Any:
+    """The only one of some results, or all of them."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 # Arrays of any library.

@@ -32,7 +32,7 @@ import numpy as np
 
 from ..backends.compiled import Compiled
 from ..base import limits
-from .accepted import listed, write
+from .accepted import write
 from .layout import Array, Shape
 from .numpy import whole_shape
 from .strided import memory_order, plain
@@ -181,15 +181,15 @@ def merging(arrays: Sequence[Array]) -> Turned:
 class Arrangement:
     """How the arrays of calls like one are given to what does them, which is the `call` then.
 
-    Their axes are to be in this `order`, in which the core axes come last.  Where nothing writes
-    in the place of `out`, results are made apart.
+    Their axes are to be in this `order`, in which the core axes come last.  Results are made apart
+    where the arrays that are there for them, `outs`, cannot be written to as they lie.
     """
 
     def __init__(
-        self, call: Any, fields: Sequence[Array], order: tuple[int, ...], out: Any
+        self, call: Any, fields: Sequence[Array], order: tuple[int, ...], outs: Sequence[Array]
     ) -> None:
         self.call, self.how = call, Turned(order)
-        self._shape, outs, compiled = whole_shape(fields), listed(out), call.compiled
+        self._shape, compiled = whole_shape(fields), call.compiled
         whole = [np.broadcast_to(field, self._shape) for field in fields]
         if compiled.at_points and not compiled.positions:
             self.how = merging([*whole, *outs])
@@ -211,9 +211,9 @@ class Arrangement:
             for one in fields
         ]
 
-    def out(self, out: Any) -> Any:
-        """Give the `out` of the program; None where it makes its own results."""
-        return None if out is None or self._apart else tuple(map(self.how.of, listed(out)))
+    def targets(self, targets: Sequence[Array]) -> list[Array]:
+        """Give the arrays that the program writes to; none where it makes its own results."""
+        return [] if self._apart else list(map(self.how.of, targets))
 
     def given(self, results: Sequence[Array], targets: Sequence[Array]) -> Sequence[Array]:
         """Give results as the caller has them: in his own arrays, if there are `targets`."""

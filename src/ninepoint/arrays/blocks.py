@@ -34,7 +34,7 @@ import numpy as np
 
 from ..backends.memory import empty
 from ..backends.threads import serial
-from .accepted import is_cupy
+from .accepted import is_cupy, single_or_tuple
 from .grid import Chunks, outputs_of
 from .layout import Array, Region, Shape
 from .regions import Block, Domain, Program, Span, looking
@@ -224,14 +224,14 @@ def computed(
     """
     domain, given = job.domain(region), iter(chunks)
     if not region.points:
-        return bare(job.nothing(domain, like))
+        return single_or_tuple(job.nothing(domain, like))
     fields = []
     for own, dtype in zip(job.reads(domain, begin, cuts), job.program.field_dtypes, strict=True):
         some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
         field = put_together(own, some, partial(nothing, like, dtype=dtype))
         fields.append(in_memory(field, dtype))
     with serial():
-        return bare(job.run(domain, fields))
+        return single_or_tuple(job.run(domain, fields))
 
 
 def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any) -> Any:
@@ -247,15 +247,10 @@ def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any)
 def whole_of(job: Job, *blocks: Any) -> Any:
     """Compute blocks whose core axes are whole: as if they were arrays of their own."""
     with serial():
-        return bare(job.program.run(Block(tuple(map(in_memory, blocks)))))
+        return single_or_tuple(job.program.run(Block(tuple(map(in_memory, blocks)))))
 
 
 # Arrays that lie where chunks lie.
-
-
-def bare(results: list[Array]) -> Any:
-    """The only result, or all."""
-    return results[0] if len(results) == 1 else tuple(results)
 
 
 def meta_of(like: Any, ndim: int, dtype: np.dtype) -> Any:

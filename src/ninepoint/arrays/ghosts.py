@@ -345,7 +345,7 @@ class GhostCall:
         closed: Sequence[Sides],
         threads: int | None,
     ) -> None:
-        self.boundary, self._closed, self._cval = node.boundary, closed, node.cval
+        self._boundary, self._closed, self._cval = node.boundary, closed, node.cval
         self._program, self._along, self._threads = program, node.along, threads
         self._shape = shape = whole_shape(fields)
         order = core_last(len(shape), self._along)
@@ -360,19 +360,23 @@ class GhostCall:
         fields: Sequence[Array],
         numbers: Sequence[Any],
         out: Any = None,
-        boundary: Boundary | None = None,
-    ) -> Any:
-        """What a call gives: one array for each output, bare if there is one.
+        given: Any = None,
+        step: int | None = None,
+    ) -> Sequence[Array]:
+        """What a call gives: one array for each output.
 
-        Another boundary may have other values than that of the node.
+        Another boundary that is `given` may have other values than that of the node; functions are
+        told the `step`.
         """
-        run = self._bound(boundary or self.boundary, fields, out)
+        boundary = self._boundary if given is None else Boundary.of(given)
+        if self._known is None or self._known[0] != boundary:
+            run = self._bound(boundary if step is None else boundary.after(step), fields, out)
+        else:
+            run = self._known[1]
         return run(fields, numbers, out)
 
     def _bound(self, boundary: Boundary, fields: Sequence[Array], out: Any) -> Executable:
         """What does calls on fields under a boundary."""
-        if self._known is not None and self._known[0] is boundary:
-            return self._known[1]
         ndim = len(self._along)
         # Values that do not fit are wrong beside an array without elements as well.
         opened = boundary.opened(self._closed)

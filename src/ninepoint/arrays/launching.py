@@ -33,11 +33,11 @@ from ..language.ir import Length
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last
 from .chains import Chain, fits, is_worth
-from .every import thinned
+from .every import finer, thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
 from .layout import Array, Shape
-from .numpy import check_values, whole_shape
+from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
 from .strided import scattered
@@ -124,7 +124,8 @@ class Numbers:
 class OneCall:
     """A call of one node, or of several as one, on arrays of one kind.
 
-    It takes these `fields`, and with `targets` it writes to arrays that are there.
+    It takes these `fields` of the values that it is given, or these as they are; with `targets` it
+    writes to arrays that are there.
     """
 
     run: Run
@@ -134,13 +135,19 @@ class OneCall:
     targets: bool
 
     def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
-        out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        run, fields, numbers = self.run, taken(values, self.fields), self.numbers.told(given)
-        if given.step is not None and isinstance(run, GhostCall):
-            made = run(fields, numbers, out, run.boundary.after(given.step))
-        else:
-            made = run(fields, numbers, out)
-        return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+        out = [outs[value] for value in self.outputs] if self.targets else None
+        return dict(zip(self.outputs, self.on(values, given, out), strict=True))
+
+    def on(
+        self, values: Any, given: Given = NOTHING, out: Any = None, boundary: Any = None
+    ) -> Sequence[Array]:
+        """The results alone; a border of conditions may have other values."""
+        run, numbers = self.run, self.numbers.told(given)
+        if self.fields:
+            values = taken(values, self.fields)
+        if isinstance(run, GhostCall):
+            return run(values, numbers, out, boundary, given.step)
+        return run(values, numbers, out)
 
 
 def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
@@ -180,20 +187,18 @@ def _finer_call(node: Node, single: Single, fields: Sequence[Array], threads: in
     phases are alike.
     """
     run = Executable(single, fields, node.along, threads=threads)
-    along, factors, count = node.along, tuple(node.factors), len(node.outputs)
+    along, factors, count = node.along, node.factors, len(node.outputs)
 
-    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        made, results = listed(run(fields, numbers)), listed(out)
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Sequence[Array]:
+        made, results = run(fields, numbers), listed(out)
         for k in range(count):
             if out is None:
-                shape = list(made[k].shape)
-                for axis, factor in zip(along, factors, strict=True):
-                    shape[axis] *= factor
-                results.append(empty(tuple(shape), made[k].dtype))
+                longer = finer(tuple([made[k].shape[axis] for axis in along]), factors)
+                results.append(empty(placed(made[k].shape, along, longer), made[k].dtype))
             for number, place in enumerate(np.ndindex(*factors)):
                 part = thinned(results[k], factors, along, place)
                 write(part, made[(number * count + k) % len(made)])
-        return tuple(results)
+        return results
 
     return call
 

@@ -12,14 +12,16 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..language.dtypes import castable, kind_of, most, widened
-from .accepted import check_writable, is_device, native
+from .accepted import check_writable, is_device, listed, native
 from .layout import Array, Border, Shape
 from .strided import overlaps_itself
+
+T = TypeVar("T")
 
 
 def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
@@ -130,18 +132,13 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     return tuple(unknown if n == UNKNOWN else n for n in found)
 
 
-def checked_out(
-    out: object,
-    shapes: Sequence[Shape],
-    dtypes: Sequence[np.dtype],
-    order: tuple[int, ...] | None,
-) -> list[Array]:
-    """Check that `out` holds an array for each result; core axes come last in `shapes`."""
+def checked_out(out: object, shapes: Sequence[Shape], dtypes: Sequence[np.dtype]) -> list[Array]:
+    """Check that `out` holds an array for each result."""
     given = each_out(out, len(shapes))
     for array, shape, dtype in zip(given, shapes, dtypes, strict=True):
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise TypeError(f"out must be a NumPy array, not {_kind(array)}.")
-        check_target(array, dtype, in_place(shape, order))
+        check_target(array, dtype, shape)
         if overlaps_itself(array.shape, array.strides, array.itemsize):
             raise shares_elements(array)
     check_writable(given)
@@ -150,17 +147,10 @@ def checked_out(
 
 def each_out(out: object, count: int) -> list[Any]:
     """Give what was passed as `out` as a list, one for each of so many results."""
-    given: list[Any] = list(out) if isinstance(out, tuple | list) else [out]
+    given = listed(out)
     if len(given) != count:
         raise ValueError(f"out has {len(given)} arrays, but the stencil has {count} outputs.")
     return given
-
-
-def in_place(shape: Shape, order: tuple[int, ...] | None) -> Shape:
-    """Give the shape of a result, of which core axes came last, with these where `order` says."""
-    if order is None:
-        return shape
-    return np.moveaxis(np.broadcast_to(0, shape), range(-len(order), 0), order).shape
 
 
 def check_target(array: Any, result: np.dtype, wanted: Shape) -> None:
@@ -250,6 +240,14 @@ def behind(axes: Any, rank: int, ndim: int) -> Behind:
     if axes is None:
         return tuple(range(-ndim, 0))
     return tuple(axis - rank for axis in core_axes(axes, rank, ndim))
+
+
+def placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tuple[T, ...]:
+    """What there is for each axis, with others for those along which a call works."""
+    found = list(items)
+    for axis, one in zip(along, others, strict=True):
+        found[axis] = one
+    return tuple(found)
 
 
 def whole_shape(fields: Sequence[Any]) -> Shape:

@@ -19,8 +19,8 @@ import cubed
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
-from .accepted import is_cubed, listed
-from .blocks import Job, Part, bare, computed
+from .accepted import is_cubed, listed, single_or_tuple
+from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
 from .layout import Array, Region
 from .regions import Program, Span
@@ -114,4 +114,4 @@ class _Operation:
         """Compute a block from the chunks that it reads."""
         region, given = self._region(block_id), itertools.chain.from_iterable(chunks)
         results = listed(computed(self.job, region, region.start, self.fields, given))
-        return bare([results[k] for k in self.which])
+        return single_or_tuple([results[k] for k in self.which])

@@ -32,6 +32,7 @@ from ..arrays.accepted import (
     is_xarray,
     listed,
     refuse_mask,
+    single_or_tuple,
 )
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import quoted
@@ -45,7 +46,7 @@ from ..language.dtypes import castable
 from ..language.errors import Diagnostic
 from ..language.readable import frozen
 from ..program.waiting import before_writing, waiting
-from .calling import Arguments, Items, items, single_or_tuple, too_few_axes
+from .calling import Arguments, Items, items, too_few_axes
 from .compiled import Compiled, Operand, WrongShape, compile_for, wanted_types
 from .definition import GufuncDefinition
 

@@ -137,11 +137,6 @@ class Items:
         return _moved(result[(..., *(None,) * self._kept)], last(len(axes)), axes)[()]
 
 
-def single_or_tuple(results: Sequence[Any]) -> Any:
-    """Results as a call gives them."""
-    return results[0] if len(results) == 1 else tuple(results)
-
-
 def items(definition: GufuncDefinition, given: Arguments) -> Items:
     """How a call applies the function to arrays.
 

@@ -448,15 +448,11 @@ class InMemory:
     ) -> dict[int, Callable[[int], object]]:
         """What does steps like one, from some states to others and back, told which it is."""
         program, given = self._motion.program(step, 1)
-        boundary = program.last.boundary
-        varies = any(one.varies for one in boundary.conditions)
 
         def turn(states: list[Any], made: list[Any]) -> Callable[[int], object]:
             fields, outs = [*states, *self._others], tuple(made)
             run = bound(program, fields, outs, self._plan.threads)
-            return lambda k: run(
-                fields, Given(given.leaves, k), outs, boundary.after(k) if varies else None
-            )
+            return lambda k: run(fields, Given(given.leaves, k), outs)
 
         return {id(one[0]): turn(one, other), id(other[0]): turn(other, one)}
 

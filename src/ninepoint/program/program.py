@@ -12,21 +12,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, is_cupy, listed, write
 from ..arrays.arranging import are_writable
-from ..arrays.borders import Boundary
-from ..arrays.ghosts import GhostCall
-from ..arrays.keys import device_key
+from ..arrays.keys import array_key, array_kind
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
 from ..arrays.layout import Array, Shape
 from ..arrays.numpy import behind, whole_shape
 from ..arrays.regions import Block, check_device
-from ..arrays.work import Work, taken
+from ..arrays.work import Work
 from ..base.remembered import Remembered
 from ..lowering.schedule import Schedule
 from .definition import Call
@@ -88,7 +86,7 @@ class Program:
         return self.graph.needed(self.wanted)
 
     @cached_property
-    def calls(self) -> Remembered[Any, BoundCall]:
+    def calls(self) -> Remembered[Any, Bound]:
         """What does it on arrays of some kinds, where it is one call."""
         return Remembered(16)
 
@@ -137,7 +135,7 @@ class Program:
             check_device(self.nodes)
         planned = plan(self, there)
         key = (
-            tuple([kind(one) for one in (*block.arrays, *outs.values())]),
+            tuple([array_kind(one) for one in (*block.arrays, *outs.values())]),
             tuple(outs), block.domain, threads,
         )  # fmt: skip
         return planned.launches.made(
@@ -145,9 +143,11 @@ class Program:
         )
 
 
-def bound(
-    program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
-) -> BoundCall | BoundProgram:
+# What does a program: arrays, what is given besides, out, another border -> the wanted values.
+Bound: TypeAlias = Callable[..., Sequence[Any]]
+
+
+def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None = None) -> Bound:
     """What does a program on arrays in memory of the shapes, strides and types of these.
 
     Raises
@@ -164,12 +164,11 @@ def bound(
     if len(shape) < -min(node.along):
         raise on_numpy.too_few_axes(node.ndim, shape)
     outs: Sequence[Any] = () if out is None else on_numpy.each_out(out, len(node.outputs))
-    key = None
-    if all(type(one) is np.ndarray for one in (*arrays, *outs)):
-        key = (threads, *map(kind, arrays), *map(kind, outs))
-        found = program.calls.get(key)
-        if found is not None:
-            return found
+    kinds = [array_key(one) for one in (*arrays, *outs)]
+    key = None if None in kinds else (threads, *kinds)
+    found = program.calls.get(key)
+    if found is not None:
+        return found
     step = bind_call(
         Work([node], node.outputs, Block(tuple(arrays)), threads),
         node,
@@ -179,36 +178,11 @@ def bound(
     if not isinstance(step, OneCall):
         # Points are left out afterwards.
         return BoundProgram(program, arrays, out, threads)
-    made = BoundCall(program, step)
+    if step.fields == tuple([(k, ()) for k in range(graph.given)]):
+        step = replace(step, fields=())
     if key is not None:
-        program.calls[key] = made
-    return made
-
-
-class BoundCall:
-    """One call on arrays of NumPy, without a detour."""
-
-    def __init__(self, program: Program, step: OneCall) -> None:
-        self.program, self._step = program, step
-        self._plain = list(step.fields) == [(k, ()) for k in range(program.graph.given)]
-        # The border that was given last: what it says is laid once.
-        self._last: tuple[Any, Any] = None, None
-
-    def __call__(
-        self, fields: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> Sequence[Any]:
-        """The results; a border of conditions may have other values."""
-        step = self._step
-        run, numbers = step.run, step.numbers.told(given)
-        if not self._plain:
-            fields = taken(fields, step.fields)
-        if boundary is not None and isinstance(run, GhostCall):
-            if boundary is not self._last[0]:
-                self._last = boundary, Boundary.of(boundary)
-            made = run(fields, numbers, out, self._last[1])
-        else:
-            made = run(fields, numbers, out)
-        return made if type(made) is tuple else (made,)
+        program.calls[key] = step.on
+    return step.on
 
 
 class BoundProgram:
@@ -274,12 +248,12 @@ def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) ->
         return []
     shapes, dtypes = zip(*made, strict=True)
     if not any(map(is_cupy, fields)):
-        return on_numpy.checked_out(out, shapes, dtypes, None)
+        return on_numpy.checked_out(out, shapes, dtypes)
     # Imported here: CuPy is optional, and the caller has it.
     from ..arrays import cuda
 
     with cuda.beside(fields) as device:
-        return list(cuda.checked_out(out, shapes, dtypes, None, device))
+        return list(cuda.checked_out(out, shapes, dtypes, device))
 
 
 # Arrays that go together in a graph.
@@ -306,13 +280,6 @@ def beside(arrays: Arrays) -> AbstractContextManager[Any]:
     from ..arrays import cuda
 
     return cuda.beside(arrays)
-
-
-def kind(array: Any) -> Any:
-    """What a call depends on of an array, save for its elements."""
-    if is_cupy(array):
-        return device_key(array)
-    return array.dtype, array.shape, array.strides, array.flags.aligned
 
 
 def _restored(graph: Graph, wanted: tuple[int, ...], schedule: Schedule, token: str) -> Program:

@@ -12,7 +12,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays import accepted
-from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dask, is_device, is_xarray, write
+from ..arrays.accepted import (
+    Arrays,
+    is_chunked,
+    is_cupy,
+    is_dask,
+    is_device,
+    is_xarray,
+    single_or_tuple,
+    write,
+)
 from ..arrays.channels import working_axes
 from ..arrays.engines import check, engine_of
 from ..arrays.every import cut_fields, thinned
@@ -102,8 +111,7 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         if scalars:
             given = Given(leaves or ({name: values[k] for name, k in scalars},))
         # A border of conditions may be given behind all values.
-        made = run([values[k] for k in at], given, out, *values[count:])
-        return made[0] if len(made) == 1 else tuple(made)
+        return single_or_tuple(run([values[k] for k in at], given, out, *values[count:]))
 
     return done
 

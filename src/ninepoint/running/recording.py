@@ -18,7 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..arrays import accepted, spacings
 from ..arrays import numpy as on_numpy
-from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_device, is_xarray
+from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_device, is_xarray, single_or_tuple
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
@@ -341,8 +341,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return recorded(fields, call, place)
     fields, types = typed(call.definition, fields)
     call.check_spaced()
-    made = evaluate(program_of(call, types), fields, place)
-    return made[0] if len(made) == 1 else tuple(made)
+    return single_or_tuple(evaluate(program_of(call, types), fields, place))
 
 
 def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
@@ -374,12 +373,10 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
         _compute(nodes, None, place.out)
-        results = tuple([node.value for node in nodes])
-    else:
-        results = tuple(map(Lazy, nodes))
-        for node, result in zip(nodes, results, strict=True):
-            waiting[id(node)] = result
-    return results[0] if len(results) == 1 else results
+        return single_or_tuple([node.value for node in nodes])
+    results = list(map(Lazy, nodes))
+    waiting.update(zip(map(id, nodes), results, strict=True))
+    return single_or_tuple(results)
 
 
 def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node]:

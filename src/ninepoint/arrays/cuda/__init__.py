@@ -91,13 +91,9 @@ def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
 
 
 def checked_out(
-    out: object,
-    shapes: Sequence[Shape],
-    dtypes: Sequence[np.dtype],
-    order: tuple[int, ...] | None,
-    device: int,
+    out: object, shapes: Sequence[Shape], dtypes: Sequence[np.dtype], device: int
 ) -> list[DeviceArray]:
-    """Check that `out` holds an array on this GPU for each result; core axes come last."""
+    """Check that `out` holds an array on this GPU for each result."""
     found: list[DeviceArray] = []
     for one, shape, dtype in zip(on_numpy.each_out(out, len(shapes)), shapes, dtypes, strict=True):
         if not is_device(one):
@@ -106,7 +102,7 @@ def checked_out(
                 "the memory of the CPU."
             )
         array = driver.as_array(one, "out")
-        on_numpy.check_target(array, dtype, on_numpy.in_place(shape, order))
+        on_numpy.check_target(array, dtype, shape)
         if driver.device_of(array) != device:
             raise ValueError(
                 f"out lies on GPU {driver.device_of(array)}, and the fields on GPU {device}; give "

@@ -158,8 +158,8 @@ class Executable:
 
     def __call__(
         self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any = None
-    ) -> Any:
-        """What a call gives: one array for each output, bare if there is one.
+    ) -> list[DeviceArray]:
+        """What a call gives: one array for each output.
 
         They are others than `out` where this is of other types, or lies where no kernel writes.
         """
@@ -175,7 +175,7 @@ class Executable:
             start(pointers, (*told, *self._constants))
         if not self._in_place and self._back != sorted(self._back):
             results = [result.transpose(self._back) for result in results]
-        return results[0] if len(results) == 1 else tuple(results)
+        return results
 
 
 # Where an array begins.
