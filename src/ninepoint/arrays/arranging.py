@@ -52,27 +52,15 @@ class Turned:
     merged : tuple of tuple of int
         For each axis of the program the lengths of those that it is made of, but for the first;
         nothing if all stay apart.
-    inner : tuple of int
-        How long the axes are that lie inside, the lanes.
-    turn : tuple of int
-        Which of the core axes stands in the place of each in the program; nothing if each
-        stands in its own.
     """
 
     order: tuple[int, ...]
     merged: tuple[Shape, ...] = ()
-    inner: Shape = ()
-    turn: tuple[int, ...] = ()
 
     @property
     def stays(self) -> bool:
         """Whether arrays are given as they are."""
         return not self.merged and self.order == tuple(range(len(self.order)))
-
-    @property
-    def inverse(self) -> tuple[int, ...]:
-        """Where each of the axes comes to be."""
-        return tuple(map(self.order.index, range(len(self.order))))
 
     def of(self, array: Array) -> Array:
         """Give an array so: a view, of arrays that lie as they must."""
@@ -90,17 +78,12 @@ class Turned:
             pairs = zip(result.shape, self.merged, strict=True)
             shape = [(n // math.prod(inner), *inner) for n, inner in pairs]
             result = result.reshape(list(chain(*shape)))
-        return result.transpose(self.inverse)
+        return result.transpose([self.order.index(axis) for axis in range(len(self.order))])
 
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array with lanes, whose rows have no gaps."""
-        step = array.itemsize
-        for axis in self.order[: -2 - len(self.inner) : -1]:
-            if array.shape[axis] != 1:
-                if array.strides[axis] != step:
-                    return False
-                step *= array.shape[axis]
-        return True
+        row = array.transpose(self.order)[(slice(1),) * (len(self.merged) - 1)]
+        return bool(row.flags.c_contiguous)
 
 
 def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
@@ -134,13 +117,13 @@ def with_lanes(
     lengths = tuple(first.shape[axis] for axis in inner)
     outer = (axis for axis in range(split) if axis not in inner)
     merged = (*((),) * (first.ndim - len(inner) - 1), lengths)
-    how, form = Turned((*outer, *axes, *inner), merged, lengths), None
+    how, form = Turned((*outer, *axes, *inner), merged), None
     if inner and all(map(how.lies, arrays)):
         count = math.prod(lengths)
         # Rows of lanes have no steps.
         form = None if call.every or count > MANY else call.turned(count)
     elif turn := turned(arrays, call.ndim):
-        how = Turned((*range(split), *(axes[axis] for axis in turn)), turn=turn)
+        how = Turned((*range(split), *(axes[axis] for axis in turn)))
         form = call.turned(turn)
     return None if form is None else (how, form)
 
@@ -244,14 +227,16 @@ def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tup
     """
     found = None if program.positions else with_lanes(program, fields)
     if found is not None:
+        split = fields[0].ndim - program.ndim
         how, program = found
         fields = list(map(how.of, fields))
-        if how.inner:
+        if how.merged:
             lies = "of a row all at once, a column is as many on"
-            yield "stack", f"{math.prod(how.inner)} lanes, innermost: {lies}"
-        if how.turn:
+            yield "stack", f"{math.prod(how.merged[-1])} lanes, innermost: {lies}"
+        else:
+            turn = tuple(axis - split for axis in how.order[split:])
             done = "the kernel is transposed, and results lie so as well"
-            yield "axes", f"in memory in the order {how.turn}: {done}"
+            yield "axes", f"in memory in the order {turn}: {done}"
     pairs = zip(fields[:given], program.field_dtypes, strict=False)
     copied = [
         f"field {k}"

@@ -27,7 +27,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..language.ir import Length
 from .accepted import as_it_is, is_cupy, listed, write
@@ -42,27 +41,6 @@ from .regions import Block, Node
 from .single import Single
 from .strided import scattered
 from .work import Group, Indices, Placed, Values, Work, taken
-
-
-def _bind_chain(
-    group: Group, part: Placed, fields: Sequence[Array], out: Any, threads: int | None
-) -> Executable | None:
-    """What does a group as one kernel; None if it has to be done node by node."""
-    chain, along, shape = group.chain, group.nodes[0].along, fields[0].shape
-    compiled: Compiled = chain.compiled
-    core = tuple(shape[axis] for axis in along)
-    if 0 in shape or not fits(core, compiled.reach):
-        return None
-    order = core_last(len(shape), along)
-    lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
-    if not group.steps and any(scattered(compiled, lain)):
-        # Each node does those where they lie.
-        return None
-    itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
-    if group.steps and not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
-        return None
-    call: Chain = replace(chain, closed=part.closed)
-    return Executable(call, fields, along, out, threads)
 
 
 class Given(NamedTuple):
@@ -218,9 +196,10 @@ def _thinned(
 
 
 def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step | None:
-    """What does several nodes as one; None if they have to be done one by one."""
-    along = group.nodes[0].along
-    part = work.common(group, group.chain.compiled.reaches[0])
+    """What does several nodes as one kernel; None if they have to be done one by one."""
+    chain: Chain = group.chain
+    compiled, along = chain.compiled, group.nodes[0].along
+    part = work.common(group, compiled.reach)
     if part is None:
         return None
     pairs = work.inputs(group.fields, values, part.taken, along)
@@ -230,13 +209,23 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
         made = node.compiled
         types = made.field_dtypes, made.out_dtypes
         check_values(node.border, node.cval, *types, len(made.positions))
-    given = fields[: len(fields) - group.positions]
-    if any(one.shape != given[0].shape for one in given):
+    shape = fields[0].shape
+    core = tuple(shape[axis] for axis in along)
+    alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
+    if not alike or 0 in shape or not fits(core, compiled.reach):
         return None
-    numbers = Numbers.of(group.nodes, work.core(whole_shape(fields), along))
-    run = _bind_chain(group, part, fields, into, work.threads)
-    if run is None:
-        return None
+    if group.steps:
+        itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
+        if not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
+            return None
+    else:
+        order = core_last(len(shape), along)
+        lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
+        if any(scattered(compiled, lain)):
+            # Each node does those where they lie.
+            return None
+    numbers = Numbers.of(group.nodes, work.core(shape, along))
+    run = Executable(replace(chain, closed=part.closed), fields, along, into, work.threads)
     work.stand(part)
     return OneCall(run, pairs, group.outputs, numbers, into is not None)
 
@@ -318,7 +307,7 @@ class Launches:
         """What does a group on such values."""
         if len(group.nodes) == 1:
             return bind_call(self._work, group.nodes[0], values, outs)
-        step = _bind_group(self._work, group, values, outs) if group.chain is not None else None
+        step = _bind_group(self._work, group, values, outs)
         if step is None and group.steps:
             return InTurn(group.steps, group.outputs, self._bound)
         return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))

@@ -31,7 +31,7 @@ class Group:
     The last of what they read may be `positions`.
     Several are a `chain`; they may be `steps` of an iteration.
     `kernel` is that of all nodes in one, and `names` says what the values are called there.
-    `asked` tells that the schedule names one of them, so that arrays of any size are done so.
+    `asked` tells that the schedule says how many steps, so that arrays of any size are done so.
     """
 
     nodes: tuple[Any, ...]

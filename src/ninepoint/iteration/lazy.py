@@ -14,11 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import accepted
+from ..arrays import accepted, engines
 from ..arrays.accepted import Arrays, is_dask, is_expression
-from ..arrays.engines import check as check_fields
-from ..arrays.engines import engine_of
-from ..arrays.grid import grid_of, refuse_unknown
+from ..arrays.grid import grid_of
 from ..base import limits
 from ..program.options import Place
 from .iterate import Iteration
@@ -33,10 +31,7 @@ class InChunks:
     ) -> None:
         self._motion, self._plan, self._evaluate = motion, plan, evaluate
         motion.check()
-        engine_of(fields)
-        check_fields(fields)
-        for field in filter(is_dask, fields):
-            refuse_unknown(field)
+        engines.check(fields)
         self._states = self._before = list(fields)
         motion.state_shape(fields)
         self.chunks = chunks = grid_of(fields)[1]

@@ -456,26 +456,26 @@ def kind_of(name: str, value: Any, standard: bool) -> Argument:
             f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "
             f"not {value!r}."
         )
-    if isinstance(value, np.generic) and not standard:
+    # Before Python's numbers: some of NumPy's are such as well.
+    if isinstance(value, np.generic):
         accepted.check_dtype(value.dtype, name)
         return Scalar(name, value_type(value.dtype))
-    if isinstance(value, bool):
-        return Scalar(name, DType.BOOL, weak=True)
-    if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
-            raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
-        return Scalar(name, DType.INT, weak=True)
-    if isinstance(value, float):
-        return Scalar(name, DType.F64, weak=True)
-    if isinstance(value, complex):
-        return Scalar(name, DType.C128, weak=True)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
+        raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
+    for kind, dtype in _WEAK:
+        if isinstance(value, kind):
+            return Scalar(name, dtype, weak=True)
     if value is None or isinstance(value, str | bytes):
         raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
     array = accepted.as_field(value, name)
-    if array.ndim == 0 and not standard:
+    if array.ndim == 0:
         return Scalar(name, value_type(array.dtype))
     return Coefficients(name, accepted.native(array.dtype), array.shape)
+
+
+# Python's numbers, which take the type of what is beside them: a bool is an int too.
+_WEAK = (bool, DType.BOOL), (int, DType.INT), (float, DType.F64), (complex, DType.C128)
 
 
 # Calls.
@@ -583,13 +583,10 @@ class Call:
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
         boundary = self.boundary
         if boundary.conditions:
-            boundary = boundary.with_conditions(lambda one, *_: one.of(_now))
+            boundary = boundary.with_conditions(
+                lambda one, *_: one.of(lambda v: np.array(v) if isinstance(v, np.ndarray) else v)
+            )
         return replace(self, scalars=scalars, boundary=boundary)
-
-
-def _now(value: Any) -> Any:
-    """The value as it is now."""
-    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def identity(value: Any) -> Any:

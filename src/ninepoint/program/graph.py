@@ -446,11 +446,6 @@ def read_by(nodes: Nodes) -> tuple[int, ...]:
     return tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
 
 
-def reads(user: Node, node: Node) -> bool:
-    """Whether a node reads what another one makes."""
-    return not set(user.fields).isdisjoint(node.outputs)
-
-
 def compiled(call: Call, types: Sequence[np.dtype]) -> Compiled:
     """What a call on fields of these types is compiled to."""
     definition, options = call.definition, call.definition.options

@@ -30,7 +30,7 @@ from ..language.dtypes import short
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
-from .graph import Node, Nodes, Values, read_by, reads
+from .graph import Node, Nodes, Values, read_by
 
 if TYPE_CHECKING:
     from ..backends import pipeline
@@ -112,7 +112,7 @@ def in_sets(
     sets: list[list[Node]] = []
     for position in reversed(range(len(nodes))):
         node = nodes[position]
-        users = [user for user in nodes[position + 1 :] if reads(user, node)]
+        users = [n for n in nodes[position + 1 :] if not set(n.fields).isdisjoint(node.outputs)]
         homes = [one for one in sets if any(user in one for user in users)]
         reason = "what reads it is not done in one pass" if len(homes) > 1 else ""
         if len(homes) == 1:
@@ -163,8 +163,7 @@ def _group(program: Program, nodes: Nodes) -> Group:
     )
     chain = Chain(compiled, edges, tuple(borders), rings_of(nodes) or (), own.tile)
     positions = len(places.keys() & set(read))
-    asked = any(name in called and how != "whole" for name, how in schedule.stages)
-    return Group(tuple(nodes), read, outputs, positions, kernel, names, asked, chain=chain)
+    return Group(tuple(nodes), read, outputs, positions, kernel, names, chain=chain)
 
 
 # Steps of an iteration.
@@ -188,16 +187,14 @@ def _in_steps(program: Program, groups: Sequence[Group]) -> list[Group]:
 def _together(program: Program, steps: Sequence[Group]) -> Group | None:
     """The first of some steps as one group, several of them; None if they cannot be."""
     first, schedule = steps[0], program.schedule
-    longest = schedule.steps
-    if not longest and not unfit(first.nodes, first.outputs, schedule):
-        longest = usual_length(common_margin(first.nodes, first.outputs))
-    # Passes of about the same length, so that none is left with a single step.
-    passes = -(-len(steps) // max(1, longest))
-    steps = steps[: -(-len(steps) // passes)]
-    nodes = [node for step in steps for node in step.nodes]
-    if len(steps) < 2 or unfit(nodes, steps[-1].outputs, schedule):
+    if unfit([node for step in steps for node in step.nodes], steps[-1].outputs, schedule):
         return None
-    return replace(_group(program, nodes), steps=tuple(steps), asked=schedule.steps > 1)
+    longest = schedule.steps or usual_length(common_margin(first.nodes, first.outputs))
+    # Passes of about the same length, so that none is left with a single step.
+    passes = -(-len(steps) // longest)
+    steps = steps[: -(-len(steps) // passes)]
+    made = _group(program, [node for step in steps for node in step.nodes])
+    return replace(made, steps=tuple(steps), asked=schedule.steps > 1)
 
 
 # Calls as one kernel, or several steps, each of which is the graph.

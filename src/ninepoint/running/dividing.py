@@ -18,17 +18,20 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..arrays.accepted import is_chunked, is_cupy
+from ..arrays import chunked
+from ..arrays.accepted import Arrays, is_chunked, is_there
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
-from ..arrays.every import cut_shapes
+from ..arrays.engines import check, engine_of
+from ..arrays.every import cut_fields, cut_shapes, thinned
+from ..arrays.ghosts import check_conditions
 from ..arrays.grid import grid_of
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Looking, finer_values, rings
-from .graph import Graph, Node, Nodes, Values
-from .planning import in_sets
-from .program import Program
+from ..program.graph import Graph, Node, Nodes, Values, read_by
+from ..program.planning import given_on, in_sets
+from ..program.program import Program, bound, positions
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
 # they take about a fifth of the least that a task costs, of the schedulers the threaded one (100
@@ -41,6 +44,68 @@ MORE = 0.15
 
 # More calls than these are not made one: a plan of many takes its time, at each call.
 MOST = 8
+
+
+def on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any]:
+    """The wanted values, for lazy arrays among those given, by as few tasks a chunk as can be."""
+    graph, wanted = program.graph, program.wanted
+    # Positions are where elements are, along all axes.
+    axes = {axis for node in graph.nodes for axis in node.works_along}
+    check(arrays, None if graph.places else axes)
+    made = positions(graph, arrays)
+    if made and any(map(is_there, arrays)):
+        made = chunked.taken_to(arrays, made)
+    arrays = [*arrays, *made]
+    values: dict[int, Any] = dict(enumerate(arrays))
+    sets = divided(graph, wanted, arrays)
+    lazily = [node for nodes in sets for node in nodes]
+    for node in lazily:
+        check_conditions(node)
+    # What depends on arrays of NumPy alone is done at once.
+    read = {value for node in lazily for value in node.fields}.union(wanted)
+    made_so = {value for node in lazily for value in node.outputs}
+    ready = sorted(value for value in read - made_so if value >= graph.given)
+    if ready:
+        done, sources = Program.of_calls(graph, graph.needed(ready), ready, program.schedule)
+        plain = [values[value] for value in sources]
+        values |= zip(ready, bound(done, plain)(plain), strict=True)
+    for nodes in sets:
+        values |= _task(program, nodes, values, device)
+    return [values[value] for value in wanted]
+
+
+def _task(
+    program: Program,
+    nodes: Sequence[Node],
+    values: dict[int, Any],
+    device: str | None,
+) -> dict[int, Any]:
+    """What some nodes make that is needed outside of them, by one task a chunk."""
+    graph = program.graph
+    given = [values[value] for value in read_by(nodes)]
+    engine = engine_of(given)
+    thin = [node for node in nodes if node.thins]
+    finer = any(node.factors for node in graph.nodes)
+    may = engine is chunked and device is None and not finer
+    if thin and may and chunked.takes_whole(nodes, given):
+        thin = []
+    full = [node.full if node in thin else node for node in nodes]
+    order = given_on(program, nodes)
+    done, sources = Program.of_calls(graph, full, order, program.schedule)
+    arrays = [values[value] for value in sources]
+    if device is not None and not any(map(is_there, arrays)):
+        # Imported here: CuPy is optional.
+        from .sending import Sent
+
+        done = Sent.from_program(done)
+    made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
+    if type(done) is Program and engine is chunked:
+        follow(done, made)
+    found = dict(zip(order, made, strict=True))
+    for node in thin:
+        for value in found.keys() & set(node.outputs):
+            found[value] = thinned(found[value], node.every, node.along)
+    return found
 
 
 def divided(graph: Graph, wanted: Values, arrays: Sequence[Any]) -> list[list[Node]]:
@@ -125,7 +190,7 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     if origin is None or _asks(program):
         return
     own, layer = origin.computation, origin.computation.layer
-    if not isinstance(layer, Lazy) or any(is_cupy(array._meta) for array in own.arrays):
+    if not isinstance(layer, Lazy) or any(map(is_there, own.arrays)):
         return
     makers = [_maker(array, program, layer) for array in own.arrays]
     whole = _composed(own, program, makers) if any(makers) else None
