@@ -40,7 +40,7 @@ from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
 from .strided import scattered
-from .work import Group, Indices, Placed, Values, Work, taken
+from .work import Group, Indices, Values, Work, taken
 
 
 class Given(NamedTuple):

@@ -95,13 +95,6 @@ class Border:
             return replace(self, rules=tuple(self.rules[axis] for axis in how))
         return replace(self, lanes=how)
 
-    def __str__(self) -> str:
-        """Give it as one would write the option."""
-        sides = {side for pair in self.rules for side in pair}
-        if len(sides) == 1:
-            return repr(sides.pop())
-        return repr(tuple(a if a == b else (a, b) for a, b in self.rules))
-
 
 def source_indices(
     start: int, stop: int, n: int, before: Rule, after: Rule, lanes: int = 1
@@ -293,7 +286,6 @@ class Layout:
         self.shape = shape
         self.border = border
         self.reach = joined(reaches)
-        self.spans = tuple(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True))
         self.outputs = tuple(_output(shape, reach, border) for reach in reaches)
         # The point of the fields at which the first result is made.
         self.first = (0,) * len(shape)
@@ -416,7 +408,8 @@ class Layout:
         A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
         parts that is most of the work.
         """
-        return max(1, min(count, (span[1] - span[0]) // min(4 * (self.spans[0] + 1), 256)))
+        rows = 1 + self.reach.hi[0] - self.reach.lo[0]
+        return max(1, min(count, (span[1] - span[0]) // min(4 * rows, 256)))
 
     def bands(self, count: int) -> list[Span]:
         """Cut the first axis into about so many parts, the points before and after included."""

@@ -37,41 +37,31 @@ def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
     """
     if type(cval) is int and cval == 0:
         return cval
-    if isinstance(cval, np.ndarray) and cval.ndim == 0:
-        cval = cval[()]
     cval = widened(cval)
-    if not isinstance(cval, numbers.Number | np.number | np.bool_):
+    if not isinstance(cval, numbers.Number | np.bool_):
         raise TypeError(f"cval must be a number, not {cval!r} of type {type(cval).__name__}.")
-    if isinstance(cval, numbers.Complex | np.complexfloating) and not isinstance(
-        cval, numbers.Real | np.bool_
-    ):
+    cure = ""
+    # Those of NumPy warn where they are compared with what their types do not hold.
+    real: Any = cval.item() if isinstance(cval, np.generic) else cval
+    if isinstance(cval, numbers.Complex) and not isinstance(cval, numbers.Real):
         if dtype.kind != "c":
-            raise _unfit(cval, dtype, what, "a real number")
-        return dtype.type(cval)
-    real: Any = cval
-    match dtype.kind:
-        case "b" | "i" | "u":
-            if not math.isfinite(real) or int(real) != real:
-                raise _unfit(cval, dtype, what, "a whole number")
-            low, high = limits_of(dtype)
-            if not low <= int(real) <= high:
-                raise _unfit(cval, dtype, what, f"a number from {low} to {high}")
-            return dtype.type(int(real))
-        case _:
-            limit = most(dtype)
-            try:
-                too_big = math.isfinite(real) and abs(float(real)) > limit
-            except OverflowError:
-                too_big = True
-            if too_big:
-                raise _unfit(cval, dtype, what, f"a number up to {limit:.4g}")
-            return dtype.type(real)
-
-
-def _unfit(cval: object, dtype: np.dtype, what: str, cure: str) -> ValueError:
-    return ValueError(
-        f"cval={cval!r} does not fit {what}, which is {dtype}; use {cure}, or another dtype."
-    )
+            cure = "a real number"
+    elif dtype.kind in "biu":
+        low, high = limits_of(dtype)
+        # NaN is neither, and any int is among them.
+        if not -math.inf < real < math.inf or int(real) != real:
+            cure = "a whole number"
+        elif not low <= int(real) <= high:
+            cure = f"a number from {low} to {high}"
+        else:
+            real = int(real)
+    elif most(dtype) < abs(real) < math.inf:
+        cure = f"a number up to {most(dtype):.4g}"
+    if cure:
+        raise ValueError(
+            f"cval={cval!r} does not fit {what}, which is {dtype}; use {cure}, or another dtype."
+        )
+    return dtype.type(real)
 
 
 def limits_of(dtype: np.dtype) -> tuple[int, int]:
@@ -158,7 +148,10 @@ def check_target(array: Any, result: np.dtype, wanted: Shape) -> None:
     if array.shape != wanted:
         raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
     if not storable(result, array.dtype):
-        raise _unstorable(result, native(array.dtype))
+        out, cure = native(array.dtype), f"give an array of {result}"
+        if out.kind in "iu" and result.kind != "c":
+            cure += f', or ask for {out} with dtype="{out}" and overflow='
+        raise TypeError(f"out has dtype {out}, but the result has {result}; {cure}.")
 
 
 def shares_elements(array: Any) -> ValueError:
@@ -175,14 +168,6 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-def _unstorable(result: np.dtype, out: np.dtype) -> TypeError:
-    """The error for an `out` that cannot take the result as it is."""
-    cure = f"give an array of {result}"
-    if out.kind in "iu" and result.kind != "c":
-        cure += f', or ask for {out} with dtype="{out}" and overflow='
-    return TypeError(f"out has dtype {out}, but the result has {result}; {cure}.")
-
-
 def storable(values: np.dtype, target: np.dtype) -> bool:
     """Whether values of one dtype are stored as another without being asked for it.
 
@@ -192,17 +177,6 @@ def storable(values: np.dtype, target: np.dtype) -> bool:
     if kind not in "biufc":
         return False
     return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
-
-
-def check_kept(fields: Sequence[np.dtype], outs: Sequence[np.dtype]) -> None:
-    """Raise unless results hold what the rule "keep" keeps of the fields."""
-    # Each output has a field: what a kernel is compiled for says so.
-    for kept, dtype in zip(fields, outs, strict=False):
-        if not storable(kept, dtype):
-            raise ValueError(
-                f'boundary "keep" cannot hold {kept} values in a {dtype} result; choose '
-                "another boundary or dtype."
-            )
 
 
 def check_values(
@@ -218,8 +192,13 @@ def check_values(
     may be `positions`, beside which nothing stands.
     """
     given = len(fields) - positions
-    if border.uses("keep"):
-        check_kept(fields, outs)
+    # Each output has a field: what a kernel is compiled for says so.
+    for kept, dtype in zip(fields, outs, strict=False) if border.uses("keep") else ():
+        if not storable(kept, dtype):
+            raise ValueError(
+                f'boundary "keep" cannot hold {kept} values in a {dtype} result; choose '
+                "another boundary or dtype."
+            )
     asked = [
         (k < given and border.uses("constant"), "the array", dtype)
         for k, dtype in enumerate(fields)
@@ -253,15 +232,6 @@ def placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tup
 def whole_shape(fields: Sequence[Any]) -> Shape:
     """The shape that all fields broadcast to."""
     return broadcast_shape([field.shape for field in fields])
-
-
-def last_of(axes: Behind, ndim: int, name: str) -> Behind:
-    """The axes of a stage of `ndim` indices in a call that works along `axes`."""
-    if ndim > len(axes):
-        raise ValueError(
-            f"the call names {len(axes)} axes, but the stage '{name}' of it works on {ndim}."
-        )
-    return axes[-ndim:]
 
 
 def core_dims(

@@ -184,7 +184,7 @@ class Named:
             if one not in left:
                 raise ValueError(
                     f"values at the border along {dim!r} have the dimension {one!r}; the edge has "
-                    f"{', '.join(map(repr, left)) or 'none'}."
+                    f"{quoted(left)}."
                 )
         # Of another length they are one for all, or do not fit, which is told where they are laid.
         others = {one: 0 for one, n in value.sizes.items() if n != self._sizes[one]}

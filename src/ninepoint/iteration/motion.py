@@ -247,6 +247,8 @@ class Ahead:
 
     def __init__(self, motion: Motion, plan: Iteration, shape: Shape) -> None:
         self._motion, self._plan, self._shape = motion, plan, shape
+        assert plan.until is not None
+        self._until = plan.until
         self._place: tuple[int, ...] | None = None
         axes = range(-len(shape), 0)
         self._looks = [motion.looks(axis) for axis in axes]
@@ -263,28 +265,25 @@ class Ahead:
 
     def notice(self, states: Sequence[Array], before: Sequence[Array]) -> None:
         """Note where the last step, which was not the last of all, changed much."""
-        until = self._plan.until
-        assert until is not None
-        for one, old in zip(states, before, strict=True):
-            self._place = place_of_change(one, old, until)
-            if self._place is not None:
-                return
+        places = (place_of_change(*pair, self._until) for pair in zip(states, before, strict=True))
+        self._place = next((place for place in places if place is not None), None)
 
     def sure(self, first: int, arrays: Sequence[Array], steps: int) -> bool:
         """Whether none of so many steps is the last; the first of the arrays are the state."""
-        until, regions = self._plan.until, [self._region(steps - k) for k in range(steps + 1)]
-        if until is None or None in regions or first + steps > self._plan.steps:
-            return False
         has = Region(tuple((0, n) for n in self._shape))
-        for k, region in enumerate(regions):
-            assert region is not None
+        if first + steps > self._plan.steps:
+            return False
+        for k in range(steps + 1):
+            region = self._region(steps - k)
+            if region is None:
+                return False
             old = [cut(one, has.spans, region.spans) for one in arrays]
             if k:
                 program, given = self._motion.program(first + k - 1, 1)
                 block = Block(tuple(arrays), Domain(self._shape, has, region))
                 made = program.run(block, threads=1, given=given)
                 pairs = zip(made, old, strict=False)
-                if all(change(a, np.broadcast_to(b, a.shape)) <= until for a, b in pairs):
+                if all(change(a, np.broadcast_to(b, a.shape)) <= self._until for a, b in pairs):
                     self._place = None
                     return False
                 old[: len(made)] = made
@@ -326,29 +325,28 @@ class InMemory:
         if len(motion.nodes) == 1 and not self.there:
             # The calls of a graph are given the fields as they are.
             fields = self._stretched(arrays)
-        # How many steps are done in one pass, if that is not one.
-        self._lengths: set[int] = set()
+        # How many steps are done in one pass over memory.
+        self._together = 1
         if all(field.shape == self._shape for field in fields):
             size = math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
-            self._lengths = {length for length in self._passes(size) if length > 1}
+            self._together = self._in_one_pass(size)
         # As many as somebody lets pass by, where steps are done one by one.
-        self.longest = max(self._lengths, default=max(1, plan.steps))
-        if self._lengths:
+        self.longest = max(1, plan.steps)
+        self._ahead: Ahead | None = None
+        if self._together > 1:
+            self.longest = self._together
             fields = self._laid(fields)
             schedule = replace(motion.schedule, steps=self.longest)
             self._motion = replace(motion, schedule=schedule)
+            if Ahead.helps(motion, plan):
+                self._ahead = Ahead(motion, plan, self._shape)
         self._given = self._states = self._before = list(fields[:count])
         self._others = [*fields[count:], *self._positions(graph, arrays)]
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
         self._spare: list[Any] | None = None
-        # What does a step, by the arrays that it goes on from; None where each step is another.
-        self._turns: dict[int, Callable[[int], object]] | None = {}
-        self._ahead: Ahead | None = None
-        if self._lengths and Ahead.helps(motion, plan):
-            self._ahead = Ahead(motion, plan, self._shape)
-        if motion.scalars.vary or self.there:
-            self._turns = None
+        # What does a step, by the arrays that it goes on from.
+        self._turns: dict[int, Callable[[int], object]] = {}
 
     # What is done with arrays of one kind or another.
 
@@ -364,19 +362,18 @@ class InMemory:
         """What the last fields of a step are, which nobody gives."""
         return graph.positions([array.shape for array in arrays])
 
-    def _passes(self, size: int) -> Sequence[int]:
+    def _in_one_pass(self, size: int) -> int:
         """How many steps to do in one pass over memory, for states of `size` bytes."""
         plan, motion = self._plan, self._motion.sized(size, self._plan.steps)
         asked = motion.schedule.steps
         if motion.together == 1:
-            return []
-        reach = motion.margin
+            return 1
         itemsize = sum(dtype.itemsize for dtype in self._dtypes)
         core = self._shape[len(self._shape) - motion.ndim :]
-        length = block_length(reach, core, itemsize, asked)
+        length = block_length(motion.margin, core, itemsize, asked)
         # Where only the size of changes is asked for, some steps are known not to be the last.
         row = plan.steps if Ahead.helps(motion, plan) else plan.in_a_row
-        return [length if asked else min(length, row)]
+        return length if asked else max(1, min(length, row))
 
     def _laid(self, fields: Arrays) -> list[Any]:
         """The fields as several steps in one pass take them.
@@ -400,10 +397,10 @@ class InMemory:
         fields = [*self._states, *self._others]
         if self._ahead and self._ahead.sure(first, fields, self.longest):
             length = self.longest
-        if length not in self._lengths:
-            done = self._repeat(first, length)
-            if done:
-                return done
+        done = 0 if self._together > 1 else self._repeat(first, length)
+        if done:
+            return done
+        if length != self._together:
             length = 1
         program, given = self._motion.program(first, length)
         results = self._results()
@@ -428,7 +425,7 @@ class InMemory:
         none.
         """
         few = most < (1 if self._turns else FEW)
-        if few or self._lengths or not self._owned or self._turns is None:
+        if few or not self._owned or self.there or self._motion.scalars.vary:
             return 0
         here, there = self._states, self._results()
         if self._turns.keys() != {id(here[0]), id(there[0])}:

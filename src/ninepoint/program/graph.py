@@ -20,7 +20,7 @@ import numpy as np
 from ..arrays.borders import Boundary, check_range
 from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.layout import Border, Shape, layout
-from ..arrays.numpy import Behind, broadcast_shape, last_of, too_few_axes
+from ..arrays.numpy import Behind, broadcast_shape, too_few_axes
 from ..arrays.regions import Finer, finer_values
 from ..backends import records
 from ..backends.compiled import Compiled
@@ -150,9 +150,12 @@ class Node:
 
     def turned(self, axes: Behind | None) -> Node:
         """The node, where it names no axes along the last of these."""
-        if axes is not None:
-            axes = last_of(axes, self.ndim, self.call.definition.name)
-        return replace(self, axes=axes)
+        if axes is not None and len(axes) < self.ndim:
+            raise ValueError(
+                f"the call names {len(axes)} axes, but the stage '{self.call.definition.name}' of "
+                f"it works on {self.ndim}."
+            )
+        return replace(self, axes=axes and axes[-self.ndim :])
 
 
 # Some calls, in an order in which they can be done.
