@@ -143,7 +143,7 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     program = node.compiled
     run: Run
     if node.boundary.conditions:
-        run = GhostCall(node, program, fields, part.closed, work.threads)
+        run = GhostCall(node, fields, part.closed, work.threads)
     elif there:
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda

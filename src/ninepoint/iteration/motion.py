@@ -38,6 +38,7 @@ from ..program.planning import common_margin, unfit
 from ..program.program import (
     Program,
     bound,
+    positions,
     program_of,
     recalled,
     targets,
@@ -315,7 +316,6 @@ class InMemory:
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._motion, self._plan = motion, plan
         motion.check()
-        graph = motion.graph
         arrays = self._taken(fields)
         self._shape = motion.state_shape(arrays)
         count = motion.states
@@ -341,7 +341,7 @@ class InMemory:
             if Ahead.helps(motion, plan):
                 self._ahead = Ahead(motion, plan, self._shape)
         self._given = self._states = self._before = list(fields[:count])
-        self._others = [*fields[count:], *self._positions(graph, arrays)]
+        self._others = [*fields[count:], *positions(motion.graph, arrays)]
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
         self._spare: list[Any] | None = None
@@ -357,10 +357,6 @@ class InMemory:
     def _stretched(self, arrays: Arrays) -> list[Any]:
         """The fields, each in the shape of the state."""
         return [np.broadcast_to(array, self._shape) for array in arrays]
-
-    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
-        """What the last fields of a step are, which nobody gives."""
-        return graph.positions([array.shape for array in arrays])
 
     def _in_one_pass(self, size: int) -> int:
         """How many steps to do in one pass over memory, for states of `size` bytes."""

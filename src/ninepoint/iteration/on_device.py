@@ -8,16 +8,13 @@ Nothing waits for the GPU between the steps, save where somebody looks at the st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..arrays import cuda
-from ..arrays import numpy as on_numpy
-from ..arrays.accepted import Arrays, as_field, is_cupy, write
+from ..arrays.accepted import Arrays, as_field, is_cupy, listed, write
 from ..backends.cuda import driver
-from ..program.graph import Graph
 from .iterate import Iteration
 from .motion import InMemory, Motion
 
@@ -42,10 +39,6 @@ class OnDevice(InMemory):
         if self._sent:
             return [driver.uploaded(as_field(field)) for field in fields]
         return list(fields)
-
-    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
-        made = super()._positions(graph, arrays)
-        return cuda.taken_to(arrays, made) if made else made
 
     def _in_one_pass(self, size: int) -> int:
         """Each step is done by itself: a GPU saves little where it does several in one pass."""
@@ -83,4 +76,4 @@ class OnDevice(InMemory):
                 write(target, state)
             else:
                 target[...] = state
-        return on_numpy.each_out(self._plan.out, len(states)) if self._target else states
+        return listed(self._plan.out) or states

@@ -209,16 +209,14 @@ class Graph:
         other: Graph,
         given: Mapping[int, int],
         nodes: Nodes | None = None,
-        more: Sequence[Values] | None = None,
     ) -> dict[int, int]:
         """Add the calls of another graph, or some of them, on values that it is given.
 
-        Each may read `more` values of this graph.  Gives the numbers of the other's values here,
-        of those that it is given as well.
+        Gives the numbers of the other's values here, of those that it is given as well.
         """
         numbers, before = dict(given), self.calls
-        for k, node in enumerate(other.nodes if nodes is None else nodes):
-            fields = (*(numbers[value] for value in node.fields), *(more[k] if more else ()))
+        for node in other.nodes if nodes is None else nodes:
+            fields = tuple(numbers[value] for value in node.fields)
             own = replace(node, fields=fields, number=before + node.number)
             names = [other.names[value] for value in node.outputs]
             made = self._add(own, names, [other.dtypes[value] for value in node.outputs])
@@ -227,26 +225,6 @@ class Graph:
                 self.stored.update(made)
         self.calls += other.calls
         return numbers
-
-    def copied(
-        self,
-        nodes: Nodes,
-        given: Values,
-        more: Sequence[Sequence[tuple[str, np.dtype]]] | None = None,
-    ) -> tuple[Graph, dict[int, int]]:
-        """Some calls as a graph that is given these values, and the numbers of values there.
-
-        Of each node `more` says what further given values are called, which it reads after its
-        fields, and their types.
-        """
-        graph = Graph([self.names[v] for v in given], [self.dtypes[v] for v in given])
-        own: list[Values] = []
-        for some in more or [()] * len(nodes):
-            own.append(range(len(graph.names), len(graph.names) + len(some)))
-            graph.names += [name for name, _ in some]
-            graph.dtypes += [dtype for _, dtype in some]
-        graph.given = len(graph.names)
-        return graph, graph.append(self, {v: k for k, v in enumerate(given)}, nodes, own)
 
     def _add(
         self, node: Node, names: Sequence[str], dtypes: Sequence[np.dtype]
@@ -335,13 +313,20 @@ class Graph:
                 "upsample= and border conditions (values, functions, slopes) cannot be in one "
                 "call; call one stencil after the other."
             )
-        compiled = [node.compiled for node in self.nodes]
-        words = [[one.words for one in made.positions] for made in compiled]
-        if not any(words):
+        names, dtypes, nodes = self.names[: self.given], self.dtypes[: self.given], list[Node]()
+        # Positions have no numbers here: for now those that they get, beyond all others.
+        beyond = len(self.names)
+        for node in self.nodes:
+            asked = node.compiled.positions
+            own = range(beyond + len(names), beyond + len(names) + len(asked))
+            nodes.append(replace(node, fields=(*node.fields, *own)))
+            names += [one.words for one in asked]
+            dtypes += node.compiled.position_dtypes
+        if len(names) == self.given:
             return self, tuple(wanted)
-        pairs = zip(words, compiled, strict=True)
-        more = [[*zip(own, made.position_dtypes, strict=True)] for own, made in pairs]
-        graph, numbers = self.copied(self.nodes, range(self.given), more)
+        graph = Graph(names, dtypes)
+        given = {k if k < self.given else beyond + k: k for k in range(graph.given)}
+        numbers = graph.append(self, given, nodes)
         return graph, tuple(numbers[value] for value in wanted)
 
     @property
@@ -360,11 +345,8 @@ class Graph:
 
     def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
         """The positions, for fields of these shapes."""
-        places = self.places
-        if not places:
-            return []
         known = self.shapes(shapes)
-        return [_along(*place, known[value]) for value, place in sorted(places.items())]
+        return [_along(*place, known[value]) for value, place in sorted(self.places.items())]
 
     def shapes(self, given: Iterable[Shape]) -> list[Shape]:
         """The shape of every value, for arrays of these shapes; those of positions follow."""

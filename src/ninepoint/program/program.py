@@ -63,7 +63,8 @@ class Program:
         settled = [(node, node.call.settled()) for node in nodes]
         nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
         sources = read_by(nodes)
-        part, numbers = graph.copied(nodes, sources)
+        part = Graph([graph.names[v] for v in sources], [graph.dtypes[v] for v in sources])
+        numbers = part.append(graph, {value: k for k, value in enumerate(sources)}, nodes)
         own = tuple(numbers[value] for value in wanted)
         return _restored(part, own, schedule, part.token), sources
 

@@ -466,11 +466,12 @@ def _evaluated(
         made: Sequence[Any] = found(arrays, Given(leaves), place.out)
         return made
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
-    names = [f"x{k}" for k in range(len(arrays))]
+    names, schedule = [f"x{k}" for k in range(len(arrays))], Schedule()
     if len(recorded) == 1:
         call, _, fields = recorded[0]
         for name, (k, _) in zip(call.definition.fields, fields, strict=True):
             names[k] = name
+        schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
     graph = Graph(names, dtypes)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
     for number, (call, axes, fields) in enumerate(recorded):
@@ -478,9 +479,6 @@ def _evaluated(
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
         if bare is not None:
             graph.nodes[count:] = [bare(number, node) for node in graph.nodes[count:]]
-    schedule = Schedule()
-    if len(recorded) == 1:
-        schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
     program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
     if key is None or has_conditions(graph):
         return evaluate(program, arrays, place)
@@ -496,8 +494,6 @@ def _key(
 ) -> Key | None:
     """What recorded calls depend on, and `more`; None if on more than kinds of plain arrays."""
     if place.device is not None or any(call.boundary.conditions for call, _, _ in recorded):
-        return None
-    if place.threads is not None and type(place.threads) is not int:
         return None
     # Whether these are colour images is asked each time.
     if any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays)):
