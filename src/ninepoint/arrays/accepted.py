@@ -76,6 +76,11 @@ def is_device(value: object) -> bool:
         return hasattr(kind, "__cuda_array_interface__")
 
 
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def is_there(array: object) -> bool:
     """Whether an array lies on a GPU as those of CuPy do, or its chunks do."""
     return is_cupy(getattr(array, "_meta", array))

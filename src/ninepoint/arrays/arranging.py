@@ -33,7 +33,7 @@ import numpy as np
 from ..backends.compiled import Compiled
 from ..base import limits
 from .accepted import write
-from .layout import Array, Shape
+from .layout import Array, PlainArrays, Shape
 from .numpy import whole_shape
 from .strided import memory_order, plain
 
@@ -86,7 +86,7 @@ class Turned:
         return bool(row.flags.c_contiguous)
 
 
-def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
+def turned(arrays: PlainArrays, core: int) -> tuple[int, ...]:
     """The order of the core axes in memory, if it is another than theirs; else nothing.
 
     It counts how far apart elements are along the last of them: if nothing is nearer, rows stay.
@@ -101,7 +101,7 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
 
 
 def with_lanes(
-    call: Any, fields: Sequence[Array], outs: Sequence[Array] = ()
+    call: Any, fields: PlainArrays, outs: PlainArrays = ()
 ) -> tuple[Turned, Any] | None:
     """Find what does a call on arrays whose stack lies innermost, or axes in another order.
 
@@ -144,7 +144,7 @@ def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
     return (*(axis for axis in range(ndim) if axis not in axes), *axes)
 
 
-def merging(arrays: Sequence[Array]) -> Turned:
+def merging(arrays: PlainArrays) -> Turned:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
     shape = arrays[0].shape
     if len(shape) == 1 or not math.prod(shape):
@@ -169,7 +169,7 @@ class Arrangement:
     """
 
     def __init__(
-        self, call: Any, fields: Sequence[Array], order: tuple[int, ...], outs: Sequence[Array]
+        self, call: Any, fields: PlainArrays, order: tuple[int, ...], outs: PlainArrays
     ) -> None:
         self.call, self.how = call, Turned(order)
         self._shape, compiled = whole_shape(fields), call.compiled
@@ -186,7 +186,7 @@ class Arrangement:
         alike = all(field.shape == self._shape for field in fields)
         self.plain = self.call is call and self.how.stays and alike and not self._apart
 
-    def fields(self, fields: Sequence[Array]) -> list[Array]:
+    def fields(self, fields: PlainArrays) -> list[Array]:
         """Give the fields as the program reads them."""
         shape = self._shape
         return [
@@ -194,11 +194,11 @@ class Arrangement:
             for one in fields
         ]
 
-    def targets(self, targets: Sequence[Array]) -> list[Array]:
+    def targets(self, targets: PlainArrays) -> list[Array]:
         """Give the arrays that the program writes to; none where it makes its own results."""
         return [] if self._apart else list(map(self.how.of, targets))
 
-    def given(self, results: Sequence[Array], targets: Sequence[Array]) -> Sequence[Array]:
+    def given(self, results: PlainArrays, targets: PlainArrays) -> PlainArrays:
         """Give results as the caller has them: in his own arrays, if there are `targets`."""
         if targets and not self._apart:
             return targets
@@ -208,7 +208,7 @@ class Arrangement:
         return targets or results
 
 
-def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:
+def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:
     """Whether outputs can be written as they are, none of them sharing memory with another."""
     for k, out in enumerate(outs):
         if not out.flags.writeable:
@@ -219,7 +219,7 @@ def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:
     return True
 
 
-def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:
+def told(program: Compiled, fields: PlainArrays, given: int) -> Iterator[tuple[str, str]]:
     """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 
     The fields, without positions, have one shape and core axes last; so many are `given`, others

@@ -26,7 +26,7 @@ from ..base import limits
 from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
-from .layout import Array, Border, Shape, Sides, cut, into, source_indices
+from .layout import Array, Border, PlainArrays, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
 from .strided import scattered, stacked
 
@@ -131,7 +131,7 @@ class Chain:
         )
         return [made] * len(self.compiled.out_dtypes)
 
-    def way(self, fields: Sequence[Array]) -> Passes:
+    def way(self, fields: PlainArrays) -> Passes:
         """How it is done on arrays like these."""
         return Passes(self, fields)
 
@@ -175,7 +175,7 @@ class _Cut:
 class Passes:
     """A chain on arrays of one core shape."""
 
-    def __init__(self, chain: Chain, fields: Sequence[Array]) -> None:
+    def __init__(self, chain: Chain, fields: PlainArrays) -> None:
         self._chain, self._core = chain, fields[0].shape[-chain.ndim :]
         self._scattered = scattered(chain.compiled, fields)
         self._entry = chain.compiled.loaded.entry
@@ -184,7 +184,7 @@ class Passes:
         self._pieces = dict[int, list[tuple[Sequence[_Cut], list[Array]]]]()
 
     def run(
-        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
+        self, numbers: Sequence[Any], fields: PlainArrays, outs: PlainArrays, threads: int
     ) -> None:
         """Compute on so many threads; `numbers` are coefficients, then scalars, of all calls."""
         compiled, ndim = self._chain.compiled, self._chain.ndim

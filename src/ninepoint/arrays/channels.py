@@ -7,14 +7,13 @@ anything else                                        the last axes
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..language.colour import colour_shape, coloured_shape
 from ..language.warned import ChannelWarning, warn
-from .accepted import is_chunked, is_cupy, is_dask, is_xarray
+from .accepted import Arrays, is_chunked, is_cupy, is_dask, is_xarray
 
 # Names that the axis of channels has in xarray; an axis of any other name is what it says.
 _CHANNEL_DIMS = frozenset(
@@ -22,7 +21,7 @@ _CHANNEL_DIMS = frozenset(
 )
 
 
-def working_axes(fields: Sequence[Any], ndim: int, kernel: str) -> tuple[int, ...] | None:
+def working_axes(fields: Arrays, ndim: int, kernel: str) -> tuple[int, ...] | None:
     """Choose the axes of a kernel of `ndim` indices where the call names none.
 
     Returns
@@ -73,7 +72,7 @@ def working_axes(fields: Sequence[Any], ndim: int, kernel: str) -> tuple[int, ..
     return None
 
 
-def check_steps(fields: Sequence[Any], ndim: int, kernel: str) -> None:
+def check_steps(fields: Arrays, ndim: int, kernel: str) -> None:
     """Look at the fields of an iteration, which works on the last axes and on no others.
 
     Raises

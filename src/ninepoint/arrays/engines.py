@@ -10,15 +10,24 @@ the same kind, of fields that were checked.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 from . import accepted
-from .accepted import is_chunked, is_cubed, is_cupy, is_dask, is_expression, is_there, named
+from .accepted import (
+    Arrays,
+    is_chunked,
+    is_cubed,
+    is_cupy,
+    is_dask,
+    is_expression,
+    is_there,
+    named,
+)
 from .grid import refuse_unknown
 
 
-def check(fields: Sequence[Any], along: Collection[int] | None = None) -> None:
+def check(fields: Arrays, along: Collection[int] | None = None) -> None:
     """Raise where lazy arrays, and those beside them, cannot be computed together.
 
     Nor can those be computed of which nobody knows how long chunks are along these axes, counted
@@ -41,7 +50,7 @@ def check(fields: Sequence[Any], along: Collection[int] | None = None) -> None:
         refuse_unknown(field, along)
 
 
-def engine_of(fields: Sequence[Any]) -> Any:
+def engine_of(fields: Arrays) -> Any:
     """What computes these arrays, at least one of which is cut in chunks.
 
     Raises

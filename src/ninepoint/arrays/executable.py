@@ -25,7 +25,7 @@ from ..backends.threads import thread_count
 from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, core_last
 from .chains import Chain, Passes
-from .layout import Array
+from .layout import Array, PlainArrays
 from .numpy import Behind, checked_out, placed, whole_shape
 from .single import Extensions, Single, Way
 
@@ -35,7 +35,7 @@ SPLIT_POINTS = 16_384
 
 # What does calls: fields, numbers, out -> results.  The numbers are coefficient arrays, then
 # scalars.
-Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Sequence[Array]]
+Run: TypeAlias = Callable[[PlainArrays, Sequence[Any], Any], PlainArrays]
 
 
 class Executable:
@@ -59,7 +59,7 @@ class Executable:
     def __init__(
         self,
         call: Single | Chain,
-        fields: Sequence[Array],
+        fields: PlainArrays,
         along: Behind,
         out: Any = None,
         threads: int | None = None,
@@ -84,8 +84,8 @@ class Executable:
         self._shared = self._points >= SPLIT_POINTS and threads != 1
 
     def __call__(
-        self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None
-    ) -> Sequence[Array]:
+        self, fields: PlainArrays, numbers: Sequence[Any], out: Any = None
+    ) -> PlainArrays:
         """What a call gives: one array for each output."""
         targets = [] if out is None else listed(out)
         if targets and not are_writable(targets, fields):
@@ -102,9 +102,7 @@ class Executable:
             self._paced(numbers, fields, results)
         return results if arranged is None else arranged.given(results, targets)
 
-    def _paced(
-        self, numbers: Sequence[Any], fields: Sequence[Array], results: Sequence[Array]
-    ) -> None:
+    def _paced(self, numbers: Sequence[Any], fields: PlainArrays, results: PlainArrays) -> None:
         """Compute on as many threads as the points are worth.
 
         One alone does what takes less long than to ask others.  How long a point takes was
@@ -136,8 +134,8 @@ class Executable:
         return made
 
     def _over(
-        self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
-    ) -> Sequence[Array]:
+        self, fields: PlainArrays, numbers: Sequence[Any], targets: PlainArrays
+    ) -> PlainArrays:
         """The same where results may lie over fields: made apart, and moved there."""
         check_writable(targets)
         if self._apart is None:

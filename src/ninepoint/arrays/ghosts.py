@@ -27,7 +27,7 @@ from .arranging import core_last
 from .borders import Boundary, check_range, misfit
 from .conditions import Condition, weights
 from .executable import Executable
-from .layout import Array, Border, Rule, Shape, Sides, source_indices
+from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, source_indices
 from .numpy import Behind, whole_shape
 from .regions import Node
 from .single import Extension, Extensions, Single
@@ -325,7 +325,7 @@ class GhostCall:
     def __init__(
         self,
         node: Node,
-        fields: Sequence[Array],
+        fields: PlainArrays,
         closed: Sequence[Sides],
         threads: int | None,
     ) -> None:
@@ -340,12 +340,12 @@ class GhostCall:
 
     def __call__(
         self,
-        fields: Sequence[Array],
+        fields: PlainArrays,
         numbers: Sequence[Any],
         out: Any = None,
         given: Any = None,
         step: int | None = None,
-    ) -> Sequence[Array]:
+    ) -> PlainArrays:
         """What a call gives: one array for each output.
 
         Another boundary that is `given` may have other values than that of the node; functions are
@@ -358,7 +358,7 @@ class GhostCall:
             run = self._known[1]
         return run(fields, numbers, out)
 
-    def _bound(self, boundary: Boundary, fields: Sequence[Array], out: Any) -> Executable:
+    def _bound(self, boundary: Boundary, fields: PlainArrays, out: Any) -> Executable:
         """What does calls on fields under a boundary."""
         node = self._node
         # Values that do not fit are wrong beside an array without elements as well.

@@ -35,7 +35,7 @@ from .chains import Chain, fits, is_worth
 from .every import finer, thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
-from .layout import Array, Shape
+from .layout import Array, PlainArrays, Shape
 from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
@@ -118,7 +118,7 @@ class OneCall:
 
     def on(
         self, values: Any, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> Sequence[Array]:
+    ) -> PlainArrays:
         """The results alone; a border of conditions may have other values."""
         run, numbers = self.run, self.numbers.told(given)
         if self.fields:
@@ -158,7 +158,7 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     return OneCall(run, pairs, node.outputs, numbers, into is not None)
 
 
-def _finer_call(node: Node, single: Single, fields: Sequence[Array], threads: int | None) -> Run:
+def _finer_call(node: Node, single: Single, fields: PlainArrays, threads: int | None) -> Run:
     """Calls of a node whose program's outputs are phases, on fields like some: bound once.
 
     Its outputs are those of the first phase, then those of the next one; or those of one, if all
@@ -167,7 +167,7 @@ def _finer_call(node: Node, single: Single, fields: Sequence[Array], threads: in
     run = Executable(single, fields, node.along, threads=threads)
     along, factors, count = node.along, node.factors, len(node.outputs)
 
-    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Sequence[Array]:
+    def call(fields: PlainArrays, numbers: Sequence[Any], out: Any = None) -> PlainArrays:
         made, results = run(fields, numbers), listed(out)
         for k in range(count):
             if out is None:
@@ -290,7 +290,7 @@ class Launches:
 
     def __call__(
         self,
-        fields: Sequence[Array],
+        fields: PlainArrays,
         given: Given = NOTHING,
         outs: Values | None = None,
     ) -> list[Array]:

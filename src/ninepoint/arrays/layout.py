@@ -50,6 +50,8 @@ Rule: TypeAlias = Literal[
     "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap", "ghost"
 ]
 Array: TypeAlias = np.ndarray[Any, Any]
+# Arrays of NumPy.
+PlainArrays: TypeAlias = Sequence[Array]
 # Whether an axis ends before, and after, with the whole array.
 Sides: TypeAlias = tuple[bool, bool]
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..language.dtypes import castable, kind_of, most, widened
-from .accepted import check_writable, is_device, listed, native
+from .accepted import check_writable, is_device, is_whole, listed, native
 from .layout import Array, Border, Shape
 from .strided import overlaps_itself
 
@@ -78,14 +78,14 @@ UNKNOWN = 1_000_000_007
 
 def core_axes(axes: Any, ndim: int, core: int) -> tuple[int, ...]:
     """Check an `axes=` option and count its axes from the front."""
-    if isinstance(axes, int | np.integer) and not isinstance(axes, bool):
+    if is_whole(axes):
         axes = (axes,)
     if isinstance(axes, str) or not isinstance(axes, Sequence):
         raise TypeError(f"axes must be a tuple of {core} integers, not {axes!r}.")
     if len(axes) != core:
         raise ValueError(f"axes={tuple(axes)} names {len(axes)} axes; the stencil has {core}.")
     for axis in axes:
-        if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+        if not is_whole(axis):
             raise TypeError(f"axes must be integers, not {axis!r}.")
         if not -ndim <= axis < ndim:
             raise ValueError(f"axis {axis} does not exist in an array of {ndim} dimensions.")

@@ -19,14 +19,14 @@ import cubed
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
-from .accepted import is_cubed, listed, single_or_tuple
+from .accepted import Arrays, is_cubed, listed, single_or_tuple
 from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
 from .layout import Array, Region
 from .regions import Program, Span
 
 
-def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
+def lazily(program: Program, fields: Arrays) -> list[Any]:
     """Give the wanted values as lazy arrays, in chunks as large as those of the fields.
 
     Raises
@@ -67,7 +67,7 @@ class _Operation:
     which: tuple[int, ...]
     fields: tuple[Chunks, ...]
 
-    def on(self, arrays: Sequence[Any], outputs: Sequence[Output]) -> Sequence[Any]:
+    def on(self, arrays: Arrays, outputs: Sequence[Output]) -> Arrays:
         """The results as arrays."""
         count, program = len(outputs), self.job.program
         axes = zip(self.cuts, outputs[0].factors, strict=True)

@@ -33,6 +33,7 @@ from .layout import (
     Index,
     Layout,
     Piece,
+    PlainArrays,
     Shape,
     Span,
     Zone,
@@ -142,7 +143,7 @@ class Single:
         self.constants()
         return self.layout(core).out_shapes
 
-    def way(self, fields: Sequence[Array]) -> Way:
+    def way(self, fields: PlainArrays) -> Way:
         """How it is done on arrays like these."""
         return Way(self, fields[0].shape, scattered(self.compiled, fields))
 
@@ -229,10 +230,10 @@ class Way:
         return made
 
     def run(
-        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
+        self, numbers: Sequence[Any], fields: PlainArrays, outs: PlainArrays, threads: int
     ) -> None:
         """Compute on so many threads."""
-        arrays: Sequence[Array] = (*fields, *outs)
+        arrays: PlainArrays = (*fields, *outs)
         stack = self._stack
         if self._lead == 0:
             arrays = [one[None] for one in arrays]
@@ -260,7 +261,7 @@ class Way:
         pace = self._program.pace
         return not pace or pace[0] * self._stack * self.points > LASTING
 
-    def _compute(self, arrays: Sequence[Array], numbers: Sequence[Any], part: Part) -> None:
+    def _compute(self, arrays: PlainArrays, numbers: Sequence[Any], part: Part) -> None:
         """Compute a part of fields and results on this thread, some images at a time."""
         for start in range(part.start, part.stop, self._together):
             images = slice(start, min(start + self._together, part.stop))
@@ -268,7 +269,7 @@ class Way:
 
     def _do(
         self,
-        arrays: Sequence[Array],
+        arrays: PlainArrays,
         numbers: Sequence[Any],
         threads: int,
         part: Part,
@@ -344,7 +345,7 @@ class Way:
         return words
 
     def _run(
-        self, arrays: Sequence[Array], numbers: Sequence[Any], piece: Piece, images: slice
+        self, arrays: PlainArrays, numbers: Sequence[Any], piece: Piece, images: slice
     ) -> None:
         """Compute points of some images from the fields themselves, or from blocks."""
         # To ask for a list[Array]() takes a microsecond.

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
-from ninepoint.arrays.accepted import is_dataset, is_xarray
+from ninepoint.arrays.accepted import Arrays, is_dataset, is_xarray
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.numpy import core_dims, quoted
 from ninepoint.arrays.regions import Node
@@ -147,9 +147,7 @@ class Named:
         If a dimension does not exist, is named twice, or the coordinates of the fields differ.
     """
 
-    def __init__(
-        self, fields: Sequence[Any], ndim: int, dims: Sequence[Hashable] | None = None
-    ) -> None:
+    def __init__(self, fields: Arrays, ndim: int, dims: Sequence[Hashable] | None = None) -> None:
         first = next(field for field in fields if is_xarray(field))
         self.core = core_dims(first, ndim, dims, None)
         named = [field if is_xarray(field) else _named(field, first) for field in fields]
@@ -241,7 +239,7 @@ class Named:
         return made
 
 
-def check_alike(words: str, arrays: Sequence[Any]) -> None:
+def check_alike(words: str, arrays: Arrays) -> None:
     """Raise, with these words, where coordinates of one name differ."""
     try:
         xr.align(*arrays, join="exact", copy=False)
@@ -341,7 +339,7 @@ def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
     return xr.DataArray(variable, field.coords, name=field.name)
 
 
-def _coords(fields: Sequence[Any]) -> Any:
+def _coords(fields: Arrays) -> Any:
     """Join the fields' coordinates; where two carry the same name, the first one's stays.
 
     A number that is named as a dimension is that of a field which was taken out along it.

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..arrays.accepted import Arrays, is_chunked, is_cupy, library_of, refuse_foreign
+from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_whole, library_of, refuse_foreign
 from ..io.progress import Progress, shown
 
 # Elements that are compared at once to see how far a step went.
@@ -46,15 +46,28 @@ class Iteration:
             value = getattr(self, name)
             if value is None and name != "steps":
                 continue
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or value < least:
+            if not is_whole(value) or value < least:
                 raise ValueError(
                     f"{name}={value!r} must be a whole number, {least} or more{more}."
                 )
             object.__setattr__(self, name, int(value))
-        _check_watching(self.callback, self.until, self.progress)
-        if self.every is None and self.until is not None:
-            object.__setattr__(self, "every", 1)
+        callback, until, progress = self.callback, self.until, self.progress
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback={callback!r} must be a function of a step and a state.")
+        if until is not None:
+            if not is_whole(until) and not isinstance(until, float | np.floating):
+                raise TypeError(
+                    f"until={until!r} must be a number: how much an element may change."
+                )
+            if not until >= 0:
+                raise ValueError(
+                    f"until={until!r} must be 0 or more: no change is less than that."
+                )
+            object.__setattr__(self, "every", self.every or 1)
+        if progress is not None and not isinstance(progress, bool) and not callable(progress):
+            raise TypeError(
+                f"progress={progress!r} must be True, False or a function of two numbers."
+            )
 
     def ends(
         self,
@@ -82,21 +95,6 @@ class Iteration:
     def in_a_row(self) -> int:
         """How many steps are done between two looks, without the one before a look."""
         return min(self.every or self.steps, self.steps) - (self.until is not None)
-
-
-def _check_watching(callback: Any, until: Any, progress: Any) -> None:
-    """Raise where nobody could look at the state so."""
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback={callback!r} must be a function of a step and a state.")
-    if until is not None:
-        if isinstance(until, bool | np.bool_) or not isinstance(
-            until, int | float | np.integer | np.floating
-        ):
-            raise TypeError(f"until={until!r} must be a number: how much an element may change.")
-        if not until >= 0:
-            raise ValueError(f"until={until!r} must be 0 or more: no change is less than that.")
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise TypeError(f"progress={progress!r} must be True, False or a function of two numbers.")
 
 
 class Scalars:

@@ -24,7 +24,7 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, native, write
 from ..arrays.chains import STEPS, block_length, usual_length
 from ..arrays.launching import Given
-from ..arrays.layout import Array, Region, Shape
+from ..arrays.layout import PlainArrays, Region, Shape
 from ..arrays.regions import Block, Domain, Looking, rings
 from ..arrays.strided import plain
 from ..arrays.work import cut
@@ -191,7 +191,7 @@ class Motion:
                     f'first, with .astype("{result}"), or say dtype= in the decorator.'
                 )
 
-    def state_shape(self, arrays: Sequence[Any]) -> Shape:
+    def state_shape(self, arrays: Arrays) -> Shape:
         """The shape of the state after a step, which must be that of all steps."""
         shape = on_numpy.broadcast_shape([array.shape for array in arrays])
         if len(shape) < self.ndim:
@@ -264,12 +264,12 @@ class Ahead:
         asks = plan.until is not None and plan.callback is None
         return asks and not motion.scalars.vary and not has_conditions(motion.graph)
 
-    def notice(self, states: Sequence[Array], before: Sequence[Array]) -> None:
+    def notice(self, states: PlainArrays, before: PlainArrays) -> None:
         """Note where the last step, which was not the last of all, changed much."""
         places = (place_of_change(*pair, self._until) for pair in zip(states, before, strict=True))
         self._place = next((place for place in places if place is not None), None)
 
-    def sure(self, first: int, arrays: Sequence[Array], steps: int) -> bool:
+    def sure(self, first: int, arrays: PlainArrays, steps: int) -> bool:
         """Whether none of so many steps is the last; the first of the arrays are the state."""
         has = Region(tuple((0, n) for n in self._shape))
         if first + steps > self._plan.steps:

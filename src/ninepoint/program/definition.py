@@ -133,12 +133,8 @@ class Definition:
         whole: Definition | None = None,
         keeping: bool = False,
     ) -> None:
-        self.function, self.options = function, options
-        self.name, self.parameters = function.name, function.parameters
-        if whole is not None:
-            self.parameters = whole._remaining(keeping)
-        self.defaults = function.defaults
-        self.live = live
+        self.function, self.options, self.live = function, options, live
+        self.name, self.defaults = function.name, function.defaults
         # To a function of numbers the others that it calls are functions of numbers too.
         self.pointwise = options.pointwise
         self.kind = "ufunc" if self.pointwise else "stencil"
@@ -152,17 +148,24 @@ class Definition:
         # What was met of other stencils by the kinds of the arguments, and for the first of these.
         self._met: Remembered[Key, values.Met] = Remembered(256)
         self._stages: values.Met | None = None
-        arrays, standard = self._arrays(), set(options.standard_indexing)
-        self.fields = tuple(p for p in self.parameters if p in arrays - standard)
-        self.scalars = tuple(p for p in self.parameters if p not in self.fields)
-        self._standard = arrays & standard
-        self.token: str
+        self.parameters, self.may_call = function.parameters, False
+        # The parameters that are arrays: read with an index, or given to a call as a field; of a
+        # ufunc those by position, unless their default is a number.
         if whole is not None:
+            self.parameters = whole._remaining(keeping)
+            arrays = {*self.parameters} - {*whole.scalars}
             self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
         else:
+            arrays = indexed_parameters(function)
             self.token = digest((function, options.named))
-        called = function.constants.values() if whole is None and not self.pointwise else ()
-        self.may_call = any(isinstance(value, ArrayFunction) for value in called)
+        if self.pointwise:
+            arrays |= set(array_parameters(function)) - set(options.numbers)
+        elif whole is None:
+            called = function.constants.values()
+            self.may_call = any(isinstance(value, ArrayFunction) for value in called)
+        self._standard = arrays & {*options.standard_indexing}
+        self.fields = tuple(p for p in self.parameters if p in arrays - self._standard)
+        self.scalars = tuple(p for p in self.parameters if p not in self.fields)
         if whole is not None:
             return
         with shown_at_home(function):
@@ -290,18 +293,6 @@ class Definition:
         kept = {*self.scalars, *(self.fields if keeping else read)}
         made = [name for call in self._stages.calls for name in call.made if name in read]
         return *(name for name in self.parameters if name in kept), *made
-
-    def _arrays(self) -> set[str]:
-        """The parameters that are arrays: read with an index, or given to a call as a field.
-
-        Of a ufunc: those by position, unless their default is a number.
-        """
-        if self._whole is not None:
-            return {*self.parameters} - {*self._whole.scalars}
-        found = indexed_parameters(self.function)
-        if self.pointwise:
-            found |= set(array_parameters(self.function)) - set(self.options.numbers)
-        return found
 
     # Mistakes that can be seen without knowing the arguments.
 

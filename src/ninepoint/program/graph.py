@@ -43,8 +43,9 @@ else:
     stages = Later("..language.stages", __package__)
     pipeline = Later("..backends.pipeline", __package__)
 
-# Values of a graph, by number.
+# Values of a graph, by number; those of a call.
 Values: TypeAlias = Sequence[int]
+Made: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +60,8 @@ class Node:
 
     label: str
     call: Call
-    fields: tuple[int, ...]
-    outputs: tuple[int, ...]
+    fields: Made
+    outputs: Made
     types: tuple[np.dtype, ...]
     axes: Behind | None = None
     number: int = 0
@@ -144,7 +145,7 @@ class Node:
         return self.compiled.out_dtypes[: len(self.outputs)]
 
     @property
-    def factors(self) -> tuple[int, ...]:
+    def factors(self) -> Shape:
         """By how much its results are longer than its fields; nothing if they are not."""
         return self.call.definition.factors
 
@@ -176,7 +177,7 @@ class Graph:
         # What was planned for it: see `planning.plan`.
         self.plans: Remembered[Any, Any] = Remembered(16)
         self.nodes: list[Node] = []
-        self._known: dict[Any, tuple[int, ...]] = {}
+        self._known: dict[Any, Made] = {}
         self._turned: Remembered[Behind, Graph] = Remembered(16)
 
     def __reduce__(self) -> Any:
@@ -226,9 +227,7 @@ class Graph:
         self.calls += other.calls
         return numbers
 
-    def _add(
-        self, node: Node, names: Sequence[str], dtypes: Sequence[np.dtype]
-    ) -> tuple[int, ...]:
+    def _add(self, node: Node, names: Sequence[str], dtypes: Sequence[np.dtype]) -> Made:
         """Add a node, if there is none like it; gives its results, which are called so."""
         key = node.call.key, node.fields, node.axes
         made = self._known.get(key)
@@ -246,7 +245,7 @@ class Graph:
         fields: Values,
         labels: Sequence[str],
         axes: Behind | None = None,
-    ) -> tuple[int, ...]:
+    ) -> Made:
         """Add a call; `labels` are what its results are called, as far as they have names.
 
         A call of fewer axes than `axes` names works on the last of them.
@@ -271,7 +270,7 @@ class Graph:
         fields: Values,
         labels: Sequence[str] = (),
         axes: Behind | None = None,
-    ) -> tuple[int, ...]:
+    ) -> Made:
         """Add a call, after those that its definition makes; gives its results, by number."""
         definition = call.definition
         numbers = dict(zip(definition.fields, fields, strict=True))
@@ -298,7 +297,7 @@ class Graph:
             axes,
         )
 
-    def placed(self, wanted: Values) -> tuple[Graph, tuple[int, ...]]:
+    def placed(self, wanted: Values) -> tuple[Graph, Made]:
         """The graph with positions among what is given, after the fields, and what is wanted.
 
         Values have other numbers there.
@@ -425,7 +424,7 @@ def has_conditions(graph: Graph) -> bool:
     return any(node.boundary.conditions for node in graph.nodes)
 
 
-def read_by(nodes: Nodes) -> tuple[int, ...]:
+def read_by(nodes: Nodes) -> Made:
     """The values that nodes read and none of them makes, in the order of their use."""
     made = {value for node in nodes for value in node.outputs}
     return tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))

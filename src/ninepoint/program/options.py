@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_dataset, is_xarray
+from ..arrays.accepted import is_chunked, is_dataset, is_whole, is_xarray
 from ..arrays.borders import Boundary
 from ..arrays.every import Every
 from ..backends.threads import thread_count
@@ -113,12 +113,11 @@ class Place:
             )
 
 
-def overflow_rule(overflow: Any) -> str | None:
+def overflow_rule(overflow: str | None) -> str | None:
     """What happens to an integer that the dtype cannot hold; None forbids it."""
     if overflow not in (None, "saturate", "wrap"):
         raise ValueError(f'overflow={overflow!r} is unknown; use "saturate" or "wrap".')
-    found: str | None = overflow
-    return found
+    return overflow
 
 
 def check_grid(every: Every, upsample: Every) -> None:
@@ -150,9 +149,7 @@ def checked_neighborhood(given: Any) -> Neighborhood | None:
     except TypeError:
         raise TypeError(f"neighborhood={given!r} holds no pairs; {cure}.") from None
     for pair in pairs:
-        if len(pair) != 2 or not all(
-            isinstance(end, int | np.integer) and not isinstance(end, bool) for end in pair
-        ):
+        if len(pair) != 2 or not all(map(is_whole, pair)):
             raise ValueError(f"neighborhood={given!r}: {pair!r} is no pair of integers; {cure}.")
         if pair[0] > pair[1]:
             raise ValueError(f"neighborhood={given!r}: {pair!r} ends before it begins; {cure}.")

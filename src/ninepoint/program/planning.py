@@ -30,7 +30,7 @@ from ..language.dtypes import short
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
-from .graph import Node, Nodes, Values, read_by
+from .graph import Made, Node, Nodes, Values, read_by
 
 if TYPE_CHECKING:
     from ..backends import pipeline
@@ -126,7 +126,7 @@ def in_sets(
     return sets, whole
 
 
-def given_on(program: Program, nodes: Nodes) -> tuple[int, ...]:
+def given_on(program: Program, nodes: Nodes) -> Made:
     """What some nodes make that others need, or that is wanted."""
     others = (v for node in program.nodes if node not in nodes for v in node.fields)
     outside = {*program.wanted, *others}

@@ -28,7 +28,7 @@ from ..arrays.work import Work
 from ..base.remembered import Remembered
 from ..lowering.schedule import Schedule
 from .definition import Call
-from .graph import Graph, Node, Nodes, Values, read_by
+from .graph import Graph, Made, Node, Nodes, Values, read_by
 from .planning import plan
 
 # Where nothing is to be made current.
@@ -44,7 +44,7 @@ class Program:
     """
 
     graph: Graph
-    wanted: tuple[int, ...]
+    wanted: Made
     schedule: Schedule
     token: str = ""
 
@@ -145,7 +145,7 @@ class Program:
 
 
 # What does a program: arrays, what is given besides, out, another border -> the wanted values.
-Bound: TypeAlias = Callable[..., Sequence[Any]]
+Bound: TypeAlias = Callable[..., Arrays]
 
 
 def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None = None) -> Bound:
@@ -164,7 +164,7 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     shape = whole_shape(arrays)
     if len(shape) < -min(node.along):
         raise on_numpy.too_few_axes(node.ndim, shape)
-    outs: Sequence[Any] = () if out is None else on_numpy.each_out(out, len(node.outputs))
+    outs: Arrays = () if out is None else on_numpy.each_out(out, len(node.outputs))
     kinds = [array_key(one) for one in (*arrays, *outs)]
     key = None if None in kinds else (threads, *kinds)
     found = program.calls.get(key)
@@ -210,7 +210,7 @@ class BoundProgram:
 
     def __call__(
         self, arrays: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> Sequence[Any]:
+    ) -> Arrays:
         """The wanted values; the border is that of the calls."""
         program = self.program
         fields = [*arrays, *self._placed]
@@ -283,14 +283,14 @@ def beside(arrays: Arrays) -> AbstractContextManager[Any]:
     return cuda.beside(arrays)
 
 
-def _restored(graph: Graph, wanted: tuple[int, ...], schedule: Schedule, token: str) -> Program:
+def _restored(graph: Graph, wanted: Made, schedule: Schedule, token: str) -> Program:
     """The program that means this: one that has a token is planned once, for all tasks."""
     program = Program(graph, wanted, schedule, token)
     return _known.made((token, wanted, schedule), lambda: program) if token else program
 
 
 # The programs that came last, by their tokens and what is wanted of them.
-_known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)
+_known: Remembered[tuple[str, Made, Schedule], Program] = Remembered(64)
 
 
 def program_of(call: Call, types: Sequence[np.dtype]) -> Program:

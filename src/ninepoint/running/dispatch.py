@@ -63,7 +63,7 @@ def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dt
     return fields, types_of(definition, fields)
 
 
-def types_of(definition: Definition, fields: Sequence[Any]) -> list[np.dtype]:
+def types_of(definition: Definition, fields: Arrays) -> list[np.dtype]:
     """The types of the fields of a call, which must be those of numbers."""
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     for dtype, name in zip(types, definition.fields, strict=True):

@@ -108,7 +108,7 @@ def _task(
     return found
 
 
-def divided(graph: Graph, wanted: Values, arrays: Sequence[Any]) -> list[list[Node]]:
+def divided(graph: Graph, wanted: Values, arrays: Arrays) -> list[list[Node]]:
     """The calls of a graph that are given something cut, in sets each of which is a task a chunk.
 
     `arrays` are what the graph is given.  A node is done with those that read it; it is apart from
@@ -175,7 +175,7 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
 # Calls that follow each other.
 
 
-def follow(program: Program, made: Sequence[Any]) -> None:
+def follow(program: Program, made: Arrays) -> None:
     """Let what a program gives be made from what its fields were made from.
 
     That is done where all of that can be read, or has chunks that the graph has.

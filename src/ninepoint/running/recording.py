@@ -190,7 +190,7 @@ class _Made:
         self.axes: Behind | None = None
         self.core: Dims = ()
         self.named: Any = None
-        self.likes: Sequence[Any]
+        self.likes: Arrays
         if any(field.dims is not None for field in fields):
             self._name(place)
             return
@@ -451,7 +451,7 @@ def _evaluated(
     arrays: Arrays,
     place: Place,
     bare: Callable[[int, Node], Node] | None,
-) -> Sequence[Any]:
+) -> Arrays:
     """Some results of recorded calls, of which the first numbers are those of arrays.
 
     `bare` gives a node, one of those of a recorded call, whose border has no names.
@@ -463,7 +463,7 @@ def _evaluated(
         key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
-        made: Sequence[Any] = found(arrays, Given(leaves), place.out)
+        made: Arrays = found(arrays, Given(leaves), place.out)
         return made
     dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
     names, schedule = [f"x{k}" for k in range(len(arrays))], Schedule()

@@ -11,7 +11,7 @@ another is computed.  Every piece gives what the whole would.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -24,7 +24,7 @@ from ..arrays.accepted import listed, write
 from ..arrays.cuda import understood
 from ..arrays.grid import outputs_of
 from ..arrays.launching import NOTHING, Given
-from ..arrays.layout import Array, Region, Shape
+from ..arrays.layout import Array, PlainArrays, Region, Shape
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Block, along, looking, rings
 from ..backends.cuda import driver
@@ -117,7 +117,7 @@ def _room(alone: bool) -> Iterator[None]:
             _changed.notify_all()
 
 
-def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]) -> None:
+def computed(program: Program, fields: PlainArrays, targets: PlainArrays) -> None:
     """Compute what is wanted on the current GPU, and write it to arrays of nobody else.
 
     Raises
@@ -154,14 +154,12 @@ def _on(device: int, piece: Callable[[], None]) -> None:
         piece()
 
 
-def _whole(sent: Sent, fields: Sequence[Array], targets: Sequence[Array]) -> None:
+def _whole(sent: Sent, fields: PlainArrays, targets: PlainArrays) -> None:
     for target, result in zip(targets, sent.run(Block(tuple(fields))), strict=True):
         write(target, result)
 
 
-def _piece(
-    job: blocks.Job, fields: Sequence[Array], targets: Sequence[Array], region: Region
-) -> None:
+def _piece(job: blocks.Job, fields: PlainArrays, targets: PlainArrays, region: Region) -> None:
     """Compute the points of a region, and write them to where they are in the targets."""
     cuts = [tuple([(n,) for n in field.shape]) for field in fields]
     made = listed(blocks.computed(job, region, region.start, cuts, fields))
@@ -171,9 +169,7 @@ def _piece(
         write(target[place], result)
 
 
-def _cut(
-    program: Program, fields: Sequence[Array], targets: Sequence[Array]
-) -> tuple[Shape, int, int]:
+def _cut(program: Program, fields: PlainArrays, targets: PlainArrays) -> tuple[Shape, int, int]:
     """The shape of all fields, and along which axis it is cut in how many pieces.
 
     The axis is counted from the last, 0 where none can be cut.  There is room for the pieces as
