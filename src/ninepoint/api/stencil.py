@@ -137,7 +137,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             self.__wrapped__ = live
         self._plain = tuple(p in definition.fields for p in function.parameters)
         # What does calls that went well, by their kind.
-        self._bound_calls: Remembered[Any, Prepared] = Remembered(256)
+        self._bound_calls: Remembered[Prepared] = Remembered(256)
         self._arguments = definition.arguments
         parameters = definition.parameters
         self._numbers = [(name, parameters.index(name)) for name in definition.scalars]

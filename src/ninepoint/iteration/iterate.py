@@ -15,6 +15,7 @@ import numpy as np
 
 from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_whole, library_of, refuse_foreign
 from ..io.progress import Progress, shown
+from ..program.options import ByName
 
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
@@ -101,13 +102,13 @@ class Scalars:
     """The arguments that are no fields: some stay the same, some have a value for each step."""
 
     def __init__(
-        self, fixed: Mapping[str, Any], varying: Mapping[str, Callable[[int], Any]] | None = None
+        self, fixed: ByName, varying: Mapping[str, Callable[[int], Any]] | None = None
     ) -> None:
         self._fixed, self._varying = fixed, varying or {}
-        self._known: dict[int, Mapping[str, Any]] = {}
+        self._known: dict[int, ByName] = {}
 
     @staticmethod
-    def of(values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> Scalars:
+    def of(values: ByName, arrays: Sequence[str], steps: int) -> Scalars:
         """What was given for so many steps, of which `arrays` are small arrays of a step."""
         fixed: dict[str, Any] = {}
         varying: dict[str, Callable[[int], Any]] = {}
@@ -131,7 +132,7 @@ class Scalars:
         """Whether steps differ in them."""
         return bool(self._varying or self._known)
 
-    def at(self, step: int) -> Mapping[str, Any]:
+    def at(self, step: int) -> ByName:
         """The values at one step; a function is called once for each, in their order."""
         if not self._varying:
             return self._known.get(step, self._fixed)
@@ -141,11 +142,11 @@ class Scalars:
             self._known = {step: {**self._fixed, **now}}
         return self._known[step]
 
-    def know(self, first: int, each: Sequence[Mapping[str, Any]]) -> None:
+    def know(self, first: int, each: Sequence[ByName]) -> None:
         """Take these for the steps from the first on, and nothing for others."""
         self._known = dict(enumerate(each, first))
 
-    def spaced(self, values: Mapping[str, Any]) -> Scalars:
+    def spaced(self, values: ByName) -> Scalars:
         """The same with other values of those that stay the same."""
         found = Scalars({**self._fixed, **values}, self._varying)
         found._known = {step: {**one, **values} for step, one in self._known.items()}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
@@ -34,6 +34,7 @@ from ..language.box import Box
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions
+from ..program.options import ByName
 from ..program.planning import common_margin, unfit
 from ..program.program import (
     Program,
@@ -75,7 +76,7 @@ class Motion:
     schedule: Schedule
     scalars: Scalars
     # The programs of some steps, by what they depend on.
-    _programs: Remembered[Any, Program] = field(
+    _programs: Remembered[Program] = field(
         default_factory=lambda: Remembered(MANY), init=False, repr=False, compare=False
     )
 
@@ -94,7 +95,7 @@ class Motion:
         """Those of them that the next state needs."""
         return self.step.nodes
 
-    def _step(self, scalars: Mapping[str, Any]) -> Program:
+    def _step(self, scalars: ByName) -> Program:
         return program_of(replace(self.call, scalars=scalars), self.types)
 
     def program(self, first: int, count: int) -> tuple[Program, Given]:
@@ -123,7 +124,7 @@ class Motion:
                 self._programs[key] = found
         return found, Given(leaves if leaves and key else None, first)
 
-    def repeated(self, each: Sequence[Mapping[str, Any]]) -> Program:
+    def repeated(self, each: Sequence[ByName]) -> Program:
         """Several steps, for the scalars of each: the results of one are fields of the next.
 
         They take the place of the first fields.  What a step gives is stored whole.

@@ -45,6 +45,7 @@ from ..language.warned import PerformanceWarning, slow_kernel, warn
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
+    ByName,
     Options,
     Parameters,
     check_grid,
@@ -138,15 +139,15 @@ class Definition:
         # To a function of numbers the others that it calls are functions of numbers too.
         self.pointwise = options.pointwise
         self.kind = "ufunc" if self.pointwise else "stencil"
-        self.programs: Remembered[Any, Any] = Remembered(16)
+        self.programs: Remembered[Any] = Remembered(16)
         self.arguments = Parameters(function, self.defaults)
         self._whole, self._keeping = whole, keeping
         self.compiled: dict[Any, Compiled] = {}
         self.compiling = threading.Lock()
-        self._schedules: Remembered[str, Schedule] = Remembered(256)
-        self._variants: Remembered[Any, Definition] = Remembered(256)
+        self._schedules: Remembered[Schedule] = Remembered(256)
+        self._variants: Remembered[Definition] = Remembered(256)
         # What was met of other stencils by the kinds of the arguments, and for the first of these.
-        self._met: Remembered[Key, values.Met] = Remembered(256)
+        self._met: Remembered[values.Met] = Remembered(256)
         self._stages: values.Met | None = None
         self.parameters, self.may_call = function.parameters, False
         # The parameters that are arrays: read with an index, or given to a call as a field; of a
@@ -235,7 +236,7 @@ class Definition:
         """Whether it is known which calls it makes."""
         return self._stages is not None or not self.may_call
 
-    def calls(self, scalars: Mapping[str, Any] | None = None) -> Sequence[StageCall]:
+    def calls(self, scalars: ByName | None = None) -> Sequence[StageCall]:
         """The calls of other stencils that it makes, in order, for scalars such as these.
 
         Without scalars there are none of what is not known.
@@ -255,7 +256,7 @@ class Definition:
         self.may_call = bool(found.calls)
         return found.calls
 
-    def _read(self, scalars: Mapping[str, Any], tried: Sequence[np.dtype]) -> values.Met:
+    def _read(self, scalars: ByName, tried: Sequence[np.dtype]) -> values.Met:
         """What the text calls for scalars such as these, as far as it is understood."""
         found: list[values.Met] = []
         for storage in tried:
@@ -371,7 +372,7 @@ class Definition:
         """How many fields the rule "keep" may keep values of: what a stage made is not kept."""
         return len((self._whole or self).fields)
 
-    def kinds(self, types: Sequence[np.dtype], scalars: Mapping[str, Any]) -> tuple[Argument, ...]:
+    def kinds(self, types: Sequence[np.dtype], scalars: ByName) -> tuple[Argument, ...]:
         """The kinds of all arguments, for fields of these types and scalars such as these."""
         fields = dict(zip(self.fields, types, strict=True))
         return tuple(
@@ -381,7 +382,7 @@ class Definition:
             for name in self.parameters
         )
 
-    def check(self, scalars: Mapping[str, Any]) -> None:
+    def check(self, scalars: ByName) -> None:
         """Raise for a value that is no scalar, whether anything uses it or not."""
         for name in self.scalars:
             kind_of(name, scalars[name], name in self._standard)
@@ -482,7 +483,7 @@ class Call:
     """
 
     definition: Definition
-    scalars: Mapping[str, Any]
+    scalars: ByName
     boundary: Boundary
     cval: Any
     dtypes: tuple[np.dtype, ...] | None
@@ -492,7 +493,7 @@ class Call:
     @staticmethod
     def of(
         definition: Definition,
-        values: Mapping[str, Any],
+        values: ByName,
         boundary: Any = None,
         cval: Any = None,
         dtype: Any = None,
@@ -586,7 +587,7 @@ def identity(value: Any) -> Any:
 
 
 # For each recorded call, in order, the values of its scalars by name.
-Leaves: TypeAlias = Sequence[Mapping[str, Any]]
+Leaves: TypeAlias = Sequence[ByName]
 
 
 # How the numbers of a call come to the calls that its definition makes:
@@ -599,9 +600,9 @@ Leaves: TypeAlias = Sequence[Mapping[str, Any]]
 # evaluated in each call; as long as its type stays the same, the program does as well.
 
 
-def leaves_of(definition: Definition, scalars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def leaves_of(definition: Definition, scalars: ByName) -> list[ByName]:
     """The numbers of all calls, for values of the scalars by name."""
-    found: list[Mapping[str, Any]] = []
+    found: list[ByName] = []
     for one in definition.calls(scalars):
         given = stages.evaluated(one.scalars, scalars)
         numbers = {n: given.get(n, one.callee.defaults.get(n)) for n in one.callee.scalars}

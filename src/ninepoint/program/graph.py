@@ -175,10 +175,10 @@ class Graph:
         # Values that end a step: what follows does not become one kernel with what was before.
         self.stored: set[int] = set()
         # What was planned for it: see `planning.plan`.
-        self.plans: Remembered[Any, Any] = Remembered(16)
+        self.plans: Remembered[Any] = Remembered(16)
         self.nodes: list[Node] = []
         self._known: dict[Any, Made] = {}
-        self._turned: Remembered[Behind, Graph] = Remembered(16)
+        self._turned: Remembered[Graph] = Remembered(16)
 
     def __reduce__(self) -> Any:
         state = {"given": self.given, "nodes": self.nodes, "stored": self.stored}

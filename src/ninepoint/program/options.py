@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..language.signature import OPTIONS, signature
 if TYPE_CHECKING:
     from ..language.definitions import Function
     from ..lowering.schedule import Schedule
+
+# Values by the names of their parameters.
+ByName: TypeAlias = Mapping[str, Any]
 
 # The options of a call that say where it works; the others say what it gives.
 PLACE = ("axes", "dims", "out", "threads", "device")
@@ -173,7 +176,7 @@ def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> N
 class Parameters:
     """The parameters of a function: puts arguments in their order, however they were given."""
 
-    def __init__(self, function: Function, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, function: Function, defaults: ByName) -> None:
         self.names, self._defaults, self._function = function.parameters, defaults, function.name
         arguments, names = function.definition.args, function.parameters
         # How many can be given by position, and those that can be given by position only.
@@ -188,7 +191,7 @@ class Parameters:
     def bound(
         self,
         args: tuple[Any, ...],
-        named: Mapping[str, Any],
+        named: ByName,
         options: Collection[str] = CALL_OPTIONS,
     ) -> tuple[Any, ...]:
         """Give a value for every parameter.
@@ -204,14 +207,12 @@ class Parameters:
             raise self._unfit(args, named, options) from None
         return found
 
-    def given(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def given(self, values: ByName) -> tuple[list[Any], dict[str, Any]]:
         """What a call with these values is given, by position and by name."""
         names, count = self.names, self._positional
         return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
 
-    def _unfit(
-        self, args: tuple[Any, ...], named: Mapping[str, Any], options: Collection[str]
-    ) -> TypeError:
+    def _unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
         """What is wrong with arguments that do not fit."""
         function, parameters = self._function, self.names
         positional, named_only = parameters[: self._positional], parameters[self._positional :]

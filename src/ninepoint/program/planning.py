@@ -51,7 +51,7 @@ class Plan:
     groups: tuple[Group, ...]
     whole: Mapping[str, str]
     # What does blocks of some kind, by all that this depends on.
-    launches: Remembered[Any, Launches] = field(
+    launches: Remembered[Launches] = field(
         default_factory=lambda: Remembered(256), init=False, repr=False, compare=False
     )
 

@@ -87,7 +87,7 @@ class Program:
         return self.graph.needed(self.wanted)
 
     @cached_property
-    def calls(self) -> Remembered[Any, Bound]:
+    def calls(self) -> Remembered[Bound]:
         """What does it on arrays of some kinds, where it is one call."""
         return Remembered(16)
 
@@ -206,7 +206,7 @@ class BoundProgram:
         self._made = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
         self._checked(out, arrays)
         # Where results are those that are given, and where they are not.
-        self._known: Remembered[bool, Launches] = Remembered(2)
+        self._known: Remembered[Launches] = Remembered(2)
 
     def __call__(
         self, arrays: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
@@ -290,7 +290,7 @@ def _restored(graph: Graph, wanted: Made, schedule: Schedule, token: str) -> Pro
 
 
 # The programs that came last, by their tokens and what is wanted of them.
-_known: Remembered[tuple[str, Made, Schedule], Program] = Remembered(64)
+_known: Remembered[Program] = Remembered(64)
 
 
 def program_of(call: Call, types: Sequence[np.dtype]) -> Program:

@@ -38,7 +38,7 @@ from .dispatch import as_fields, evaluate, typed, types_of
 Dims: TypeAlias = tuple[Hashable, ...]
 
 # What does programs that were computed, by what they depend on.
-_programs: Remembered[Key, Any] = Remembered(64)
+_programs: Remembered[Any] = Remembered(64)
 
 # Each recorded call has a number, and needs none that has a greater one.
 _numbers = itertools.count()

@@ -350,7 +350,7 @@ def _is_far(core: Shape, steps: Sequence[int], reach: int) -> bool:
 
 
 # Coefficient arrays by their elements, and by the GPU and the stream on which they are there.
-_uploaded: Remembered[tuple[Any, ...], DeviceArray] = Remembered(256)
+_uploaded: Remembered[DeviceArray] = Remembered(256)
 
 
 def _coefficient(dtype: np.dtype, values: np.ndarray) -> int:
