@@ -197,6 +197,8 @@ Array: TypeAlias = np.ndarray[Any, Any]
 # Arrays of any library.
 Arrays: TypeAlias = Sequence[Any]
 
+DTypes: TypeAlias = Sequence[np.dtype]
+
 
 def as_field(value: object, name: str = "") -> Array:
     """Give `value` as a plain array that a stencil can read, without copying an array.

@@ -101,31 +101,28 @@ def turned(arrays: PlainArrays, core: int) -> tuple[int, ...]:
 
 
 def with_lanes(
-    call: Any, fields: PlainArrays, outs: PlainArrays = ()
-) -> tuple[Turned, Any] | None:
-    """Find what does a call on arrays whose stack lies innermost, or axes in another order.
+    program: Compiled, fields: PlainArrays, outs: PlainArrays = ()
+) -> tuple[Turned, int | Shape] | None:
+    """Find how a program does arrays whose stack lies innermost, or axes in another order.
 
-    None if it is done as they are.  It is a call or a program, which knows the lengths that it
-    asks for.  The fields have one shape and core axes last.
+    None if it does them as they are; else how they are given to it, and what it is turned by (see
+    `Compiled.turned`).  The fields have one shape and core axes last.
     """
     # Nearly always rows are in order, and nothing has to be found out.
     if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
         return None
-    first, arrays, split = fields[0], (*fields, *outs), fields[0].ndim - call.ndim
+    first, arrays, split = fields[0], (*fields, *outs), fields[0].ndim - program.ndim
     axes = range(split, first.ndim)
     inner = _inside(first, split)
     lengths = tuple(first.shape[axis] for axis in inner)
     outer = (axis for axis in range(split) if axis not in inner)
     merged = (*((),) * (first.ndim - len(inner) - 1), lengths)
-    how, form = Turned((*outer, *axes, *inner), merged), None
+    how, count = Turned((*outer, *axes, *inner), merged), math.prod(lengths)
     if inner and all(map(how.lies, arrays)):
-        count = math.prod(lengths)
         # Rows of lanes have no steps.
-        form = None if call.every or count > MANY else call.turned(count)
-    elif turn := turned(arrays, call.ndim):
-        how = Turned((*range(split), *(axes[axis] for axis in turn)))
-        form = call.turned(turn)
-    return None if form is None else (how, form)
+        return None if program.every or count > MANY else (how, count)
+    turn = turned(arrays, program.ndim)
+    return (Turned((*range(split), *(axes[axis] for axis in turn))), turn) if turn else None
 
 
 def _inside(array: Array, split: int) -> list[int]:
@@ -178,11 +175,12 @@ class Arrangement:
             self.how = merging([*whole, *outs])
         elif call.any_stack:
             lain = [one.transpose(order) for one in whole], [one.transpose(order) for one in outs]
-            if found := with_lanes(call, *lain):
-                how, self.call = found
+            how, form = with_lanes(compiled, *lain) or (self.how, ())
+            if form and (made := call.turned(form)) is not None:
+                self.call = made
                 self.how = replace(how, order=tuple(order[axis] for axis in how.order))
         pairs = zip(map(self.how.of, outs), compiled.out_dtypes, strict=False)
-        self._apart = not all(plain(one, dtype, self.call.ndim) for one, dtype in pairs)
+        self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
         alike = all(field.shape == self._shape for field in fields)
         self.plain = self.call is call and self.how.stays and alike and not self._apart
 
@@ -226,17 +224,15 @@ def told(program: Compiled, fields: PlainArrays, given: int) -> Iterator[tuple[s
     are made.  What is as usual is not told.
     """
     found = None if program.positions else with_lanes(program, fields)
-    if found is not None:
-        split = fields[0].ndim - program.ndim
-        how, program = found
+    if found is not None and program.turned(found[1]):
+        how, form = found
         fields = list(map(how.of, fields))
         if how.merged:
             lies = "of a row all at once, a column is as many on"
-            yield "stack", f"{math.prod(how.merged[-1])} lanes, innermost: {lies}"
+            yield "stack", f"{form} lanes, innermost: {lies}"
         else:
-            turn = tuple(axis - split for axis in how.order[split:])
             done = "the kernel is transposed, and results lie so as well"
-            yield "axes", f"in memory in the order {turn}: {done}"
+            yield "axes", f"in memory in the order {form}: {done}"
     pairs = zip(fields[:given], program.field_dtypes, strict=False)
     copied = [
         f"field {k}"

@@ -117,11 +117,6 @@ class Chain:
     # A stack that lies innermost is copied.
     any_stack = False
 
-    @property
-    def ndim(self) -> int:
-        """How many core axes it has."""
-        return self.compiled.ndim
-
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, along core axes."""
         axes = zip(core, self.compiled.reach.sides, self.closed, strict=True)
@@ -176,7 +171,7 @@ class Passes:
     """A chain on arrays of one core shape."""
 
     def __init__(self, chain: Chain, fields: PlainArrays) -> None:
-        self._chain, self._core = chain, fields[0].shape[-chain.ndim :]
+        self._chain, self._core = chain, fields[0].shape[-chain.compiled.ndim :]
         self._scattered = scattered(chain.compiled, fields)
         self._entry = chain.compiled.loaded.entry
         self.points, self.handoff = math.prod(self._core), limits.current.handoff_seconds
@@ -187,10 +182,11 @@ class Passes:
         self, numbers: Sequence[Any], fields: PlainArrays, outs: PlainArrays, threads: int
     ) -> None:
         """Compute on so many threads; `numbers` are coefficients, then scalars, of all calls."""
-        compiled, ndim = self._chain.compiled, self._chain.ndim
+        compiled = self._chain.compiled
         each = zip(fields, compiled.field_dtypes, self._scattered, strict=True)
         fields = [copied(one, dtype) if copies else one for one, dtype, copies in each]
-        fields, outs = ([stacked(one, ndim) for one in some] for some in (fields, outs))
+        fields = [stacked(one, compiled.ndim) for one in fields]
+        outs = [stacked(one, compiled.ndim) for one in outs]
         pieces = self._pieces.get(threads)
         if pieces is None:
             pieces = self._pieces[threads] = self._cut(threads)
@@ -233,7 +229,7 @@ def _cuts(chain: Chain, axis: int, n: int, count: int, ended: Sides) -> list[_Cu
     before, after = chain.compiled.reach.sides[axis]
     # A ring that the kernel does not see as a whole: it takes it for an axis that goes on.
     ring = chain.rings[axis] and ended[0]
-    ring = ring and (count > 1 or axis - chain.ndim == chain.edges.rolls)
+    ring = ring and (count > 1 or axis - chain.compiled.ndim == chain.edges.rolls)
     low, high = (False, False) if ring else ended
     first, last = 0 if low else before, n if high else n - after
     spans = cut((first, last), count)

@@ -75,7 +75,7 @@ class Executable:
         found = Arrangement(call, fields, core_last(len(shape), along), outs)
         self._arrangement = None if found.plain else found
         call, fields = found.call, found.fields(fields)
-        split = fields[0].ndim - call.ndim
+        split = fields[0].ndim - call.compiled.ndim
         lead, core = fields[0].shape[:split], fields[0].shape[split:]
         specs = zip(call.shapes(core), call.compiled.out_dtypes, strict=True)
         self._specs = [((*lead, *one), dtype) for one, dtype in specs]

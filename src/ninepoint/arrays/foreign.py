@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .accepted import is_dask, is_dataset, is_device, is_xarray, refuse_foreign
+from .accepted import is_dask, is_dataset, is_device, is_xarray, listed, refuse_foreign
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
     TypeError
         If none of them knows what to do, as for NumPy's functions.
     """
-    outs = () if out is None else out if isinstance(out, tuple) else (out,)
+    outs = tuple(listed(out))
     named = {"out": outs} if outs else {}
     others = _in_order((*inputs, *outs))
     for value in others:

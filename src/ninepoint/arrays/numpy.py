@@ -17,7 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..language.dtypes import castable, kind_of, most, widened
-from .accepted import check_writable, is_device, is_whole, listed, native
+from .accepted import DTypes, check_writable, is_device, is_whole, listed, native
 from .layout import Array, Border, Shape
 from .strided import overlaps_itself
 
@@ -122,7 +122,7 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     return tuple(unknown if n == UNKNOWN else n for n in found)
 
 
-def checked_out(out: object, shapes: Sequence[Shape], dtypes: Sequence[np.dtype]) -> list[Array]:
+def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Array]:
     """Check that `out` holds an array for each result."""
     given = each_out(out, len(shapes))
     for array, shape, dtype in zip(given, shapes, dtypes, strict=True):
@@ -182,8 +182,8 @@ def storable(values: np.dtype, target: np.dtype) -> bool:
 def check_values(
     border: Border,
     cval: Any,
-    fields: Sequence[np.dtype],
-    outs: Sequence[np.dtype],
+    fields: DTypes,
+    outs: DTypes,
     positions: int = 0,
 ) -> list[Array]:
     """The constants beside fields and in results, 0 where nobody asks, as arrays without axes.

@@ -91,7 +91,7 @@ class _Operation:
             extra_projected_mem=points * sum(dtype.itemsize for dtype in types),
             op_name=program.name,
         )
-        return made if isinstance(made, tuple) else (made,)
+        return listed(made)
 
     def _region(self, block: Sequence[int]) -> Region:
         """The points of a block."""

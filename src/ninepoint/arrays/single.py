@@ -115,16 +115,6 @@ class Single:
     ghosts: Extensions = ()
 
     @property
-    def ndim(self) -> int:
-        """How many core axes it has."""
-        return self.compiled.ndim
-
-    @property
-    def every(self) -> Shape:
-        """Along each axis, of how many points it computes one; nothing if it computes all."""
-        return self.compiled.every
-
-    @property
     def any_stack(self) -> bool:
         """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
         return not self.ghosts
@@ -201,7 +191,7 @@ class Way:
 
     def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
         self._program, self._ghosts, self._constants = call.compiled, call.ghosts, call.constants()
-        self._lead = len(shape) - call.ndim
+        self._lead = len(shape) - self._program.ndim
         self._plan = plan = call.layout(shape[self._lead :])
         loaded = self._program.loaded
         self._entry, self._scattered = loaded.entry, scattered

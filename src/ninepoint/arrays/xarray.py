@@ -15,7 +15,13 @@ from typing import Any, TypeAlias
 import numpy as np
 import xarray as xr
 
-from ninepoint.arrays.accepted import Arrays, is_dataset, is_xarray
+from ninepoint.arrays.accepted import (
+    Arrays,
+    is_dataset,
+    is_xarray,
+    listed,
+    single_or_tuple,
+)
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.numpy import core_dims, quoted
 from ninepoint.arrays.regions import Node
@@ -64,18 +70,14 @@ def over_variables(
     ]
     if not chosen:
         raise ValueError(f"no variable of the dataset has the dimensions {quoted(core)}.")
-    made: dict[Hashable, tuple[Any, ...]] = {}
-    several = False
+    made: list[list[Any]] = []
     for variable in chosen:
         for name, dataset in datasets.items():
             if variable not in dataset.data_vars:
                 raise ValueError(f"the dataset given for '{name}' has no variable {variable!r}.")
-        result = call({name: dataset[variable] for name, dataset in datasets.items()})
-        several = isinstance(result, tuple)
-        made[variable] = result if isinstance(result, tuple) else (result,)
-    count = len(made[chosen[0]])
-    results = tuple(_whole(first, {v: one[k] for v, one in made.items()}) for k in range(count))
-    return results if several else results[0]
+        made.append(listed(call({name: one[variable] for name, one in datasets.items()})))
+    results = (dict(zip(chosen, one, strict=True)) for one in zip(*made, strict=True))
+    return single_or_tuple([_whole(first, one) for one in results])
 
 
 def _core(dataset: Any, dims: Any, ndim: Callable[[Any], int]) -> tuple[Hashable, ...]:

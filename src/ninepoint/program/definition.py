@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..arrays import accepted
-from ..arrays.accepted import as_it_is, is_chunked, is_xarray, refuse_foreign, storage_types
+from ..arrays.accepted import (
+    DTypes,
+    as_it_is,
+    is_chunked,
+    is_xarray,
+    refuse_foreign,
+    storage_types,
+)
 from ..arrays.borders import Boundary
 from ..arrays.every import Every, per_axis
 from ..arrays.keys import Key, kinds
@@ -256,7 +263,7 @@ class Definition:
         self.may_call = bool(found.calls)
         return found.calls
 
-    def _read(self, scalars: ByName, tried: Sequence[np.dtype]) -> values.Met:
+    def _read(self, scalars: ByName, tried: DTypes) -> values.Met:
         """What the text calls for scalars such as these, as far as it is understood."""
         found: list[values.Met] = []
         for storage in tried:
@@ -372,7 +379,7 @@ class Definition:
         """How many fields the rule "keep" may keep values of: what a stage made is not kept."""
         return len((self._whole or self).fields)
 
-    def kinds(self, types: Sequence[np.dtype], scalars: ByName) -> tuple[Argument, ...]:
+    def kinds(self, types: DTypes, scalars: ByName) -> tuple[Argument, ...]:
         """The kinds of all arguments, for fields of these types and scalars such as these."""
         fields = dict(zip(self.fields, types, strict=True))
         return tuple(
@@ -402,14 +409,14 @@ class Definition:
         warn(str(found), PerformanceWarning)
         _told.add(told.token)
 
-    def schedule_for(self, types: Sequence[np.dtype]) -> Schedule:
+    def schedule_for(self, types: DTypes) -> Schedule:
         """What the stencil was decorated with, or what was found by tuning for these types."""
         if self.options.schedule != Schedule():
             return self.options.schedule
         kinds = _kinds(types)
         return self._schedules.made(kinds, lambda: records.tuned(self.token, kinds) or Schedule())
 
-    def tune(self, types: Sequence[np.dtype], schedule: Schedule) -> Any:
+    def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
         path = records.keep_tuned(self.token, _kinds(types), schedule)
         self._schedules[_kinds(types)] = schedule
@@ -418,14 +425,14 @@ class Definition:
         self.programs.clear()
         return path
 
-    def with_schedule(self, types: Sequence[np.dtype], schedule: Schedule) -> Definition:
+    def with_schedule(self, types: DTypes, schedule: Schedule) -> Definition:
         """Give the same meaning with another schedule, whatever tuning found for these types."""
         other = Definition(self.function, replace(self.options, schedule=schedule), self.live)
         other._schedules[_kinds(types)] = schedule
         return other
 
 
-def _kinds(types: Sequence[np.dtype]) -> str:
+def _kinds(types: DTypes) -> str:
     return " ".join(map(str, types))
 
 

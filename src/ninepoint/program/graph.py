@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..arrays.accepted import DTypes
 from ..arrays.borders import Boundary, check_range
 from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.layout import Border, Shape, layout
@@ -166,7 +167,7 @@ Nodes: TypeAlias = Sequence[Node]
 class Graph:
     """Calls in an order in which they can be done; equal calls are one."""
 
-    def __init__(self, names: Sequence[str], dtypes: Sequence[np.dtype]) -> None:
+    def __init__(self, names: Sequence[str], dtypes: DTypes) -> None:
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
@@ -227,7 +228,7 @@ class Graph:
         self.calls += other.calls
         return numbers
 
-    def _add(self, node: Node, names: Sequence[str], dtypes: Sequence[np.dtype]) -> Made:
+    def _add(self, node: Node, names: Sequence[str], dtypes: DTypes) -> Made:
         """Add a node, if there is none like it; gives its results, which are called so."""
         key = node.call.key, node.fields, node.axes
         made = self._known.get(key)
@@ -430,7 +431,7 @@ def read_by(nodes: Nodes) -> Made:
     return tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
 
 
-def compiled(call: Call, types: Sequence[np.dtype]) -> Compiled:
+def compiled(call: Call, types: DTypes) -> Compiled:
     """What a call on fields of these types is compiled to."""
     definition, options = call.definition, call.definition.options
     request = Request(

@@ -39,9 +39,8 @@ else:
     # Single calls whose machine code is on disk need no compiler.
     pipeline = Later("..backends.pipeline", __package__)
 
-# Why calls are done one by one.
+# Why calls, or steps, are done one by one.
 MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
-TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +236,7 @@ def apart(node: Node, other: Node, stored: Sequence[np.dtype] = ()) -> str:
     if node.resizes:
         return "it gives fewer points than it is given"
     if node.ndim > MOST_AXES:
-        return TOO_MANY_AXES
+        return f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
     if node.ndim != other.ndim or node.along != other.along:
         return "it has other axes"
     if node.compiled.fastmath != other.compiled.fastmath:

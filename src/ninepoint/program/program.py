@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays import numpy as on_numpy
-from ..arrays.accepted import Arrays, is_cupy, listed, write
+from ..arrays.accepted import Arrays, DTypes, is_cupy, listed, write
 from ..arrays.arranging import are_writable
 from ..arrays.keys import array_key, array_kind
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
@@ -293,7 +293,7 @@ def _restored(graph: Graph, wanted: Made, schedule: Schedule, token: str) -> Pro
 _known: Remembered[Program] = Remembered(64)
 
 
-def program_of(call: Call, types: Sequence[np.dtype]) -> Program:
+def program_of(call: Call, types: DTypes) -> Program:
     """The program of a call on fields of given types."""
 
     def record() -> Program:

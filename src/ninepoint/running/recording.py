@@ -184,32 +184,23 @@ class _Made:
         self.coloured: bool = any(
             has_channels(one.value) if one.made is None else one.made.coloured for one in fields
         )
+        named = any(field.dims is not None for field in fields)
+        if not named:
+            call.check_spaced()
+        program = program_of(call.spaced(), self.types)
+        if self.device is None and not any(is_device(field.value) for field in fields):
+            program.graph.warn()
         # How many axes the call works along, and which; where they have names, its dimensions, and
         # what is named as the fields are.
-        self.ndim = 1
+        self.ndim = program.last.ndim
         self.axes: Behind | None = None
         self.core: Dims = ()
         self.named: Any = None
         self.likes: Arrays
-        if any(field.dims is not None for field in fields):
-            self._name(place)
+        if named:
+            self._name(place, program)
             return
-        call.check_spaced()
-        self._find_axes(place.axes)
-
-    @property
-    def _program(self) -> Program:
-        """What does it, on fields of these types."""
-        program = program_of(self.call.spaced(), self.types)
-        if self.device is None and not any(is_device(field.value) for field in self.fields):
-            program.graph.warn()
-        return program
-
-    def _find_axes(self, axes: Any) -> None:
-        """Find the axes along which the call works on arrays without names, and what it gives."""
-        program, fields = self._program, self.fields
-        self.ndim = program.last.ndim
-        axes = self._before_channels() if axes is None else axes
+        axes = self._before_channels() if place.axes is None else place.axes
         program = program.along(axes, fields)
         made, dtypes = program.graph.shapes(field.shape for field in fields), program.graph.dtypes
         self.axes = None if axes is None else program.last.along
@@ -221,14 +212,12 @@ class _Made:
             return tuple(range(-1 - self.ndim, -1))
         return None
 
-    def _name(self, place: Place) -> None:
+    def _name(self, place: Place, program: Program) -> None:
         """Find the dimensions along which the call works, and name its results."""
         # Imported here: xarray is optional, and the caller has it.
         from ..arrays.xarray import Named
 
-        program = self._program
-        ndim, axes = program.last.ndim, place.axes
-        self.ndim = ndim
+        ndim, axes = self.ndim, place.axes
         if axes is None and place.dims is None:
             arrays = [field.value for field in self.fields if field.value is not None]
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
