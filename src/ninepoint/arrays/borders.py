@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, cast, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from ..language.errors import alike
 from .conditions import Condition, named_function
 from .layout import Border, Rule, Sides
 from .numpy import fitting_cval, limits_of
+
+# What stands beyond an end of an axis; before it and after it.
+Beyond: TypeAlias = Rule | Condition
+Pair: TypeAlias = tuple[Beyond, Beyond]
 
 RULES: tuple[str, ...] = get_args(Rule)[:-1]
 # NumPy's "reflect" is missing on purpose: the word is SciPy's here, where the edge is repeated.
@@ -36,7 +40,7 @@ class Boundary:
     was one name.  Equal boundaries mean the same, whichever of a rule's names was written.
     """
 
-    entries: tuple[tuple[Rule | Condition, Rule | Condition], ...]
+    entries: tuple[Pair, ...]
     each: bool
     # The values in the place of which names and `cval` stand.
     said: tuple[Condition, ...] = field(default=(), compare=False, repr=False)
@@ -98,7 +102,7 @@ class Boundary:
         """Those of the rules that are no names."""
         return tuple(one for pair in self.entries for one in pair if isinstance(one, Condition))
 
-    def sides(self, ndim: int) -> tuple[tuple[Rule | Condition, Rule | Condition], ...]:
+    def sides(self, ndim: int) -> tuple[Pair, ...]:
         """The rules and conditions of a stencil of `ndim` axes.
 
         Raises
@@ -107,7 +111,11 @@ class Boundary:
             If there is another number of entries.
         """
         if not self.each and len(self.entries) != ndim:
-            raise _uncounted(self, ndim)
+            raise ValueError(
+                f"boundary={self} has {len(self.entries)} entries, but the stencil has {ndim} "
+                f"{'axis' if ndim == 1 else 'axes'}; give one name, or one entry per axis "
+                "(a name or a (before, after) pair)."
+            )
         return self.entries * ndim if self.each else self.entries
 
     def bordered(self, ndim: int, name: Rule) -> Border:
@@ -116,20 +124,18 @@ class Boundary:
         return Border(cast(tuple[tuple[Rule, Rule], ...], pairs))
 
     def with_conditions(
-        self, change: Callable[[Condition, int, int], Rule | Condition], ndim: int | None = None
+        self, change: Callable[[Condition, int, int], Beyond], ndim: int | None = None
     ) -> Boundary:
         """The same with other conditions, or names, each made of one, its axis and its side.
 
         Of a stencil of `ndim` axes there is an entry for each of them.
         """
-        pairs = [
-            [
-                change(one, axis, side) if isinstance(one, Condition) else one
-                for side, one in enumerate(pair)
-            ]
-            for axis, pair in enumerate(self.entries if ndim is None else self.sides(ndim))
-        ]
-        entries = tuple((before, after) for before, after in pairs)
+
+        def changed(one: Beyond, axis: int, side: int) -> Beyond:
+            return change(one, axis, side) if isinstance(one, Condition) else one
+
+        pairs = enumerate(self.entries if ndim is None else self.sides(ndim))
+        entries = tuple((changed(a, axis, 0), changed(b, axis, 1)) for axis, (a, b) in pairs)
         return Boundary(entries, self.each and ndim is None)
 
     @property
@@ -142,25 +148,18 @@ class Boundary:
 
         One value all around is "constant"; and where nothing flows, elements are reflected.
         """
-        values = {one.key: one.c for one in self.conditions if one.kind == "dirichlet"}
+        fixed = [one for one in self.conditions if one.kind == "dirichlet"]
         if not self.conditions or not all(one.has_name for one in self.conditions):
             return self, cval
-        if len(values) > 1 or (values and (self.uses("fill") or self.uses("constant"))):
+        several = len({one.key for one in fixed}) > 1
+        if several or (fixed and (self.uses("fill") or self.uses("constant"))):
             return self, cval
-
-        def name(one: Condition, *_: int) -> Rule:
-            if one.kind == "extrapolate":
-                return "nearest"
-            return "constant" if one.kind == "dirichlet" else "reflect"
-
-        said = tuple(one for one in self.conditions if one.kind == "dirichlet")[:1]
-        named = replace(self.with_conditions(name), said=said)
-        return named, next(iter(values.values()), cval)
+        names: dict[str, Rule] = {"extrapolate": "nearest", "dirichlet": "constant"}
+        named = self.with_conditions(lambda one, *_: names.get(one.kind, "reflect"))
+        return replace(named, said=tuple(fixed[:1])), fixed[0].c if fixed else cval
 
     def after(self, step: int) -> Boundary:
         """The same as it is after so many steps of an iteration."""
-        if not any(one.varies for one in self.conditions):
-            return self
         return self.with_conditions(lambda one, *_: one.after(step))
 
     def uses(self, rule: Rule) -> bool:
@@ -185,15 +184,7 @@ def _on(boundary: Boundary, ndim: int) -> Border:
     return boundary.bordered(ndim, "nearest")
 
 
-def _uncounted(boundary: Boundary, ndim: int) -> ValueError:
-    return ValueError(
-        f"boundary={boundary} has {len(boundary.entries)} entries, but the stencil has {ndim} "
-        f"{'axis' if ndim == 1 else 'axes'}; give one name, or one entry per axis "
-        "(a name or a (before, after) pair)."
-    )
-
-
-def _pair(entry: object) -> tuple[Rule | Condition, Rule | Condition]:
+def _pair(entry: object) -> Pair:
     if isinstance(entry, str | Condition):
         return (_rule(entry), _rule(entry))
     if not isinstance(entry, tuple | list) or len(entry) != 2:
@@ -210,7 +201,7 @@ def _pair(entry: object) -> tuple[Rule | Condition, Rule | Condition]:
     return (before, after)
 
 
-def _rule(name: object) -> Rule | Condition:
+def _rule(name: object) -> Beyond:
     if isinstance(name, Condition):
         return name
     if isinstance(name, str):

@@ -304,7 +304,6 @@ class Layout:
         inside = _inside(shape, self.reach)
         self.interior = (self._made(inside) if every else inside).clip(self.computed)
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
-        self._done = dict[Span, tuple[Sequence[Piece], Sequence[Zone]]]()
 
     @property
     def inside(self) -> bool:
@@ -348,22 +347,15 @@ class Layout:
 
     def done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
         """What is run, and then written, for some points along the first axis."""
-        if (first, last) not in self._done:
-            pieces = list(map(self.piece, self._regions(first, last)))
-            zones = [
-                self._written(k, zone.within(first, last), keeps)
-                for k, output in enumerate(self.outputs)
-                for zone, keeps in output.zones
-            ]
-            self._done[first, last] = pieces, [one for one in zones if one is not None]
-        return self._done[first, last]
-
-    def _written(self, k: int, zone: Region, keeps: bool) -> Zone | None:
-        if not zone.points:
-            return None
-        axes = zip(self.at(zone.start), zone.shape, self.every, strict=True)
-        kept = into(slice(a, a + n * s, s) for a, n, s in axes) if keeps else None
-        return k, zone.index(self.outputs[k].extent.start), kept
+        zones: list[Zone] = []
+        for k, output in enumerate(self.outputs):
+            for whole, keeps in output.zones:
+                zone = whole.within(first, last)
+                axes = zip(self.at(zone.start), zone.shape, self.every, strict=True)
+                kept = into(slice(a, a + n * s, s) for a, n, s in axes) if keeps else None
+                if zone.points:
+                    zones.append((k, zone.index(output.extent.start), kept))
+        return list(map(self.piece, self._regions(first, last))), zones
 
     def _regions(self, first: int, last: int) -> Sequence[Region]:
         box = self.computed.within(first, last)

@@ -122,7 +122,12 @@ class Scalars:
                         f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
                         "for each, or name it in standard_indexing if it is a small array."
                     )
-                varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
+                # Of no values none is asked for, but a type is looked at.  An empty list has none,
+                # and a whole number is what most kernels take.
+                each = (
+                    np.asarray(value) if len(value) else np.zeros(1, getattr(value, "dtype", int))
+                )
+                varying[name] = lambda step, each=each: each[step].item()
             else:
                 fixed[name] = value
         return Scalars(fixed, varying)
@@ -151,15 +156,6 @@ class Scalars:
         found = Scalars({**self._fixed, **values}, self._varying)
         found._known = {step: {**one, **values} for step, one in self._known.items()}
         return found
-
-
-def _item(values: np.ndarray, typed: bool) -> Callable[[int], Any]:
-    if not len(values):
-        # No step asks for it, but its type is looked at.  An empty list has none, and a whole
-        # number is what most kernels take.
-        zero = values.dtype.type(0).item() if typed else 0
-        return lambda step: zero
-    return lambda step: values[step].item()
 
 
 def change(after: Any, before: Any, enough: float = math.inf) -> float:
