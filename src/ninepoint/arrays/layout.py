@@ -78,18 +78,9 @@ class Border:
     rules: tuple[tuple[Rule, Rule], ...]
     lanes: int = 1
 
-    @property
-    def ndim(self) -> int:
-        """How many core axes there are."""
-        return len(self.rules)
-
     def uses(self, rule: Rule) -> bool:
         """Whether any side of any axis follows `rule`."""
         return any(rule in pair for pair in self.rules)
-
-    def lanes_along(self, axis: int) -> int:
-        """How many elements a column has, along this of the core axes."""
-        return self.lanes if axis == len(self.rules) - 1 else 1
 
     def turned(self, how: int | tuple[int, ...]) -> Border:
         """The border of arrays that lie in another way (see `Compiled.turned`)."""
@@ -330,14 +321,9 @@ class Layout:
             tuple((-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes)
         )
 
-    def at(self, result: Shape) -> Shape:
-        """Give the point of the fields at which a result is made."""
-        places = zip(result, self.first, self.every, strict=True)
-        return tuple(first + step * p for p, first, step in places)
-
     def source(self, region: Region) -> Region:
         """Give the points that a region depends on; some may lie outside."""
-        axes = zip(region.spans, self.first, self.every, self.reach.lo, self.reach.hi, strict=True)
+        axes = zip(region.spans, self.first, self.every, *self.reach.ends, strict=True)
         return Region(
             tuple(
                 (first + step * a + low, first + step * (b - 1) + high + 1)
@@ -351,10 +337,11 @@ class Layout:
         for k, output in enumerate(self.outputs):
             for whole, keeps in output.zones:
                 zone = whole.within(first, last)
-                axes = zip(self.at(zone.start), zone.shape, self.every, strict=True)
-                kept = into(slice(a, a + n * s, s) for a, n, s in axes) if keeps else None
+                axes = zip(zone.spans, self.first, self.every, strict=True)
+                kept = into(slice(n + s * a, n + s * b, s) for (a, b), n, s in axes)
                 if zone.points:
-                    zones.append((k, zone.index(output.extent.start), kept))
+                    index = zone.index(output.extent.start)
+                    zones.append((k, index, kept if keeps else None))
         return list(map(self.piece, self._regions(first, last))), zones
 
     def _regions(self, first: int, last: int) -> Sequence[Region]:
@@ -385,7 +372,7 @@ class Layout:
         if border.uses("ghost"):
             axes = zip(spans, self.shape, self.reach.sides, strict=True)
             spans = tuple(_with_mirrored(*axis) for axis in axes)
-        lanes = map(border.lanes_along, range(border.ndim))
+        lanes = (*(1,) * (len(spans) - 1), border.lanes)
         each = list(zip(spans, self.shape, border.rules, lanes, strict=True))
         sources = tuple(source_indices(a, b, n, *rules, own) for (a, b), n, rules, own in each)
         # Those of a row that follow each other.
@@ -420,8 +407,8 @@ layout = lru_cache(maxsize=512)(Layout)
 
 def _inside(shape: Shape, reach: Box) -> Region:
     """The points whose neighbours all lie inside an array of a shape."""
-    axes = zip(shape, reach.lo, reach.hi, strict=True)
-    return Region(tuple((max(0, -low), min(n, n - high)) for n, low, high in axes))
+    axes = zip(shape, reach.sides, strict=True)
+    return Region(tuple((low, n - high) for n, (low, high) in axes))
 
 
 def _output(shape: Shape, reach: Box, border: Border) -> Output:
@@ -441,7 +428,7 @@ def _with_zones(border: Border, extent: Region, window: Region) -> Output:
     At a corner the first axis decides, and before decides over after: it is written last.
     """
     zones: list[tuple[Region, bool]] = []
-    for axis in reversed(range(border.ndim)):
+    for axis in reversed(range(len(border.rules))):
         (a, b), (low, high), rules = extent.spans[axis], window.spans[axis], border.rules[axis]
         for rule, first, last in ((rules[1], max(a, high), b), (rules[0], a, min(b, low))):
             if first < last and rule in ("fill", "keep"):

@@ -286,15 +286,17 @@ class Way:
     def _steps(self, first: int, last: int, count: int, threads: int) -> Steps:
         """How so many threads do some points along the first axis, of so many images."""
         pieces, zones = self._plan.done(first, last)
-        told = [one for one in pieces if self._tables and self._is_told(one)]
+        # Machine code that is told by a table fills no blocks of positions, or with ghosts.
+        fills = not (self._ghosts or self._program.along)
+        told = [
+            one
+            for one in pieces
+            if self._tables
+            and (fills or one.block is None)
+            and all(some is None for _, some in one.written)
+        ]
         table = self._table(told, count, threads) if told else 0
         return table, [one for one in pieces if one not in told], zones
-
-    def _is_told(self, piece: Piece) -> bool:
-        """Whether machine code does a piece that a table tells it of."""
-        if any(some is not None for _, some in piece.written):
-            return False
-        return piece.block is None or not (self._ghosts or self._program.along)
 
     def _table(self, pieces: Sequence[Piece], count: int, threads: int) -> int:
         """Where a table of pieces is, those of most points cut into parts for many threads."""

@@ -11,11 +11,10 @@ another is computed.  Every piece gives what the whole would.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from threading import Condition
 from typing import Any
 
@@ -24,7 +23,7 @@ from ..arrays.accepted import listed, write
 from ..arrays.cuda import understood
 from ..arrays.grid import outputs_of
 from ..arrays.launching import NOTHING, Given
-from ..arrays.layout import Array, PlainArrays, Region, Shape
+from ..arrays.layout import Array, PlainArrays, Region, Shape, cut
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Block, along, looking, rings
 from ..backends.cuda import driver
@@ -125,20 +124,18 @@ def computed(program: Program, fields: PlainArrays, targets: PlainArrays) -> Non
     MemoryError
         If a piece of the least size does not fit.
     """
-    shape, axis, count = _cut(program, fields, targets)
     # Pieces are known by the meaning of their program.
     sent = Sent.from_program(replace(program, token=program.graph.token))
+    shape, axis, count = _cut(sent, fields, targets)
     job = blocks.Job(sent, shape, tuple([field.shape for field in fields]))
+    piece = partial(_piece, driver.current(), job, fields, targets)
     most = max(1, shape[axis]) if axis else 1
     while True:
-        ends = [shape[axis] * k // count for k in range(count + 1)] if axis else []
-        regions = [along(shape, axis, span) for span in pairwise(ends)]
-        pieces = [partial(_piece, job, fields, targets, one) for one in regions]
-        if count == 1:
-            pieces = [partial(_whole, sent, fields, targets)]
+        regions: list[Region | None] = [None]
+        if count > 1:
+            regions = [along(shape, axis, span) for span in cut((0, shape[axis]), count)]
         try:
-            device, lanes = driver.current(), min(LANES, len(pieces))
-            run_parallel((partial(_on, device, one) for one in pieces), lanes)
+            run_parallel((partial(piece, one) for one in regions), min(LANES, len(regions)))
             return
         except MemoryError:
             # What else a call needs, such as arrays between launches, shows when it is done; what
@@ -148,25 +145,23 @@ def computed(program: Program, fields: PlainArrays, targets: PlainArrays) -> Non
             count = min(most, 2 * count)
 
 
-def _on(device: int, piece: Callable[[], None]) -> None:
-    """Do a piece on a GPU; each thread has a current one of its own."""
+def _piece(
+    device: int, job: blocks.Job, fields: PlainArrays, targets: PlainArrays, region: Region | None
+) -> None:
+    """Compute the points of a region, or all, and write them to where they are in the targets."""
+    # Each thread has a current GPU of its own.
     with driver.on(device):
-        piece()
-
-
-def _whole(sent: Sent, fields: PlainArrays, targets: PlainArrays) -> None:
-    for target, result in zip(targets, sent.run(Block(tuple(fields))), strict=True):
-        write(target, result)
-
-
-def _piece(job: blocks.Job, fields: PlainArrays, targets: PlainArrays, region: Region) -> None:
-    """Compute the points of a region, and write them to where they are in the targets."""
-    cuts = [tuple([(n,) for n in field.shape]) for field in fields]
-    made = listed(blocks.computed(job, region, region.start, cuts, fields))
-    outputs = outputs_of(job.program, job.shape)
-    for target, result, one in zip(targets, made, outputs, strict=True):
-        place = region.clip(one.extent).index(one.extent.start)[1:]
-        write(target[place], result)
+        if region is None:
+            made = job.program.run(Block(tuple(fields)))
+        else:
+            cuts = [tuple([(n,) for n in field.shape]) for field in fields]
+            made = listed(blocks.computed(job, region, region.start, cuts, fields))
+            targets = [
+                target[region.clip(one.extent).index(one.extent.start)[1:]]
+                for target, one in zip(targets, outputs_of(job.program, job.shape), strict=True)
+            ]
+        for target, result in zip(targets, made, strict=True):
+            write(target, result)
 
 
 def _cut(program: Program, fields: PlainArrays, targets: PlainArrays) -> tuple[Shape, int, int]:
