@@ -28,7 +28,7 @@ from ..program.definition import Call, Definition
 from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
-from ..running.dispatch import check_target, evaluate, refuse_values, typed
+from ..running.dispatch import check_target, evaluate, typed
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -82,9 +82,11 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     if not there:
         graph.warn()
     check_target(graph, there, cut)
-    if plan.comm is not None:
-        cure = ": each process has another part of the border; name a border rule."
-        refuse_values(graph, "comm= knows", cure)
+    if plan.comm is not None and has_conditions(graph):
+        raise TypeError(
+            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
+            ": each process has another part of the border; name a border rule."
+        )
     if cut or plan.comm is not None:
         size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         motion = motion.sized(size, plan.steps)

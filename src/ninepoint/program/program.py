@@ -101,6 +101,11 @@ class Program:
         """The types of the arrays that it is given."""
         return self.graph.dtypes[: self.graph.given]
 
+    def results(self, fields: Arrays) -> list[tuple[Shape, np.dtype]]:
+        """The shapes and the types of the wanted values, for arrays that it may be given."""
+        shapes = self.graph.shapes(field.shape for field in fields)
+        return [(shapes[value], self.graph.dtypes[value]) for value in self.wanted]
+
     @property
     def name(self) -> str:
         """What its last call is called."""
@@ -202,8 +207,7 @@ class BoundProgram:
             check_device(graph.nodes)
         self._placed = positions(graph, arrays)
         # Raises, and says what is too small, where the arrays of a call do not go together.
-        shapes = graph.shapes([array.shape for array in (*arrays, *self._placed)])
-        self._made = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
+        self._made = program.results([*arrays, *self._placed])
         self._checked(out, arrays)
         # Where results are those that are given, and where they are not.
         self._known: Remembered[Launches] = Remembered(2)

@@ -32,22 +32,9 @@ from ..program.options import Place
 from ..program.program import BoundProgram, Program, bound, positions, program_of, targets
 
 
-def refuse_values(graph: Graph, who: str, cure: str) -> None:
-    """Raise where somebody is to lay values at the border who cannot."""
-    if has_conditions(graph):
-        raise TypeError(
-            f'{who} no border values but npt.dirichlet(number, at="cell") and npt.neumann(0){cure}'
-        )
-
-
 def check_target(graph: Graph, there: bool, cut: bool) -> None:
     """Raise where a GPU, or tasks of lazy arrays, cannot do what is asked."""
     if there:
-        refuse_values(
-            graph,
-            "a GPU knows",
-            "; leave out device=, give arrays of NumPy, or name a border rule.",
-        )
         check_device(graph.nodes)
     for node in graph.nodes if cut else ():
         if not all(one.plain for one in node.boundary.conditions):
@@ -112,7 +99,6 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
 
 def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     """The wanted values, for arrays of any kind in the place of those given."""
-    place.check(arrays)
     graph, device = program.graph, place.device
     arrays = as_fields(arrays, graph.names[: len(arrays)])
     axes = place.axes
@@ -156,9 +142,7 @@ def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
     # Imported here: CuPy is optional.
     from . import sending
 
-    graph = program.graph
-    shapes = graph.shapes(field.shape for field in fields)
-    results = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
+    results = program.results(fields)
     given, made = targets(out, results, fields), [empty(*one) for one in results]
     sending.computed(program, fields, made)
     for target, result in zip(given, made, strict=False):

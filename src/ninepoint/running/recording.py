@@ -202,9 +202,8 @@ class _Made:
             return
         axes = self._before_channels() if place.axes is None else place.axes
         program = program.along(axes, fields)
-        made, dtypes = program.graph.shapes(field.shape for field in fields), program.graph.dtypes
         self.axes = None if axes is None else program.last.along
-        self.likes = [_Result(made[value], dtypes[value]) for value in program.wanted]
+        self.likes = [_Result(*one) for one in program.results(fields)]
 
     def _before_channels(self) -> Behind | None:
         """The axes before those of channels, where a field is known to have some."""
