@@ -62,7 +62,7 @@ STEPS_OF_PLANES = 4
 
 def fits(core: Sequence[int], margin: Box) -> bool:
     """Whether points are left whose neighbours all exist."""
-    return all(n > a + b for n, (a, b) in zip(core, margin.sides, strict=True))
+    return all(n > span for n, span in zip(core, spans(margin), strict=True))
 
 
 def spans(reach: Box) -> list[int]:
@@ -91,7 +91,7 @@ def usual_length(reach: Box) -> int:
 
 def is_worth(reach: Box, length: int, core: Shape, itemsize: int) -> bool:
     """Whether so many steps, each of which looks so far, are better done in one pass."""
-    if itemsize * int(np.prod(core)) <= limits.current.chained_bytes:
+    if itemsize * math.prod(core) <= limits.current.chained_bytes:
         return False
     return all(n >= 4 * length * (s + 1) for n, s in zip(core, spans(reach), strict=True))
 

@@ -133,11 +133,9 @@ def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
 
 def _wide(value: Any) -> Any:
     """Numbers with double precision."""
-    if not hasattr(value, "dtype"):
-        # What NumPy makes of a number: it divides complex ones otherwise than Python does.
-        return np.complex128(value) if isinstance(value, complex) else np.float64(value)
-    dtype = np.dtype("complex128" if value.dtype.kind == "c" else "float64")
-    return value if value.dtype == dtype else value.astype(dtype)
+    # Python's are made NumPy's, which divides complex ones otherwise.
+    wide = np.complex128 if np.iscomplexobj(value) else np.float64
+    return value.astype(wide, copy=False) if hasattr(value, "dtype") else wide(value)
 
 
 def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:

@@ -79,7 +79,7 @@ def _is_mistake(error: BaseException) -> bool:
     if (
         found is None
         or not isinstance(error, _MISTAKES)
-        or os.environ.get("NINEPOINT_TRACEBACKS") == "whole"
+        or os.environ.get(VARIABLE) == "whole"
     ):
         return False
     while found.tb_next is not None:

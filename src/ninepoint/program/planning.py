@@ -207,8 +207,6 @@ def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
         return "the results are not those of the last call"
     for node in nodes:
         reason = apart(node, last, node.compiled.out_dtypes)
-        if not reason and node.along != tuple(range(-last.ndim, 0)):
-            reason = "it has other axes"
         if not reason and node.label != last.label and node.label in whole:
             reason = "it is stored whole: the schedule says so"
         if reason:
@@ -237,7 +235,7 @@ def apart(node: Node, other: Node, stored: Sequence[np.dtype] = ()) -> str:
         return "it gives fewer points than it is given"
     if node.ndim > MOST_AXES:
         return f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
-    if node.ndim != other.ndim or node.along != other.along:
+    if node.along != other.along:
         return "it has other axes"
     if node.compiled.fastmath != other.compiled.fastmath:
         return "some calls are compiled with fastmath, and some are not"
