@@ -240,31 +240,6 @@ class Graph:
             self.nodes.append(replace(node, outputs=made))
         return made
 
-    def add(
-        self,
-        call: Call,
-        fields: Values,
-        labels: Sequence[str],
-        axes: Behind | None = None,
-    ) -> Made:
-        """Add a call; `labels` are what its results are called, as far as they have names.
-
-        A call of fewer axes than `axes` names works on the last of them.
-        """
-        types = tuple(self.dtypes[k] for k in fields)
-        made = compiled(call, types)
-        for condition in call.boundary.said:
-            for name, k in zip(call.definition.fields, fields, strict=False):
-                check_range(condition, name, self.dtypes[k])
-        # Raises where the steps are not as many as the axes.
-        steps_of(call.every, made.ndim)
-        whole = labels[0] if labels else call.definition.name
-        node = Node(whole, call, tuple(fields), (), types, None, self.calls).turned(axes)
-        self.calls += 1
-        dtypes = made.out_dtypes[: len(made.out_dtypes) // made.phases]
-        names = [labels[k] if k < len(labels) else whole for k in range(len(dtypes))]
-        return self._add(node, names, dtypes)
-
     def record(
         self,
         call: Call,
@@ -272,7 +247,11 @@ class Graph:
         labels: Sequence[str] = (),
         axes: Behind | None = None,
     ) -> Made:
-        """Add a call, after those that its definition makes; gives its results, by number."""
+        """Add a call, after those that its definition makes; gives its results, by number.
+
+        `labels` are what its results are called, as far as they have names.  A call of fewer axes
+        than `axes` names works on the last of them.
+        """
         definition = call.definition
         numbers = dict(zip(definition.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
@@ -291,12 +270,20 @@ class Graph:
         definition.check(call.scalars)
         rest = definition.rest(call.boundary.uses("keep"))
         scalars = {name: call.scalars[name] for name in rest.scalars}
-        return self.add(
-            replace(call, definition=rest, scalars=scalars),
-            [numbers[name] for name in rest.fields],
-            labels or [definition.name],
-            axes,
-        )
+        call = replace(call, definition=rest, scalars=scalars)
+        given = tuple(numbers[name] for name in rest.fields)
+        types = tuple(self.dtypes[value] for value in given)
+        program, labels = compiled(call, types), labels or [definition.name]
+        for condition in call.boundary.said:
+            for name, dtype in zip(rest.fields, types, strict=True):
+                check_range(condition, name, dtype)
+        # Raises where the steps are not as many as the axes.
+        steps_of(call.every, program.ndim)
+        node = Node(labels[0], call, given, (), types, None, self.calls).turned(axes)
+        self.calls += 1
+        dtypes = program.out_dtypes[: len(program.out_dtypes) // program.phases]
+        names = [*labels, *labels[:1] * len(dtypes)][: len(dtypes)]
+        return self._add(node, names, dtypes)
 
     def placed(self, wanted: Values) -> tuple[Graph, Made]:
         """The graph with positions among what is given, after the fields, and what is wanted.
