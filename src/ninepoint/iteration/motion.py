@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, native, write
 from ..arrays.chains import STEPS, block_length, usual_length
 from ..arrays.launching import Given
 from ..arrays.layout import PlainArrays, Region, Shape
+from ..arrays.numpy import too_few_axes, whole_shape
 from ..arrays.regions import Block, Domain, Looking, rings
 from ..arrays.strided import plain
 from ..arrays.work import cut
@@ -194,9 +194,9 @@ class Motion:
 
     def state_shape(self, arrays: Arrays) -> Shape:
         """The shape of the state after a step, which must be that of all steps."""
-        shape = on_numpy.broadcast_shape([array.shape for array in arrays])
+        shape = whole_shape(arrays)
         if len(shape) < self.ndim:
-            raise on_numpy.too_few_axes(self.ndim, shape)
+            raise too_few_axes(self.ndim, shape)
         if len(self.nodes) > 1:
             made = self.graph.shapes([array.shape for array in arrays])[self.step.wanted[0]]
             if made != shape:

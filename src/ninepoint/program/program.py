@@ -16,13 +16,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, DTypes, is_cupy, listed, write
 from ..arrays.arranging import are_writable
 from ..arrays.keys import array_key, array_kind
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
 from ..arrays.layout import Array, Shape
-from ..arrays.numpy import behind, whole_shape
+from ..arrays.numpy import behind, checked_out, each_out, too_few_axes
 from ..arrays.regions import Block, check_device
 from ..arrays.work import Work
 from ..base.remembered import Remembered
@@ -78,7 +77,7 @@ class Program:
         ndim = self.last.ndim
         shape = max((array.shape for array in arrays), key=len)
         if len(shape) < ndim:
-            raise on_numpy.too_few_axes(ndim, shape)
+            raise too_few_axes(ndim, shape)
         return replace(self, graph=self.graph.along(behind(axes, len(shape), ndim)))
 
     @cached_property
@@ -166,15 +165,14 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     alone = len(graph.nodes) == 1 and not graph.places and not any(map(is_cupy, arrays))
     if not alone or node.factors or node.outputs != program.wanted:
         return BoundProgram(program, arrays, out, threads)
-    shape = whole_shape(arrays)
-    if len(shape) < -min(node.along):
-        raise on_numpy.too_few_axes(node.ndim, shape)
-    outs: Arrays = () if out is None else on_numpy.each_out(out, len(node.outputs))
+    outs: Arrays = () if out is None else each_out(out, len(node.outputs))
     kinds = [array_key(one) for one in (*arrays, *outs)]
     key = None if None in kinds else (threads, *kinds)
     found = program.calls.get(key)
     if found is not None:
         return found
+    # Raises, and says what is too small, where the arrays do not go together.
+    program.results(arrays)
     step = bind_call(
         Work([node], node.outputs, Block(tuple(arrays)), threads),
         node,
@@ -253,7 +251,7 @@ def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) ->
         return []
     shapes, dtypes = zip(*made, strict=True)
     if not any(map(is_cupy, fields)):
-        return on_numpy.checked_out(out, shapes, dtypes)
+        return checked_out(out, shapes, dtypes)
     # Imported here: CuPy is optional, and the caller has it.
     from ..arrays import cuda
 

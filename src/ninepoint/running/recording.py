@@ -17,14 +17,13 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..arrays import accepted, spacings
-from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_device, is_xarray, single_or_tuple
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
 from ..arrays.launching import Given
 from ..arrays.layout import Shape
-from ..arrays.numpy import Behind
+from ..arrays.numpy import Behind, core_dims
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
@@ -222,7 +221,7 @@ class _Made:
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
             axes = self._before_channels() if axes is None else axes
         first = next(field.like for field in self.fields if field.dims is not None)
-        core = on_numpy.core_dims(first, ndim, place.dims, axes)
+        core = core_dims(first, ndim, place.dims, axes)
         # What has not all dimensions of the call is done before, and is the same along them.
         arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
         named = Named(arrays, ndim, core)
