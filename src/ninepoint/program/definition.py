@@ -157,6 +157,7 @@ class Definition:
         self._met: Remembered[values.Met] = Remembered(256)
         self._stages: values.Met | None = None
         self.parameters, self.may_call = function.parameters, False
+        self.token: str
         # The parameters that are arrays: read with an index, or given to a call as a field; of a
         # ufunc those by position, unless their default is a number.
         if whole is not None:
@@ -173,7 +174,7 @@ class Definition:
             self.may_call = any(isinstance(value, ArrayFunction) for value in called)
         self._standard = arrays & {*options.standard_indexing}
         self.fields = tuple(p for p in self.parameters if p in arrays - self._standard)
-        self.scalars = tuple(p for p in self.parameters if p not in self.fields)
+        self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
         if whole is not None:
             return
         with shown_at_home(function):

@@ -282,7 +282,7 @@ class Graph:
         node = Node(labels[0], call, given, (), types, None, self.calls).turned(axes)
         self.calls += 1
         dtypes = program.out_dtypes[: len(program.out_dtypes) // program.phases]
-        names = [*labels, *labels[:1] * len(dtypes)][: len(dtypes)]
+        names = [*labels, *[labels[0]] * len(dtypes)][: len(dtypes)]
         return self._add(node, names, dtypes)
 
     def placed(self, wanted: Values) -> tuple[Graph, Made]:
