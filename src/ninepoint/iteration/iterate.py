@@ -127,7 +127,7 @@ class Scalars:
                 each = (
                     np.asarray(value) if len(value) else np.zeros(1, getattr(value, "dtype", int))
                 )
-                varying[name] = lambda step, each=each: each[step].item()
+                varying[name] = each.tolist().__getitem__
             else:
                 fixed[name] = value
         return Scalars(fixed, varying)
