@@ -32,7 +32,6 @@ import numpy as np
 
 from ..backends.compiled import Compiled
 from ..base import limits
-from .accepted import write
 from .layout import Array, PlainArrays, Shape
 from .numpy import whole_shape
 from .strided import memory_order, plain
@@ -196,14 +195,9 @@ class Arrangement:
         """Give the arrays that the program writes to; none where it makes its own results."""
         return [] if self._apart else list(map(self.how.of, targets))
 
-    def given(self, results: PlainArrays, targets: PlainArrays) -> PlainArrays:
-        """Give results as the caller has them: in his own arrays, if there are `targets`."""
-        if targets and not self._apart:
-            return targets
-        results = list(map(self.how.back, results))
-        for target, one in zip(targets, results, strict=False):
-            write(target, one)
-        return targets or results
+    def back(self, results: PlainArrays) -> list[Array]:
+        """Give results as the caller has them."""
+        return list(map(self.how.back, results))
 
 
 def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -53,7 +52,7 @@ class Executable:
     """
 
     __slots__ = (
-        "_apart", "_arrangement", "_bound", "_points", "_shared", "_specs", "_threads", "_way",
+        "_arrangement", "_pace", "_points", "_shared", "_specs", "_threads", "_way",
     )  # fmt: skip
 
     def __init__(
@@ -64,9 +63,7 @@ class Executable:
         out: Any = None,
         threads: int | None = None,
     ) -> None:
-        # What it was bound to, and what does the same without `out`, once that is asked for.
-        self._bound, self._threads = (call, along), threads
-        self._apart: Executable | None = None
+        self._pace, self._threads = call.compiled.pace, threads
         shape, outs = whole_shape(fields), list[Array]()
         made = call.shapes(tuple(shape[axis] for axis in along))
         if out is not None:
@@ -88,19 +85,28 @@ class Executable:
     ) -> PlainArrays:
         """What a call gives: one array for each output."""
         targets = [] if out is None else listed(out)
-        if targets and not are_writable(targets, fields):
-            return self._over(fields, numbers, targets)
         results, arranged = targets, self._arrangement
+        if targets and not are_writable(targets, fields):
+            # They may lie over fields: results are made apart, and moved there.
+            check_writable(targets)
+            results = []
         if arranged is not None:
-            fields, results = arranged.fields(fields), arranged.targets(targets)
-        if not results:
-            results = [empty(shape, dtype) for shape, dtype in self._specs]
+            fields, results = arranged.fields(fields), arranged.targets(results)
+        made = results or [empty(shape, dtype) for shape, dtype in self._specs]
         # To ask how many threads there are takes as long as a small call.
         if not self._shared:
-            self._way.run(numbers, fields, results, 1)
+            self._way.run(numbers, fields, made, 1)
         else:
-            self._paced(numbers, fields, results)
-        return results if arranged is None else arranged.given(results, targets)
+            self._paced(numbers, fields, made)
+        if results:
+            return targets
+        if arranged is not None:
+            made = arranged.back(made)
+        if not targets:
+            return made
+        for target, one in zip(targets, made, strict=True):
+            write(target, one)
+        return targets
 
     def _paced(self, numbers: Sequence[Any], fields: PlainArrays, results: PlainArrays) -> None:
         """Compute on as many threads as the points are worth.
@@ -110,7 +116,7 @@ class Executable:
         a mean of 3x3 took 14 and 48 us where the others slept, 37 and 23 to 40, 82 and 42; a
         median of 3x3 77 and 43, Zen 5.)
         """
-        known, points, way = self._bound[0].compiled.pace, self._points, self._way
+        known, points, way = self._pace, self._points, self._way
         alone = known and known[0] * points <= way.handoff
         threads = 1 if alone else thread_count(self._threads)
         began = perf_counter()
@@ -125,22 +131,7 @@ class Executable:
 
     def beyond(self, ghosts: Extensions) -> Executable:
         """The same with other values beyond the sides where a single call has some."""
-        call, along = self._bound
-        assert isinstance(call, Single)
         assert isinstance(self._way, Way)
         made = copy(self)
-        made._way, made._apart = self._way.beyond(ghosts), None
-        made._bound = replace(call, ghosts=ghosts), along
+        made._way = self._way.beyond(ghosts)
         return made
-
-    def _over(
-        self, fields: PlainArrays, numbers: Sequence[Any], targets: PlainArrays
-    ) -> PlainArrays:
-        """The same where results may lie over fields: made apart, and moved there."""
-        check_writable(targets)
-        if self._apart is None:
-            call, along = self._bound
-            self._apart = Executable(call, fields, along, threads=self._threads)
-        for target, one in zip(targets, self._apart(fields, numbers), strict=True):
-            write(target, one)
-        return targets
