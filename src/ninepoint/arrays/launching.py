@@ -269,11 +269,6 @@ class Launches:
     block : Block
     threads : int, optional
         The greatest number of threads.
-
-    Raises
-    ------
-    ValueError
-        If the block has not all that the region needs.
     """
 
     def __init__(

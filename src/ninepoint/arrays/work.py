@@ -73,13 +73,7 @@ class Placed:
 
 
 class Work:
-    """Where the values of a run stand; of whole arrays all spans are empty.
-
-    Raises
-    ------
-    ValueError
-        If the block has not all that the region needs.
-    """
+    """Where the values of a run stand; of whole arrays all spans are empty."""
 
     def __init__(
         self,
@@ -115,13 +109,9 @@ class Work:
             nodes, zip(*(taken for _, taken in found), strict=True), strict=True
         ):
             self._takes[node.outputs] = tuple(span for span in taken if span is not None)
+        # Whoever makes a block knows how much is needed.
         for value in self._at:
-            if not within(self._needs.get(value, has), has):
-                raise ValueError(
-                    f"the block has the points {has} and {self._needs[value]} are needed to "
-                    f"give {self._wanted}, each axis by itself; give a larger block or a smaller "
-                    "region."
-                )
+            assert within(self._needs.get(value, has), has), (has, self._needs[value])
 
     def part(self, node: Node) -> Placed:
         """What a node is done on: all that is needed of it."""

@@ -28,8 +28,7 @@ from ...arrays.layout import Shape
 from ...backends.threads import in_task
 from ...io.progress import patience
 from ..iterate import Iteration, Scalars, iterate
-from ..motion import Motion
-from .slab import Keeper, Lost, Parts, refusal, take
+from .slab import Keeper, Lost, Motion, Parts, refusal, take
 
 # How much of a worker's memory parts may take.
 SHARE = 0.7
