@@ -113,9 +113,15 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         graph.warn()
     if cut:
         # Imported here: Dask is optional, and the caller has it.
-        from .dividing import on_chunks
+        from .dividing import Send, on_chunks
 
-        return on_chunks(program, arrays, device)
+        send: Send = None
+        if device is not None:
+            # Imported here: CuPy is optional.
+            from .sending import Sent
+
+            send = Sent.from_program
+        return on_chunks(program, arrays, send)
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
     return _sent(program, [*arrays, *positions(graph, arrays)], place.out)

@@ -15,8 +15,8 @@ Calls that ask for positions stay apart: these are fields of one program, for it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from ..arrays import chunked
 from ..arrays.accepted import Arrays, is_chunked, is_there
@@ -46,7 +46,11 @@ MORE = 0.15
 MOST = 8
 
 
-def on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any]:
+# What sends the blocks of a program to a GPU, if they are to be sent there.
+Send: TypeAlias = Callable[[Program], Program] | None
+
+
+def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     """The wanted values, for lazy arrays among those given, by as few tasks a chunk as can be."""
     graph, wanted = program.graph, program.wanted
     # Positions are where elements are, along all axes.
@@ -70,34 +74,26 @@ def on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any]
         plain = [values[value] for value in sources]
         values |= zip(ready, bound(done, plain)(plain), strict=True)
     for nodes in sets:
-        values |= _task(program, nodes, values, device)
+        values |= _task(program, nodes, values, send)
     return [values[value] for value in wanted]
 
 
-def _task(
-    program: Program,
-    nodes: Sequence[Node],
-    values: dict[int, Any],
-    device: str | None,
-) -> dict[int, Any]:
+def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) -> dict[int, Any]:
     """What some nodes make that is needed outside of them, by one task a chunk."""
     graph = program.graph
     given = [values[value] for value in read_by(nodes)]
     engine = engine_of(given)
     thin = [node for node in nodes if node.thins]
     finer = any(node.factors for node in graph.nodes)
-    may = engine is chunked and device is None and not finer
+    may = engine is chunked and send is None and not finer
     if thin and may and chunked.takes_whole(nodes, given):
         thin = []
     full = [node.full if node in thin else node for node in nodes]
     order = given_on(program, nodes)
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
-    if device is not None and not any(map(is_there, arrays)):
-        # Imported here: CuPy is optional.
-        from .sending import Sent
-
-        done = Sent.from_program(done)
+    if send is not None and not any(map(is_there, arrays)):
+        done = send(done)
     made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
     if type(done) is Program and engine is chunked:
         follow(done, made)

@@ -40,11 +40,11 @@ from ..iterate import Iteration, Scalars, advance, iterate
 
 T = TypeVar("T")
 
-# What each step is (`iteration.motion.Motion`, which knows nothing of slabs): a `call` on fields of
-# some `types`, of which the first `states` are the state, with `scalars` of their own.  Its `nodes`
-# look along each axis as far as `looks` says, and work along the last `ndim`; `program` makes one
-# of some steps with their numbers, `repeated` of given scalars.  `between` says how many steps to
-# do between two exchanges, and `unit` how long shorter blocks of them are.
+# What each step is (`iteration.motion.Motion`, which knows nothing of slabs): a `call` on fields
+# of some `types`, the first `states` of which are the state, with `scalars` of their own.  Its
+# `nodes` look along each axis as far as `looks` says, and work along the last `ndim`; `program`
+# makes one of some steps with their numbers, `repeated` of given scalars.  `between` says how many
+# steps to do between two exchanges, and `unit` how long shorter blocks of them are.
 Motion: TypeAlias = Any
 
 # Marks our messages among others of the communicator.
