@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..language.dtypes import kind_of
+from .layout import Array
 
 # What DLPack calls memory that a GPU of NVIDIA reads: its own, and what it shares with the host.
 _CUDA = (2, 13)
@@ -191,8 +192,6 @@ def single_or_tuple(results: Sequence[Any]) -> Any:
     """The only one of some results, or all of them."""
     return results[0] if len(results) == 1 else tuple(results)
 
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 # Arrays of any library.
 Arrays: TypeAlias = Sequence[Any]

@@ -40,7 +40,7 @@ from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
 from .strided import scattered
-from .work import Group, Indices, Values, Work, taken
+from .work import ByNumber, Group, Indices, Work, taken
 
 
 class Given(NamedTuple):
@@ -58,7 +58,7 @@ class Given(NamedTuple):
 NOTHING = Given()
 
 # Values, what is given besides, and arrays to write to, by number -> what is made of them.
-Step: TypeAlias = Callable[[Values, Given, Values], dict[int, Array]]
+Step: TypeAlias = Callable[[ByNumber, Given, ByNumber], dict[int, Array]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class OneCall:
     numbers: Numbers
     targets: bool
 
-    def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
+    def __call__(self, values: ByNumber, given: Given, outs: ByNumber) -> dict[int, Array]:
         out = [outs[value] for value in self.outputs] if self.targets else None
         return dict(zip(self.outputs, self.on(values, given, out), strict=True))
 
@@ -128,7 +128,7 @@ class OneCall:
         return run(values, numbers, out)
 
 
-def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
+def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
     """What does one node, on values like these; notes where its results stand."""
     there = any(is_cupy(values[value]) for value in node.fields)
     if node.thins and (there or not node.compiled.every):
@@ -184,9 +184,9 @@ def _finer_call(node: Node, single: Single, fields: PlainArrays, threads: int | 
 def _thinned(
     node: Node,
     every: Step,
-    values: Values,
+    values: ByNumber,
     given: Given,
-    outs: Values,
+    outs: ByNumber,
 ) -> dict[int, Array]:
     """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
     made = every(values, given, outs)
@@ -195,7 +195,7 @@ def _thinned(
     }
 
 
-def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step | None:
+def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
     """What does several nodes as one kernel; None if they have to be done one by one."""
     chain: Chain = group.chain
     compiled, along = chain.compiled, group.nodes[0].along
@@ -231,7 +231,7 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
 
 
 # What is bound, on values that are there, and arrays to write to.
-Bind = Callable[[Any, Values, Values], Step]
+Bind = Callable[[Any, ByNumber, ByNumber], Step]
 
 
 class InTurn:
@@ -247,7 +247,7 @@ class InTurn:
             for k in range(len(items))
         ]
 
-    def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
+    def __call__(self, values: ByNumber, given: Given, outs: ByNumber) -> dict[int, Array]:
         known = dict(values)
         for k, step in enumerate(self._steps):
             if step is None:
@@ -287,7 +287,7 @@ class Launches:
         self,
         fields: PlainArrays,
         given: Given = NOTHING,
-        outs: Values | None = None,
+        outs: ByNumber | None = None,
     ) -> list[Array]:
         """The wanted values for such fields.
 
@@ -298,7 +298,7 @@ class Launches:
         values = self._steps(dict(enumerate(fields)), given, outs or {})
         return [self._work.given(value, values[value]) for value in self._wanted]
 
-    def _bound(self, group: Group, values: Values, outs: Values) -> Step:
+    def _bound(self, group: Group, values: ByNumber, outs: ByNumber) -> Step:
         """What does a group on such values."""
         if len(group.nodes) == 1:
             return bind_call(self._work, group.nodes[0], values, outs)

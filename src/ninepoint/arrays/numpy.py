@@ -23,6 +23,9 @@ from .strided import overlaps_itself
 
 T = TypeVar("T")
 
+# Names of axes.
+Dims: TypeAlias = tuple[Hashable, ...]
+
 
 def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
     """Give `cval` as a value of `dtype`, the dtype of `what` ("the result", "field 'x'").
@@ -236,7 +239,7 @@ def whole_shape(fields: Sequence[Any]) -> Shape:
 
 def core_dims(
     first: Any, ndim: int, dims: Sequence[Hashable] | None, axes: Sequence[int] | None
-) -> tuple[Hashable, ...]:
+) -> Dims:
     """The names of the axes of a call on xarray objects, of which this is the first."""
     if dims is not None and axes is not None:
         raise TypeError("give dims or axes, not both.")

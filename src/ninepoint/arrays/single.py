@@ -155,16 +155,6 @@ class Single:
         return found[: len(fields)] + found[len(fields) :] * phases
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some images of a stack, and the points from `first` on and before `last` in them."""
-
-    start: int
-    stop: int
-    first: int
-    last: int
-
-
 def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
     """Fill a block with elements of a field, and with the constant."""
     pad = native.padding()
@@ -206,8 +196,8 @@ class Way:
             self._together = max(1, self._stack)
         self._tables = loaded.crew and not any(scattered)
         self._shares = self._tables and self._stack <= self._together
-        self._whole = Part(0, self._stack, 0, plan.shape[0])
-        self._known: dict[tuple[int, int, int, int], Steps] = {}
+        self._whole: Span = (0, plan.shape[0])
+        self._known: dict[tuple[Span, int, int], Steps] = {}
         # What tables say the addresses of.
         self._held: list[Any] = []
         self.points = plan.points
@@ -233,17 +223,17 @@ class Way:
             if stack <= self._together:
                 self._do(arrays, numbers, threads, self._whole, slice(stack))
             else:
-                self._compute(arrays, numbers, self._whole)
+                self._compute(arrays, numbers, (0, stack), self._whole)
             return
         plan = self._plan
         # Along the stack, else along the first axis.
         count = _count(threads, stack * plan.points)
         if stack >= count:
-            parts = [Part(a, b, 0, plan.shape[0]) for a, b in cut((0, stack), count)]
+            parts = [(images, self._whole) for images in cut((0, stack), count)]
         else:
             bands = plan.bands(-(-count // max(1, stack)))
-            parts = [Part(k, k + 1, *band) for k in range(stack) for band in bands]
-        run_parallel([partial(self._compute, arrays, numbers, one) for one in parts], threads)
+            parts = [((k, k + 1), band) for k in range(stack) for band in bands]
+        run_parallel([partial(self._compute, arrays, numbers, *one) for one in parts], threads)
 
     @property
     def _lasts(self) -> bool:
@@ -251,22 +241,24 @@ class Way:
         pace = self._program.pace
         return not pace or pace[0] * self._stack * self.points > LASTING
 
-    def _compute(self, arrays: PlainArrays, numbers: Sequence[Any], part: Part) -> None:
-        """Compute a part of fields and results on this thread, some images at a time."""
-        for start in range(part.start, part.stop, self._together):
-            images = slice(start, min(start + self._together, part.stop))
-            self._do([one[images] for one in arrays], numbers, 1, part, images)
+    def _compute(
+        self, arrays: PlainArrays, numbers: Sequence[Any], part: Span, rows: Span
+    ) -> None:
+        """Compute rows of a part of the stack on this thread, some images at a time."""
+        for start in range(*part, self._together):
+            images = slice(start, min(start + self._together, part[1]))
+            self._do([one[images] for one in arrays], numbers, 1, rows, images)
 
     def _do(
         self,
         arrays: PlainArrays,
         numbers: Sequence[Any],
         threads: int,
-        part: Part,
+        rows: Span,
         images: slice,
     ) -> None:
-        """Compute a part of some images, of which these are the arrays."""
-        key = part.first, part.last, len(arrays[0]), threads
+        """Compute rows of some images, of which these are the arrays."""
+        key = rows, len(arrays[0]), threads
         steps = self._known.get(key)
         if steps is None:
             steps = self._known[key] = self._steps(*key)
@@ -283,9 +275,9 @@ class Way:
             source = self._constants[self._fields + k] if kept is None else field[kept]
             write(arrays[self._fields + k][zone], source)
 
-    def _steps(self, first: int, last: int, count: int, threads: int) -> Steps:
+    def _steps(self, rows: Span, count: int, threads: int) -> Steps:
         """How so many threads do some points along the first axis, of so many images."""
-        pieces, zones = self._plan.done(first, last)
+        pieces, zones = self._plan.done(*rows)
         # Machine code that is told by a table fills no blocks of positions, or with ghosts.
         fills = not (self._ghosts or self._program.along)
         told = [

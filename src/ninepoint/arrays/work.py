@@ -21,7 +21,7 @@ from .regions import Block, Finer, Node, Span, closed, finer_values, needed
 Spans: TypeAlias = tuple[Span, ...]
 
 # Arrays that are there, by the numbers of their values.
-Values: TypeAlias = Mapping[int, Array]
+ByNumber: TypeAlias = Mapping[int, Array]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,9 @@ class Group:
 Indices: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
-def taken(values: Values | Sequence[Array], fields: Iterable[tuple[int, Indices]]) -> list[Array]:
+def taken(
+    values: ByNumber | Sequence[Array], fields: Iterable[tuple[int, Indices]]
+) -> list[Array]:
     """What these indices say of values."""
     found = []
     for value, indices in fields:
@@ -158,7 +160,7 @@ class Work:
         return tuple(lengths[axis] for axis in along)
 
     def inputs(
-        self, fields: Sequence[int], values: Values, taken: Spans, along: Shape
+        self, fields: Sequence[int], values: ByNumber, taken: Spans, along: Shape
     ) -> tuple[tuple[int, Indices], ...]:
         """What nodes along such axes take of fields, of which some may have fewer axes."""
         given, found = [values[value] for value in fields], []
@@ -174,7 +176,7 @@ class Work:
             found.append((value, tuple(filter(None, indices))))
         return tuple(found)
 
-    def targets(self, part: Placed, outs: Values) -> tuple[Array, ...] | None:
+    def targets(self, part: Placed, outs: ByNumber) -> tuple[Array, ...] | None:
         """The arrays to write results to; None if there are none for just these points."""
         # An array is there for what is wanted of a value, so far as there is any.
         for value, spans in part.gives.items():

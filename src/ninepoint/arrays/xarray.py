@@ -10,7 +10,7 @@ Datasets are taken variable by variable: those of numbers that have the dimensio
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -23,7 +23,7 @@ from ninepoint.arrays.accepted import (
     single_or_tuple,
 )
 from ninepoint.arrays.layout import layout
-from ninepoint.arrays.numpy import core_dims, quoted
+from ninepoint.arrays.numpy import Dims, core_dims, quoted
 from ninepoint.arrays.regions import Node
 
 # Kinds of variables that are labels, not numbers: they stay as they are.
@@ -80,7 +80,7 @@ def over_variables(
     return single_or_tuple([_whole(first, one) for one in results])
 
 
-def _core(dataset: Any, dims: Any, ndim: Callable[[Any], int]) -> tuple[Hashable, ...]:
+def _core(dataset: Any, dims: Any, ndim: Callable[[Any], int]) -> Dims:
     if dims is not None:
         return (dims,) if isinstance(dims, str) else tuple(dims)
     variables = [one for one in dataset.data_vars.values() if one.dtype.kind not in _WORDS]
@@ -114,8 +114,6 @@ def _whole(dataset: Any, made: Mapping[Hashable, Any]) -> Any:
         )
     return dataset.drop_dims(cut).assign(made)[list(dataset.data_vars)]
 
-
-Dims: TypeAlias = tuple[Hashable, ...]
 
 # What says how a variable is stored, whatever its numbers are; the numbers of a result need not
 # fit into what those of its source were packed into (dtype, scale_factor, _FillValue).

@@ -8,7 +8,7 @@ all others                   a program, evaluated
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -23,7 +23,7 @@ from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
 from ..arrays.launching import Given
 from ..arrays.layout import Shape
-from ..arrays.numpy import Behind, core_dims
+from ..arrays.numpy import Behind, Dims, core_dims
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
@@ -33,8 +33,6 @@ from ..program.options import Place
 from ..program.program import Program, bound, program_of
 from ..program.waiting import before_writing, waiting
 from .dispatch import as_fields, evaluate, typed, types_of
-
-Dims: TypeAlias = tuple[Hashable, ...]
 
 # What does programs that were computed, by what they depend on.
 _programs: Remembered[Any] = Remembered(64)
