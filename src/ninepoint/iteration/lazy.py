@@ -93,16 +93,13 @@ def _native(array: Any) -> Any:
 def _held(arrays: Arrays) -> list[Any]:
     """The arrays, computed where their chunks are, once that is done."""
     # Those of Cubed are computed where somebody asks for their elements.
-    lazy = [k for k, array in enumerate(arrays) if is_dask(array) or is_expression(array)]
-    held = list(arrays)
-    if not lazy:
-        return held
+    if not any(is_dask(array) or is_expression(array) for array in arrays):
+        return list(arrays)
     # Imported here: it is optional, and the caller has it.
     import dask.base
 
     base: Any = dask.base
-    for k, array in zip(lazy, base.persist(*[arrays[k] for k in lazy]), strict=True):
-        held[k] = array
+    held = list(base.persist(*arrays))
     distributed: Any = sys.modules.get("distributed")
     futures = [] if distributed is None else distributed.futures_of(held)
     # Raises what a task has raised.

@@ -29,7 +29,7 @@ from ..arrays.accepted import (
     storage_types,
 )
 from ..arrays.borders import Boundary
-from ..arrays.every import Every, per_axis
+from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
 from ..backends import records
 from ..backends.compiled import Compiled
@@ -221,10 +221,8 @@ class Definition:
     @cached_property
     def factors(self) -> tuple[int, ...]:
         """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
-        factors = self.options.upsample
-        if factors == 1:
-            return ()
-        return factors if isinstance(factors, tuple) else (factors,) * self.rank
+        upsample = self.options.upsample
+        return () if upsample == 1 else steps_of(upsample, self.rank)
 
     def with_numbers(self, names: Collection[str]) -> Definition:
         """A ufunc some of whose fields are given numbers: to it they are scalars."""
@@ -555,8 +553,8 @@ class Call:
     @property
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
-        border = self.boundary.meaning if self.boundary.conditions else repr(self.boundary)
-        given = self.dtypes, self.overflow, (border, repr(self.cval)), self.every
+        border = self.boundary.meaning, repr(self.cval)
+        given = self.dtypes, self.overflow, border, self.every
         return digest((self.definition.token, dict(self.scalars), *given))
 
     @property

@@ -70,8 +70,6 @@ class Options:
     @property
     def named(self) -> Options:
         """The same with names in the place of functions at the border, to be told apart by."""
-        if not self.boundary.conditions:
-            return self
         return replace(self, boundary=self.boundary.meaning)
 
 
