@@ -22,7 +22,7 @@ from ..arrays.borders import Boundary, check_range
 from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.layout import Border, Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, too_few_axes
-from ..arrays.regions import Finer, finer_values
+from ..arrays.regions import finer_values
 from ..backends import records
 from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
@@ -339,11 +339,10 @@ class Graph:
         """The shape of every value, for arrays of these shapes; those of positions follow."""
         found, places = list(given), self.places
         found += [()] * (self.given - len(found))
-        smaller: dict[int, Node] = {}
         fine = finer_values(self.nodes)
         for node in self.nodes:
             own = cut_shapes([found[v] for v in node.fields], node.fields, fine)
-            shape = list(self._broadcast(node, own, smaller, fine))
+            shape = list(self._broadcast(node, own))
             for value, (user, position) in places.items():
                 if user is node:
                     axis = node.along[position.axis] + len(shape)
@@ -356,21 +355,15 @@ class Graph:
                 for axis, length, step in zip(node.along, made, node.every, strict=True):
                     shape[axis] = thinned_length(length, step)
                 found.append(tuple(shape))
-            if node.resizes and not node.factors:
-                smaller |= dict.fromkeys(node.outputs, node)
         return found
 
-    def _broadcast(
-        self,
-        node: Node,
-        shapes: Sequence[Shape],
-        smaller: Mapping[int, Node],
-        fine: Mapping[int, Finer],
-    ) -> Shape:
-        """The shape that the fields of a call have together; `smaller` names what made some so."""
+    def _broadcast(self, node: Node, shapes: Sequence[Shape]) -> Shape:
+        """The shape that the fields of a call have together."""
         try:
             return broadcast_shape(shapes)
         except ValueError:
+            cuts = (one for one in self.nodes if one.resizes and not one.factors)
+            smaller, fine = {v: one for one in cuts for v in one.outputs}, finer_values(self.nodes)
             made = [value for value in node.fields if value in smaller]
             longer = [value for value in node.fields if value in fine]
             if not made and not longer:
