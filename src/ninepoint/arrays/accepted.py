@@ -296,7 +296,7 @@ def check_writable(outs: Sequence[Any]) -> None:
             raise ValueError("two of the arrays in out share memory; give each its own.")
 
 
-def write(target: Array, values: Array) -> None:
+def write(target: Any, values: Any) -> None:
     """Write values to an array that may be of another dtype; like a kernel, without warnings."""
     if target.dtype == values.dtype:
         target[...] = values

@@ -72,8 +72,5 @@ class OnDevice(InMemory):
         elif not self._target and states is self._given:
             return [state.copy() for state in states]
         for target, state in zip(self._target, states, strict=False):
-            if self._sent:
-                write(target, state)
-            else:
-                target[...] = state
+            write(target, state)
         return listed(self._plan.out) or states

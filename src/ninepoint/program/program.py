@@ -228,9 +228,7 @@ class BoundProgram:
         with beside(fields) if self._there else _HERE:
             made = launches(fields, given, outs)
         for target, one in zip(results, made, strict=False):
-            if self._there and target is not one:
-                target[...] = one
-            elif not self._there and not np.may_share_memory(target, one):
+            if target is not one:
                 write(target, one)
         return listed(out) or made
 
