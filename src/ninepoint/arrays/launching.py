@@ -133,7 +133,16 @@ def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
     there = any(is_cupy(values[value]) for value in node.fields)
     if node.thins and (there or not node.compiled.every):
         full = {value: out for value, out in outs.items() if value not in node.outputs}
-        return partial(_thinned, node, bind_call(work, node.full, values, full))
+        every = bind_call(work, node.full, values, full)
+
+        def some(*given: Any) -> dict[int, Array]:
+            # Copies, for nobody needs the rest of the memory.
+            return {
+                value: thinned(one, node.every, node.along).copy(order="K")
+                for value, one in every(*given).items()
+            }
+
+        return some
     part, along = work.part(node), node.along
     border = node.boundary.opened(part.closed).on(len(along))
     pairs = work.inputs(node.fields, values, part.taken, along)
@@ -149,50 +158,33 @@ def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
         from . import cuda
 
         run = cuda.Executable(cuda.Work.of(node, border), fields, along, into)
-    elif node.factors:
-        run = _finer_call(node, Single(program, border, node.cval), fields, work.threads)
     else:
         call = Single(program, border, node.cval)
-        run = Executable(call, fields, along, into, work.threads)
+        run = Executable(call, fields, along, None if node.factors else into, work.threads)
+        if node.factors:
+            run = partial(_finer, node, run)
     work.stand(part)
     return OneCall(run, pairs, node.outputs, numbers, into is not None)
 
 
-def _finer_call(node: Node, single: Single, fields: PlainArrays, threads: int | None) -> Run:
-    """Calls of a node whose program's outputs are phases, on fields like some: bound once.
+def _finer(
+    node: Node, run: Run, fields: PlainArrays, numbers: Sequence[Any], out: Any = None
+) -> PlainArrays:
+    """What a node gives whose program's outputs are phases.
 
     Its outputs are those of the first phase, then those of the next one; or those of one, if all
     phases are alike.
     """
-    run = Executable(single, fields, node.along, threads=threads)
     along, factors, count = node.along, node.factors, len(node.outputs)
-
-    def call(fields: PlainArrays, numbers: Sequence[Any], out: Any = None) -> PlainArrays:
-        made, results = run(fields, numbers), listed(out)
-        for k in range(count):
-            if out is None:
-                longer = finer(tuple([made[k].shape[axis] for axis in along]), factors)
-                results.append(empty(placed(made[k].shape, along, longer), made[k].dtype))
-            for number, place in enumerate(np.ndindex(*factors)):
-                part = thinned(results[k], factors, along, place)
-                write(part, made[(number * count + k) % len(made)])
-        return results
-
-    return call
-
-
-def _thinned(
-    node: Node,
-    every: Step,
-    values: ByNumber,
-    given: Given,
-    outs: ByNumber,
-) -> dict[int, Array]:
-    """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
-    made = every(values, given, outs)
-    return {
-        value: thinned(one, node.every, node.along).copy(order="K") for value, one in made.items()
-    }
+    made, results = run(fields, numbers, None), listed(out)
+    for k in range(count):
+        if out is None:
+            longer = finer(tuple([made[k].shape[axis] for axis in along]), factors)
+            results.append(empty(placed(made[k].shape, along, longer), made[k].dtype))
+        for number, place in enumerate(np.ndindex(*factors)):
+            part = thinned(results[k], factors, along, place)
+            write(part, made[(number * count + k) % len(made)])
+    return results
 
 
 def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
