@@ -8,7 +8,7 @@ all others                   a program, evaluated
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -297,10 +297,10 @@ def compute(
     [(5, 5), (5, 5)]
     """
     Place(threads=threads, device=device).check(())
-    nodes = [v._node for v in values if isinstance(v, Lazy)]
-    missing = {id(node): node for node in nodes if node.value is None}
+    nodes = {id(value._node): value._node for value in values if isinstance(value, Lazy)}
+    missing = [node for node in nodes.values() if node.value is None]
     for with_names in (False, True):
-        wanted = [node for node in missing.values() if (node.dims is not None) is with_names]
+        wanted = [node for node in missing if (node.dims is not None) is with_names]
         if wanted:
             _compute(wanted, threads, device=device)
     return tuple(map(known, values))
@@ -335,8 +335,8 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
 
     given = dict(zip(call.definition.fields, fields, strict=True))
 
-    def one(variables: Mapping[str, Any]) -> Any:
-        return called(call, list((given | dict(variables)).values()), place)
+    def one(variables: dict[str, Any]) -> Any:
+        return called(call, list((given | variables).values()), place)
 
     def ndim(variable: Any) -> int:
         types = [accepted.native(variable.dtype)] * len(fields)
