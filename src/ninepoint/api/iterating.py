@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import accepted, spacings
+from ..arrays import spacings
 from ..arrays.accepted import (
     Arrays,
     is_chunked,
@@ -17,6 +17,7 @@ from ..arrays.accepted import (
     is_dataset,
     is_device,
     is_xarray,
+    native,
     single_or_tuple,
 )
 from ..arrays.channels import check_steps
@@ -157,4 +158,4 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     made = _after(motion, arrays, plan)
     if plan.steps:
         return back(made)
-    return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]
+    return [one.astype(native(one.dtype)) for one in fields[: len(likes)]]

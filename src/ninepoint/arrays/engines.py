@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from . import accepted
 from .accepted import (
     Arrays,
+    as_field,
+    check_dtype,
     is_chunked,
     is_cubed,
     is_cupy,
@@ -23,6 +24,7 @@ from .accepted import (
     is_expression,
     is_there,
     named,
+    refuse_mask,
 )
 from .grid import refuse_unknown
 
@@ -42,10 +44,10 @@ def check(fields: Arrays, along: Collection[int] | None = None) -> None:
         )
     for field in fields:
         if is_chunked(field):
-            accepted.refuse_mask(getattr(field, "_meta", None))
-            accepted.check_dtype(field.dtype)
+            refuse_mask(getattr(field, "_meta", None))
+            check_dtype(field.dtype)
         elif not is_cupy(field):
-            accepted.as_field(field)
+            as_field(field)
     for field in filter(is_dask, fields):
         refuse_unknown(field, along)
 

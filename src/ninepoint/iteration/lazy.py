@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import accepted, engines
-from ..arrays.accepted import Arrays, is_dask, is_expression
+from ..arrays import engines
+from ..arrays.accepted import Arrays, is_dask, is_expression, native
 from ..arrays.grid import grid_of
 from ..base import limits
 from ..program.options import Place
@@ -87,7 +87,7 @@ class InChunks:
 
 def _native(array: Any) -> Any:
     dtype = np.dtype(array.dtype)
-    return array if dtype.isnative else array.astype(accepted.native(dtype))
+    return array if dtype.isnative else array.astype(native(dtype))
 
 
 def _held(arrays: Arrays) -> list[Any]:

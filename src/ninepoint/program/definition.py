@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import accepted
 from ..arrays.accepted import (
     DTypes,
+    as_field,
     as_it_is,
+    check_dtype,
     is_chunked,
     is_xarray,
+    native,
     refuse_foreign,
     storage_types,
 )
@@ -456,7 +458,7 @@ def kind_of(name: str, value: Any, standard: bool) -> Argument:
         )
     # Before Python's numbers: some of NumPy's are such as well.
     if isinstance(value, np.generic):
-        accepted.check_dtype(value.dtype, name)
+        check_dtype(value.dtype, name)
         return Scalar(name, value_type(value.dtype))
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
@@ -466,10 +468,10 @@ def kind_of(name: str, value: Any, standard: bool) -> Argument:
             return Scalar(name, dtype, weak=True)
     if value is None or isinstance(value, str | bytes):
         raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
-    array = accepted.as_field(value, name)
+    array = as_field(value, name)
     if array.ndim == 0:
         return Scalar(name, value_type(array.dtype))
-    return Coefficients(name, accepted.native(array.dtype), array.shape)
+    return Coefficients(name, native(array.dtype), array.shape)
 
 
 # Python's numbers, which take the type of what is beside them: a bool is an int too.

@@ -11,13 +11,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import accepted
 from ..arrays.accepted import (
     Arrays,
+    as_field,
+    check_dtype,
     is_chunked,
     is_cupy,
     is_device,
     is_xarray,
+    native,
     single_or_tuple,
     write,
 )
@@ -52,9 +54,9 @@ def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dt
 
 def types_of(definition: Definition, fields: Arrays) -> list[np.dtype]:
     """The types of the fields of a call, which must be those of numbers."""
-    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
+    types = [native(np.dtype(field.dtype)) for field in fields]
     for dtype, name in zip(types, definition.fields, strict=True):
-        accepted.check_dtype(dtype, name)
+        check_dtype(dtype, name)
     return types
 
 
@@ -138,7 +140,7 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
     return [
         value
         if is_chunked(value) or is_xarray(value) or is_device(value)
-        else accepted.as_field(value, name)
+        else as_field(value, name)
         for value, name in zip(values, names, strict=True)
     ]
 

@@ -16,8 +16,16 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..arrays import accepted, spacings
-from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_device, is_xarray, single_or_tuple
+from ..arrays import spacings
+from ..arrays.accepted import (
+    Arrays,
+    is_chunked,
+    is_dataset,
+    is_device,
+    is_xarray,
+    native,
+    single_or_tuple,
+)
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
@@ -339,7 +347,7 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
         return called(call, list((given | variables).values()), place)
 
     def ndim(variable: Any) -> int:
-        types = [accepted.native(variable.dtype)] * len(fields)
+        types = [native(variable.dtype)] * len(fields)
         return program_of(call.spaced(), types).last.ndim
 
     return over_variables(one, given, place.dims, ndim)
@@ -450,7 +458,7 @@ def _evaluated(
     if found is not None:
         made: Arrays = found(arrays, Given(leaves), place.out)
         return made
-    dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
+    dtypes = [native(np.dtype(array.dtype)) for array in arrays]
     names, schedule = [f"x{k}" for k in range(len(arrays))], Schedule()
     if len(recorded) == 1:
         call, _, fields = recorded[0]
