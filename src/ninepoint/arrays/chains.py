@@ -145,7 +145,7 @@ class Chain:
         for axis in range(1, len(core)):
             # Planes are cut into tiles of rows, and rows only where one of each step is too long.
             if axis < len(core) - 1:
-                pieces = each * math.prod(core[1:]) / (math.prod(counts[1:]) * KEPT_PLANES)
+                pieces = each * math.prod(core[1:]) / KEPT_PLANES
             else:
                 pieces = each * core[-1] / KEPT
             counts.append(max(1, min(math.ceil(pieces), most[axis])))

@@ -176,13 +176,12 @@ class Work:
             found.append((value, tuple(filter(None, indices))))
         return tuple(found)
 
-    def targets(self, part: Placed, outs: ByNumber) -> tuple[Array, ...] | None:
+    def targets(self, part: Placed, outs: ByNumber) -> list[Array] | None:
         """The arrays to write results to; None if there are none for just these points."""
         # An array is there for what is wanted of a value, so far as there is any.
-        for value, spans in part.gives.items():
-            if value not in outs or not within(spans, self._wanted):
-                return None
-        return tuple([outs[value] for value in part.gives])
+        if all(value in outs and within(at, self._wanted) for value, at in part.gives.items()):
+            return [outs[value] for value in part.gives]
+        return None
 
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""
