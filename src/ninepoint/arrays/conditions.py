@@ -83,9 +83,7 @@ class Condition:
 
     @property
     def key(self) -> Any:
-        """What tells a plain condition from others; None for those with arrays and functions."""
-        if not self.plain:
-            return None
+        """What tells a plain condition from others."""
         return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.abc)
 
     @property
