@@ -60,7 +60,7 @@ def iterated(
         from ..arrays import xarray as on_xarray
 
         named = on_xarray.Named(fields, program_of(call.spaced(), types).last.ndim)
-        found = spacings.found(call.spacings, named, definition)
+        found = spacings.found(call, named)
         scalars, call = scalars.spaced(found), call.spaced(found)
     call.check_spaced()
     motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)

@@ -8,12 +8,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from ..language.positions import Spacing
 
 if TYPE_CHECKING:
     from .xarray import Named
@@ -29,26 +26,27 @@ _ROUNDED = 0.04
 _DECIMALS = 15
 
 
-def found(spacings: Mapping[str, Spacing], named: Named, kernel: Any) -> dict[str, float]:
-    """Give the spacings along axes of a call, by the names of their parameters.
+def found(call: Any, named: Named) -> dict[str, float]:
+    """Give the spacings along axes that a call asks for, by the names of their parameters.
 
     Raises
     ------
     ValueError
         If there is no such axis, or its dimension has no evenly spaced coordinate.
     """
-    return {name: _found(name, one.axis, named, kernel) for name, one in spacings.items()}
+    kernel = call.definition.name
+    return {name: _found(name, one.axis, named, kernel) for name, one in call.spacings.items()}
 
 
-def _found(name: str, axis: int, named: Named, kernel: Any) -> float:
+def _found(name: str, axis: int, named: Named, kernel: str) -> float:
     core = named.core
     if not -len(core) <= axis < len(core):
         raise ValueError(
-            f"'{name}' of '{kernel.name}' is npt.spacing({axis}), and the kernel has {len(core)} "
+            f"'{name}' of '{kernel}' is npt.spacing({axis}), and the kernel has {len(core)} "
             f"{'axis' if len(core) == 1 else 'axes'}, counted from 0."
         )
     dim = core[axis]
-    lacking = f"{kernel.name}() needs a value for '{name}'"
+    lacking = f"{kernel}() needs a value for '{name}'"
     values = named.coordinate(dim)
     if values is None:
         raise ValueError(

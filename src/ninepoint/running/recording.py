@@ -236,8 +236,7 @@ class _Made:
             for f, one in zip(self.fields, named.fields, strict=True)
         )
         self.core, self.named = named.core, named
-        found = spacings.found(self.call.spacings, named, self.call.definition)
-        self.call = self.call.spaced(found)
+        self.call = self.call.spaced(spacings.found(self.call, named))
         self.likes = named.results(program.graph.nodes)
 
 
