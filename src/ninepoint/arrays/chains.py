@@ -70,19 +70,6 @@ def spans(reach: Box) -> list[int]:
     return [before + after for before, after in reach.sides]
 
 
-def block_length(reach: Box, core: Shape, itemsize: int, asked: int = 0) -> int:
-    """How many steps to do in one pass; 1 where that would not pay, or cannot be done.
-
-    `asked` is `Schedule.steps`: a number is taken as far as the array is long enough for it.
-    """
-    if asked:
-        # Both ends and a point between them.
-        far = zip(core, spans(reach), strict=True)
-        return max(1, min([asked, *((n - 1) // s for n, s in far if s)]))
-    length = usual_length(reach)
-    return length if is_worth(reach, length, core, itemsize) else 1
-
-
 def usual_length(reach: Box) -> int:
     """How many steps, each of which looks so far, are done in one pass over large arrays."""
     far = max(max(-lo, hi) for lo, hi in zip(reach.lo, reach.hi, strict=True))

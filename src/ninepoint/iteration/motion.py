@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import Arrays, as_field, native, write
-from ..arrays.chains import STEPS, block_length, usual_length
+from ..arrays.chains import STEPS, is_worth, spans, usual_length
 from ..arrays.launching import Given
 from ..arrays.layout import PlainArrays, Region, Shape
 from ..arrays.numpy import too_few_axes, whole_shape
@@ -329,8 +329,7 @@ class InMemory:
         # How many steps are done in one pass over memory.
         self._together = 1
         if all(field.shape == self._shape for field in fields):
-            size = math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
-            self._together = self._in_one_pass(size)
+            self._together = self._in_one_pass()
         # As many as somebody lets pass by, where steps are done one by one.
         self.longest = max(1, plan.steps)
         self._ahead: Ahead | None = None
@@ -359,18 +358,23 @@ class InMemory:
         """The fields, each in the shape of the state."""
         return [np.broadcast_to(array, self._shape) for array in arrays]
 
-    def _in_one_pass(self, size: int) -> int:
-        """How many steps to do in one pass over memory, for states of `size` bytes."""
-        plan, motion = self._plan, self._motion.sized(size, self._plan.steps)
-        asked = motion.schedule.steps
-        if motion.together == 1:
+    def _in_one_pass(self) -> int:
+        """How many steps to do in one pass over memory."""
+        plan, itemsize = self._plan, sum(dtype.itemsize for dtype in self._dtypes)
+        motion = self._motion.sized(math.prod(self._shape) * itemsize, plan.steps)
+        length = motion.together
+        if length == 1:
             return 1
-        itemsize = sum(dtype.itemsize for dtype in self._dtypes)
         core = self._shape[len(self._shape) - motion.ndim :]
-        length = block_length(motion.margin, core, itemsize, asked)
+        if motion.schedule.steps:
+            # A number is taken as far as the array has both ends and a point between them.
+            far = zip(core, spans(motion.margin), strict=True)
+            return max(1, min([length, *((n - 1) // span for n, span in far if span)]))
+        if not is_worth(motion.margin, length, core, itemsize):
+            return 1
         # Where only the size of changes is asked for, some steps are known not to be the last.
         row = plan.steps if Ahead.helps(motion, plan) else plan.in_a_row
-        return length if asked else max(1, min(length, row))
+        return max(1, min(length, row))
 
     def _laid(self, fields: Arrays) -> list[Any]:
         """The fields as several steps in one pass take them.

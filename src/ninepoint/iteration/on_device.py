@@ -40,7 +40,7 @@ class OnDevice(InMemory):
             return [driver.uploaded(as_field(field)) for field in fields]
         return list(fields)
 
-    def _in_one_pass(self, size: int) -> int:
+    def _in_one_pass(self) -> int:
         """Each step is done by itself: a GPU saves little where it does several in one pass."""
         return 1
 
