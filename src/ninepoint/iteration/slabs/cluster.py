@@ -108,7 +108,7 @@ def _axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) 
     """
 
     def fits(axis: int) -> bool:
-        return shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis))))
+        return bool(shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis)))))
 
     core = range(-motion.ndim, 0)
     longest = max(core, key=shape.__getitem__)

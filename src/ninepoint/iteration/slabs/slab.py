@@ -92,7 +92,7 @@ class Parts:
     def longest(self) -> int:
         """How many steps are done between two exchanges, at the most."""
         part = with_length(self.shape, self.axis, max(self.lengths))[self.axis :]
-        return self.motion.between([max(1, n) for n in part], [self.axis], self.row)
+        return int(self.motion.between([max(1, n) for n in part], [self.axis], self.row))
 
     @property
     def owned(self) -> list[Span]:
