@@ -56,11 +56,6 @@ class Turned:
     order: tuple[int, ...]
     merged: tuple[Shape, ...] = ()
 
-    @property
-    def stays(self) -> bool:
-        """Whether arrays are given as they are."""
-        return not self.merged and self.order == tuple(range(len(self.order)))
-
     def of(self, array: Array) -> Array:
         """Give an array so: a view, of arrays that lie as they must."""
         turned = array.transpose(self.order)
@@ -181,7 +176,8 @@ class Arrangement:
         pairs = zip(map(self.how.of, outs), compiled.out_dtypes, strict=False)
         self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
         alike = all(field.shape == self._shape for field in fields)
-        self.plain = self.call is call and self.how.stays and alike and not self._apart
+        stays = self.call is call and self.how == Turned(tuple(range(len(order))))
+        self.plain = stays and alike and not self._apart
 
     def fields(self, fields: PlainArrays) -> list[Array]:
         """Give the fields as the program reads them."""
@@ -194,10 +190,6 @@ class Arrangement:
     def targets(self, targets: PlainArrays) -> list[Array]:
         """Give the arrays that the program writes to; none where it makes its own results."""
         return [] if self._apart else list(map(self.how.of, targets))
-
-    def back(self, results: PlainArrays) -> list[Array]:
-        """Give results as the caller has them."""
-        return list(map(self.how.back, results))
 
 
 def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:

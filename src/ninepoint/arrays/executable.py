@@ -101,7 +101,7 @@ class Executable:
         if results:
             return targets
         if arranged is not None:
-            made = arranged.back(made)
+            made = list(map(arranged.how.back, made))
         if not targets:
             return made
         for target, one in zip(targets, made, strict=True):
