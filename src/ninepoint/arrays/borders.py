@@ -21,6 +21,7 @@ Beyond: TypeAlias = Rule | Condition
 Pair: TypeAlias = tuple[Beyond, Beyond]
 
 RULES: tuple[str, ...] = get_args(Rule)[:-1]
+_NAMES = ", ".join(f'"{name}"' for name in RULES)
 # NumPy's "reflect" is missing on purpose: the word is SciPy's here, where the edge is repeated.
 ALIASES: dict[str, Rule] = {
     "edge": "nearest",
@@ -71,7 +72,7 @@ class Boundary:
         if not isinstance(given, tuple | list):
             raise TypeError(
                 f"boundary must be a name or one entry per axis, not {given!r}; "
-                f"names are {_names()}{_cure(given)}."
+                f"names are {_NAMES}{_cure(given)}."
             )
         return Boundary(tuple(_pair(entry) for entry in given), False)
 
@@ -209,7 +210,7 @@ def _rule(name: object) -> Beyond:
             return ALIASES[name]
         if name in RULES:
             return cast(Rule, name)
-    raise ValueError(f"unknown boundary {name!r}; use one of {_names()}{_cure(name)}.")
+    raise ValueError(f"unknown boundary {name!r}; use one of {_NAMES}{_cure(name)}.")
 
 
 # What other libraries call a rule, and what it is here.
@@ -244,10 +245,6 @@ def _cure(given: object) -> str:
     return ", and values are npt.dirichlet(...)"
 
 
-def _names() -> str:
-    return ", ".join(f'"{name}"' for name in RULES)
-
-
 # Any type of floats holds numbers up to here.
 _SMALL = 6e4
 
@@ -257,28 +254,25 @@ def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
     given = one.c
     if kind_of(dtype) in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
         return
-    if not np.ndim(given):
-        try:
-            fitting_cval(given, dtype, name)
-        except ValueError:
-            raise misfit(one, name, dtype, _range(dtype)) from None
-    elif given.dtype != dtype and dtype.kind != "c":
-        with np.errstate(all="ignore"):
-            if dtype.kind in "biu":
-                low, high = limits_of(dtype)
-                # NaN is neither.
-                fits = (low <= given) & (given <= high) & (given == np.trunc(given))
-            else:
-                fits = ~np.isfinite(given) | np.isfinite(given.astype(dtype))
-        if not fits.all():
-            raise misfit(one, name, dtype, _range(dtype))
-
-
-def _range(dtype: np.dtype) -> str:
+    fits: Any = True
+    with np.errstate(all="ignore"):
+        if not np.ndim(given):
+            try:
+                fitting_cval(given, dtype, name)
+            except ValueError:
+                fits = False
+        elif dtype.kind in "biu":
+            low, high = limits_of(dtype)
+            # NaN is neither.
+            fits = (low <= given) & (given <= high) & (given == np.trunc(given))
+        elif dtype.kind != "c":
+            fits = ~np.isfinite(given) | np.isfinite(given.astype(dtype))
+    if np.all(fits):
+        return
     if dtype.kind in "biu":
         low, high = limits_of(dtype)
-        return f"whole numbers from {low} to {high}"
-    return f"numbers up to {most(dtype):.4g}"
+        raise misfit(one, name, dtype, f"whole numbers from {low} to {high}")
+    raise misfit(one, name, dtype, f"numbers up to {most(dtype):.4g}")
 
 
 def misfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:
