@@ -53,6 +53,9 @@ class Edges:
 
     def laid(self, boundary: Boundary) -> Boundary:
         """The rules with their values laid along the edges, and checked."""
+        # Numbers are the same along all edges: 16 steps of 100x100 took 1.45 ms so, and 1.55 without
+        # (busy machine, EPYC).
+        known: dict[tuple[int, int], Condition] = {}
 
         def laid(one: Condition, axis: int, side: int) -> Rule | Condition:
             far = self.reach[axis][side]
@@ -65,9 +68,13 @@ class Edges:
                     f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
                     f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
                 )
-            found = self._laid(one, axis)
-            if found.kind == "robin":
-                _check_mix(found, far)
+            found = known.get((id(one), far))
+            if found is None:
+                found = self._laid(one, axis)
+                if found.kind == "robin":
+                    _check_mix(found, far)
+                if one.plain:
+                    known[id(one), far] = found
             return found
 
         return boundary.with_conditions(laid, len(self.reach))

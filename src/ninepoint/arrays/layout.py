@@ -37,7 +37,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -295,6 +295,8 @@ class Layout:
         inside = _inside(shape, self.reach)
         self.interior = (self._made(inside) if every else inside).clip(self.computed)
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
+        # What is run, and then written, for some points along the first axis.
+        self.done = cache(self._done)
 
     @property
     def inside(self) -> bool:
@@ -331,8 +333,7 @@ class Layout:
             )
         )
 
-    def done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
-        """What is run, and then written, for some points along the first axis."""
+    def _done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
         zones: list[Zone] = []
         for k, output in enumerate(self.outputs):
             for whole, keeps in output.zones:
