@@ -153,11 +153,6 @@ class Ghosts:
     end: int
     edge: tuple[Array, ...]
 
-    def inward(self, k: int) -> Index:
-        """Where the last elements are, so many before the end."""
-        end = self.end - k if self.side else self.end + k
-        return _beside(self.places, self.axis, slice(end, end + 1))
-
 
 @dataclass(frozen=True, slots=True)
 class Gather:
@@ -343,16 +338,12 @@ class Layout:
                 if zone.points:
                     index = zone.index(output.extent.start)
                     zones.append((k, index, kept if keeps else None))
-        return list(map(self.piece, self._regions(first, last))), zones
-
-    def _regions(self, first: int, last: int) -> Sequence[Region]:
         box = self.computed.within(first, last)
         interior = self.interior.clip(box)
-        if not box.points:
-            return []
+        regions = [interior, *around(interior, box)]
         if interior != box and (not interior.points or self.is_small):
-            return [box]
-        return [interior, *around(interior, box)]
+            regions = [box]
+        return [self.piece(one) for one in regions if box.points], zones
 
     def piece(self, region: Region) -> Piece:
         """What some points are made of, and where they are written."""
@@ -469,11 +460,11 @@ def _ghosts(axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]]) -> Iterato
                     mirrored = slice(mirrored[0], mirrored[0] + 1)
                 which = slice(last - first) if side else slice(first, None)
                 end = (n - 1 if side else 0) - start
-                at = _beside(places, axis, mirrored)
+                at = beside(places, axis, mirrored)
                 yield Ghosts(axis, side, places, into(places), at, which, end, tuple(edge))
 
 
-def _beside(places: Sequence[Any], axis: int, elements: Any) -> Index:
+def beside(places: Sequence[Any], axis: int, elements: Any) -> Index:
     """Where the elements at some places along an axis are, beside others."""
     return into((*places[:axis], elements, *places[axis + 1 :]))
 

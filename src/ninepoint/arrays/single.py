@@ -37,6 +37,7 @@ from .layout import (
     Shape,
     Span,
     Zone,
+    beside,
     cut,
     layout,
 )
@@ -73,14 +74,17 @@ class Extension:
     def fill(self, block: Array, one: Ghosts, images: slice) -> None:
         """Make ghosts of a block of some images, which holds all that they are made of."""
         wide = np.complex128 if block.dtype.kind == "c" else np.float64
-        made = _beside(self.beta, one, images)
+        made = _at_edge(self.beta, one, images)
         for k, alpha in enumerate(self.alphas):
-            at = one.inward(k) if self.from_end else one.mirrored
+            at = one.mirrored
+            if self.from_end:
+                last = one.end - k if one.side else one.end + k
+                at = beside(one.places, one.axis, slice(last, last + 1))
             value = np.asarray(block[at], wide)
             if isinstance(alpha, int):
                 made = made + value if alpha > 0 else made - value
             else:
-                made = made + _beside(alpha, one, images) * value
+                made = made + _at_edge(alpha, one, images) * value
         block[one.to] = made
 
 
@@ -88,7 +92,7 @@ class Extension:
 Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
 
 
-def _beside(values: Any, one: Ghosts, images: slice) -> Any:
+def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
     """Those values along an edge that are beside some ghosts."""
     if not np.ndim(values):
         return values

@@ -64,7 +64,11 @@ def _found(name: str, axis: int, named: Named, kernel: str) -> float:
             f"{lacking}: coordinate {dim!r} has {'one point' if values.size else 'no points'}, "
             f"so no spacing; give {name}=..."
         )
-    step = _step(numbers, _rounding(values))
+    # Even coordinates are so only as far as their type tells them apart.
+    rounding = 0.0
+    if values.dtype.kind == "f":
+        rounding = 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
+    step = _step(numbers, rounding)
     if step is None:
         raise ValueError(
             f"{lacking}: coordinate {dim!r} is not evenly spaced; give {name}=..., or let the "
@@ -96,14 +100,6 @@ def _numbers(values: np.ndarray) -> np.ndarray | None:
         if all(isinstance(one, datetime.timedelta) for one in apart):
             return np.array([one / datetime.timedelta(seconds=1) for one in apart])
     return None
-
-
-def _rounding(values: np.ndarray) -> float:
-    """How far the type of a coordinate may have moved what it holds."""
-    if values.dtype.kind != "f" or not values.size:
-        return 0.0
-    # Even coordinates are so only as far as their type tells them apart.
-    return 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
 
 
 def _step(numbers: np.ndarray, rounding: float) -> float | None:
