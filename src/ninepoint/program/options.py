@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_dataset, is_whole, is_xarray
+from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_whole, is_xarray
 from ..arrays.borders import Boundary
 from ..arrays.every import Every
 from ..backends.threads import thread_count
@@ -83,7 +83,7 @@ class Place:
     threads: int | None = None
     device: str | None = None
 
-    def check(self, fields: Iterable[Any]) -> None:
+    def check(self, fields: Arrays) -> None:
         """Raise where an option is given that fields of this kind do not have.
 
         Everything that takes these options asks here, so that all refuse them alike.
@@ -95,7 +95,6 @@ class Place:
         ValueError
             If `threads` is less than 1, or `device` is unknown.
         """
-        fields = list(fields)
         datasets = any(map(is_dataset, fields))
         named = datasets or any(map(is_xarray, fields))
         if datasets and self.axes is not None:
