@@ -61,6 +61,10 @@ NOTHING = Given()
 Step: TypeAlias = Callable[[ByNumber, Given, ByNumber], dict[int, Array]]
 
 
+# Of which leaf, by which name, and how it is read.
+Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
+
+
 @dataclass(frozen=True, slots=True)
 class Numbers:
     """The numbers of nodes that are done as one: coefficients, then scalars.
@@ -70,12 +74,12 @@ class Numbers:
     """
 
     own: Sequence[Any]
-    reads: Sequence[tuple[int, str, Callable[[Any], Any]]]
+    reads: Sequence[Read]
 
     @staticmethod
     def of(nodes: Sequence[Node], core: Shape) -> Numbers:
         """Those of nodes on arrays of a shape, along their axes."""
-        own, reads = list[Any](), list[tuple[int, str, Callable[[Any], Any]]]()
+        own, reads = list[Any](), list[Read]()
         for which in (0, 1):
             for node in nodes:
                 for name, read in node.compiled.takes[which]:
@@ -179,7 +183,7 @@ def _finer(
     made, results = run(fields, numbers, None), listed(out)
     for k in range(count):
         if out is None:
-            longer = finer(tuple([made[k].shape[axis] for axis in along]), factors)
+            longer = finer(tuple(made[k].shape[axis] for axis in along), factors)
             results.append(empty(placed(made[k].shape, along, longer), made[k].dtype))
         for number, place in enumerate(np.ndindex(*factors)):
             part = thinned(results[k], factors, along, place)

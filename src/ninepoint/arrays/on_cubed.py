@@ -41,7 +41,7 @@ def lazily(program: Program, fields: Arrays) -> list[Any]:
     first = next(filter(is_cubed, fields))
     arrays = [lazy(field, chunks, cubed, spec=first.spec) for field in fields]
     own = tuple(array.chunks for array in arrays)
-    job = Job(program, shape, tuple([array.shape for array in arrays]))
+    job = Job(program, shape, tuple(array.shape for array in arrays))
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
         which = tuple(k for k, output in enumerate(outputs) if output.extent == extent)

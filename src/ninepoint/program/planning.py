@@ -67,7 +67,7 @@ def plan(program: Program, there: bool = False) -> Plan:
 
 
 def _single(program: Program) -> Plan:
-    return Plan(tuple([_group(program, [node]) for node in program.nodes]), {})
+    return Plan(tuple(_group(program, [node]) for node in program.nodes), {})
 
 
 def _planned(program: Program) -> Plan:

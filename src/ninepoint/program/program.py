@@ -182,7 +182,7 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     if not isinstance(step, OneCall):
         # Points are left out afterwards.
         return BoundProgram(program, arrays, out, threads)
-    if step.fields == tuple([(k, ()) for k in range(graph.given)]):
+    if step.fields == tuple((k, ()) for k in range(graph.given)):
         step = replace(step, fields=())
     if key is not None:
         program.calls[key] = step.on

@@ -127,7 +127,7 @@ def computed(program: Program, fields: PlainArrays, targets: PlainArrays) -> Non
     # Pieces are known by the meaning of their program.
     sent = Sent.from_program(replace(program, token=program.graph.token))
     shape, axis, count = _cut(sent, fields, targets)
-    job = blocks.Job(sent, shape, tuple([field.shape for field in fields]))
+    job = blocks.Job(sent, shape, tuple(field.shape for field in fields))
     piece = partial(_piece, driver.current(), job, fields, targets)
     most = max(1, shape[axis]) if axis else 1
     while True:
@@ -154,7 +154,7 @@ def _piece(
         if region is None:
             made = job.program.run(Block(tuple(fields)))
         else:
-            cuts = [tuple([(n,) for n in field.shape]) for field in fields]
+            cuts = [tuple((n,) for n in field.shape) for field in fields]
             made = listed(blocks.computed(job, region, region.start, cuts, fields))
             targets = [
                 target[region.clip(one.extent).index(one.extent.start)[1:]]
