@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any
@@ -75,10 +75,11 @@ class Motion:
     types: tuple[np.dtype, ...]
     schedule: Schedule
     scalars: Scalars
-    # The programs of some steps, by what they depend on.
-    _programs: Remembered[Program] = field(
-        default_factory=lambda: Remembered(MANY), init=False, repr=False, compare=False
-    )
+
+    @cached_property
+    def _programs(self) -> Remembered[Program]:
+        """The programs of some steps, by what they depend on."""
+        return Remembered(MANY)
 
     @cached_property
     def step(self) -> Program:

@@ -12,7 +12,8 @@ steps of an iteration become one as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -43,16 +44,17 @@ else:
 MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The groups in order; and of each result that is stored whole to be read, why it is."""
 
     groups: tuple[Group, ...]
     whole: Mapping[str, str]
-    # What does blocks of some kind, by all that this depends on.
-    launches: Remembered[Launches] = field(
-        default_factory=lambda: Remembered(256), init=False, repr=False, compare=False
-    )
+
+    @cached_property
+    def launches(self) -> Remembered[Launches]:
+        """What does blocks of some kind, by all that this depends on."""
+        return Remembered(256)
 
 
 def plan(program: Program, there: bool = False) -> Plan:
