@@ -64,7 +64,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..language import frame, parse, stages, values
+    from ..language import frame, parse, values
+    from ..language import stages as stages
     from ..language.stages import StageCall
 else:
     # What was compiled before is neither read nor lowered.

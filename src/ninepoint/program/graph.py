@@ -32,16 +32,14 @@ from ..language.box import Box
 from ..language.dtypes import Argument
 from ..language.readable import shown_at_home, with_room
 from ..lowering.schedule import Request
-from .definition import Call, Definition
+from .definition import Call, Definition, stages
 
 if TYPE_CHECKING:
-    from ..backends import pipeline
+    from ..backends import pipeline as pipeline
     from ..backends.cuda.source import Source
-    from ..language import stages
     from ..language.ir import Position
 else:
-    # What was compiled before is neither read nor lowered.
-    stages = Later("..language.stages", __package__)
+    # What was compiled before is not lowered.
     pipeline = Later("..backends.pipeline", __package__)
 
 # Values of a graph, by number; those of a call.

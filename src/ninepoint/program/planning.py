@@ -25,20 +25,15 @@ from ..arrays.layout import ABSENT, Border
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
 from ..base.remembered import Remembered
-from ..base.undisturbed import Later
 from ..language.box import Box
 from ..language.dtypes import short
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
-from .graph import Made, Node, Nodes, Values, read_by
+from .graph import Made, Node, Nodes, Values, pipeline, read_by
 
 if TYPE_CHECKING:
-    from ..backends import pipeline
     from .program import Program
-else:
-    # Single calls whose machine code is on disk need no compiler.
-    pipeline = Later("..backends.pipeline", __package__)
 
 # Why calls, or steps, are done one by one.
 MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
