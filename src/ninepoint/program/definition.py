@@ -66,7 +66,6 @@ from .options import (
 if TYPE_CHECKING:
     from ..language import frame, parse, values
     from ..language import stages as stages
-    from ..language.stages import StageCall
 else:
     # What was compiled before is neither read nor lowered.
     parse = Later("..language.parse", __package__)
@@ -245,7 +244,7 @@ class Definition:
         """Whether it is known which calls it makes."""
         return self._stages is not None or not self.may_call
 
-    def calls(self, scalars: ByName | None = None) -> Sequence[StageCall]:
+    def calls(self, scalars: ByName | None = None) -> Sequence[stages.StageCall]:
         """The calls of other stencils that it makes, in order, for scalars such as these.
 
         Without scalars there are none of what is not known.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,12 +13,10 @@ from ..arrays.borders import Boundary
 from ..arrays.every import Every
 from ..backends.threads import thread_count
 from ..language.box import FAR, Neighborhood
+from ..language.definitions import Function
 from ..language.errors import hint
 from ..language.signature import OPTIONS, signature
-
-if TYPE_CHECKING:
-    from ..language.definitions import Function
-    from ..lowering.schedule import Schedule
+from ..lowering.schedule import Schedule
 
 # Values by the names of their parameters.
 ByName: TypeAlias = Mapping[str, Any]
