@@ -32,7 +32,7 @@ import numpy as np
 
 from ..backends.compiled import Compiled
 from ..base import limits
-from .layout import Array, PlainArrays, Shape
+from .layout import Array, Axes, PlainArrays, Shape
 from .numpy import whole_shape
 from .strided import memory_order, plain
 
@@ -53,7 +53,7 @@ class Turned:
         nothing if all stay apart.
     """
 
-    order: tuple[int, ...]
+    order: Axes
     merged: tuple[Shape, ...] = ()
 
     def of(self, array: Array) -> Array:
@@ -80,7 +80,7 @@ class Turned:
         return bool(row.flags.c_contiguous)
 
 
-def turned(arrays: PlainArrays, core: int) -> tuple[int, ...]:
+def turned(arrays: PlainArrays, core: int) -> Axes:
     """The order of the core axes in memory, if it is another than theirs; else nothing.
 
     It counts how far apart elements are along the last of them: if nothing is nearer, rows stay.
@@ -96,7 +96,7 @@ def turned(arrays: PlainArrays, core: int) -> tuple[int, ...]:
 
 def with_lanes(
     program: Compiled, fields: PlainArrays, outs: PlainArrays = ()
-) -> tuple[Turned, int | Shape] | None:
+) -> tuple[Turned, int | Axes] | None:
     """Find how a program does arrays whose stack lies innermost, or axes in another order.
 
     None if it does them as they are; else how they are given to it, and what it is turned by (see
@@ -129,7 +129,7 @@ def _inside(array: Array, split: int) -> list[int]:
     return sorted(inner, key=lambda axis: -array.strides[axis])
 
 
-def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
+def core_last(ndim: int, core: Sequence[int]) -> Axes:
     """An order of axes in which some come last."""
     axes = [axis % ndim for axis in core]
     return (*(axis for axis in range(ndim) if axis not in axes), *axes)
@@ -159,9 +159,7 @@ class Arrangement:
     where the arrays that are there for them, `outs`, cannot be written to as they lie.
     """
 
-    def __init__(
-        self, call: Any, fields: PlainArrays, order: tuple[int, ...], outs: PlainArrays
-    ) -> None:
+    def __init__(self, call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> None:
         self.call, self.how = call, Turned(order)
         self._shape, compiled = whole_shape(fields), call.compiled
         whole = [np.broadcast_to(field, self._shape) for field in fields]

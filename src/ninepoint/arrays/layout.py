@@ -62,6 +62,8 @@ ABSENT: frozenset[Rule] = frozenset(("fill", "keep", "valid"))
 HIGHEST = 3
 
 Shape: TypeAlias = tuple[int, ...]
+# Axes of an array, in an order.
+Axes: TypeAlias = tuple[int, ...]
 
 # Positions start <= p < stop along an axis.
 Span: TypeAlias = tuple[int, int]
@@ -82,7 +84,7 @@ class Border:
         """Whether any side of any axis follows `rule`."""
         return any(rule in pair for pair in self.rules)
 
-    def turned(self, how: int | tuple[int, ...]) -> Border:
+    def turned(self, how: int | Axes) -> Border:
         """The border of arrays that lie in another way (see `Compiled.turned`)."""
         if isinstance(how, tuple):
             return replace(self, rules=tuple(self.rules[axis] for axis in how))

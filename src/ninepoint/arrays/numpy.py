@@ -18,7 +18,7 @@ import numpy as np
 
 from ..language.dtypes import castable, kind_of, most, widened
 from .accepted import DTypes, check_writable, is_device, is_whole, listed, native
-from .layout import Array, Border, Shape
+from .layout import Array, Axes, Border, Shape
 from .strided import overlaps_itself
 
 T = TypeVar("T")
@@ -79,7 +79,7 @@ def limits_of(dtype: np.dtype) -> tuple[int, int]:
 UNKNOWN = 1_000_000_007
 
 
-def core_axes(axes: Any, ndim: int, core: int) -> tuple[int, ...]:
+def core_axes(axes: Any, ndim: int, core: int) -> Axes:
     """Check an `axes=` option and count its axes from the front."""
     if is_whole(axes):
         axes = (axes,)
@@ -214,7 +214,7 @@ def check_values(
 
 
 # Axes of an array, counted from the last, which is -1.
-Behind: TypeAlias = tuple[int, ...]
+Behind: TypeAlias = Axes
 
 
 def behind(axes: Any, rank: int, ndim: int) -> Behind:

@@ -27,6 +27,7 @@ from ..base import limits
 from .accepted import write
 from .layout import (
     Array,
+    Axes,
     Border,
     Gather,
     Ghosts,
@@ -123,7 +124,7 @@ class Single:
         """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
         return not self.ghosts
 
-    def turned(self, how: int | tuple[int, ...]) -> Single | None:
+    def turned(self, how: int | Axes) -> Single | None:
         """The same for arrays that lie in another way (see `Compiled.turned`)."""
         compiled = self.compiled.turned(how)
         # Where two rules meet at a corner, the first axis says what is written.
