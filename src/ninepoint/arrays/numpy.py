@@ -130,7 +130,10 @@ def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Ar
     given = each_out(out, len(shapes))
     for array, shape, dtype in zip(given, shapes, dtypes, strict=True):
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-            raise TypeError(f"out must be a NumPy array, not {_kind(array)}.")
+            kind = type(array).__name__
+            if is_device(array):
+                kind = f"an array on a GPU ({type(array).__module__.partition('.')[0]})"
+            raise TypeError(f"out must be a NumPy array, not {kind}.")
         check_target(array, dtype, shape)
         if overlaps_itself(array.shape, array.strides, array.itemsize):
             raise shares_elements(array)
@@ -163,12 +166,6 @@ def shares_elements(array: Any) -> ValueError:
         f"elements of out share memory: it has shape {array.shape} and strides "
         f"{array.strides}; give an array whose elements are all its own."
     )
-
-
-def _kind(value: object) -> str:
-    if is_device(value):
-        return f"an array on a GPU ({type(value).__module__.partition('.')[0]})"
-    return type(value).__name__
 
 
 def storable(values: np.dtype, target: np.dtype) -> bool:
