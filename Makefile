@@ -94,7 +94,6 @@ notebooks: $(VENV)/.made
 # The pictures of the README and the pages are those that these commands make.
 pictures: demo $(GALLERY)/.made
 	cp demo-output/smooth.png demo-output/filters.png docs/images/
-	$(BIN)/python examples/logo.py docs/images
 	$(BIN)/python -m benchmarks plot
 	$(GALLERY)/bin/python examples/draw.py gallery-output docs/images/gallery
 

@@ -53,6 +53,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     add("--store", action="store_true", help="store partial results in place of the same ones")
     add("--repeat", type=int, default=7, help="samples of each (default 7)")
+    add("--side", type=int, default=5, help="chunks along a side of the volume (default 5: 1 GB)")
     add("--minutes", type=float, default=45, help="begin nothing after so long (default 45)")
     add("--file", type=Path, default=results.FILE, help="where results are")
     add("--list", action="store_true", help="show what there is to measure and stop")
@@ -136,6 +137,7 @@ def _measured(item: Any, threads: int, options: argparse.Namespace) -> tuple[lis
             "threads": threads,
             "quick": options.quick,
             "repeat": options.repeat,
+            "side": 2 if options.quick else options.side,
             "file": str(file),
         }
         ended = subprocess.run(

@@ -196,17 +196,13 @@ def page(stored: list[Run]) -> str:
             if found:
                 parts += [f"### {title}, {threads_text(count)}", words]
                 parts += [big_table(found), _summary(found)]
-    dask, started = results.cells(stored, "dask"), results.cells(stored, "start")
-    if dask:
-        rows = [["on Dask, two threads", "figure", "at most"]]
-        for cell in dask:
-            rows.append(
-                [
-                    cell["row"] + cell["since"],
-                    *(f"{cell[n]:g} {cell['unit']}" for n in ("figure", "aim")),
-                ]
-            )
-        parts += ["## Dask", _table(rows)]
+    scale, started = results.cells(stored, "scale"), results.cells(stored, "start")
+    if scale:
+        rows = [["Dask, files and workers", "figure", "at most"]]
+        for cell in scale:
+            figures = (f"{cell[n]:g} {cell['unit']}" for n in ("figure", "aim"))
+            rows.append([cell["row"] + cell["since"], *figures])
+        parts += ["## Dask, and what is larger than memory", _table(rows)]
     if started:
         rows = [["a new process, 100x100 float64", "cold [s]", "warm [s]"]]
         for cell in started:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import signal
+import socket
 import sys
 import tempfile
 import time
@@ -115,6 +116,58 @@ def all_before():
             file.unlink()
 
 
+# What a worker does first that Dask starts in the place of a killed one, and then gives up.
+ENDS = """
+import os
+if os.path.exists({file!r}):
+    raise RuntimeError("no")
+"""
+
+
+def given_up():
+    """None comes in the place of those that are killed while a state in chunks is looked at."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "end")
+        with (
+            clients(preload=[ENDS.format(file=str(file))]) as client,
+            dask.config.set({"ninepoint.cluster-timeout": "3s", "ninepoint.actors": False}),
+        ):
+
+            def look(step, state):
+                if step == 20:
+                    file.touch()
+                    kill(client, 2)
+
+            with pytest.raises(ConnectionError, match="no workers"):
+                drift.iterate(da.from_array(U, chunks=30), steps=3000, every=10, callback=look)
+
+
+def same_address():
+    """One is killed, and another one has its address."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with clients(1, worker_port=str(port)) as client:
+        told = []
+
+        def progress(done, steps):
+            told.append(done)
+            if len(told) == 2:
+                kill(client, 1)
+
+        made = drift.iterate(da.from_array(U, chunks=30), steps=3000, progress=progress)
+        np.testing.assert_array_equal(made.compute(), drift.iterate(U, steps=3000))
+
+
+def left():
+    """One is killed that has a part of what an iteration left, which nobody can make anew."""
+    for use in (lambda made: made.compute(), lambda made: drift.iterate(made, steps=300)):
+        with clients() as client:
+            made = drift.iterate(da.from_array(U, chunks=30), steps=300)
+            kill(client, 1)
+            with pytest.raises(OSError, match="lay on a worker that is gone"):
+                use(made)
+
+
 def source():
     """The only worker that had the source is killed, and there are no copies."""
     with clients() as client:
@@ -132,6 +185,11 @@ def source():
         words = str(caught.value)
         assert f"{told[-1]} of 3000 steps were done" in words, words
         assert "snapshots=" in words, words
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            pytest.raises(ConnectionError, match="a worker is lost that alone had what they need"),
+        ):
+            npt.save(drift(x), os.path.join(folder, "x.zarr"))
 
 
 if __name__ == "__main__":

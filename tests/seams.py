@@ -17,6 +17,7 @@ import ast
 import dataclasses
 import inspect
 import shutil
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -42,7 +43,6 @@ from ninepoint.backends.pipeline import compile_chain
 from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
 from ninepoint.inspecting.asked import asked
-from ninepoint.inspecting.explaining import no_chain
 from ninepoint.lowering.notes import Note, Work, notes, work
 from ninepoint.program import program
 
@@ -69,8 +69,7 @@ class PlanOf:
 
     `reason` says why a kernel is not understood; it is empty for those that are.  `reaches` are
     the least and the greatest offsets of each result, `passes` the names of the calls that are
-    done together, `whole` why a stage is stored whole, and `no_chain` why steps are done one
-    after the other.
+    done together, and `whole` why a stage is stored whole.
     """
 
     reason: str
@@ -79,7 +78,6 @@ class PlanOf:
     notes: tuple[Note, ...]
     passes: tuple[tuple[str, ...], ...]
     whole: Mapping[str, str]
-    no_chain: str
     work: Work | None
 
     @property
@@ -102,7 +100,6 @@ def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
         else tuple(notes(forms.stored, forms.wholesome, forms.lowered, forms.request.schedule)),
         passes=tuple(tuple(node.label for node in group.nodes) for group in plan.groups),
         whole=plan.whole,
-        no_chain=no_chain(call),
         work=None if forms is None else work(forms.lowered),
     )
 
@@ -335,8 +332,13 @@ def _look(function: ast.FunctionDef) -> None:
         ast.fix_missing_locations(node.slice)
 
 
+# Python 3.11 counts how deep all threads are that parse together.
+_parsing = threading.Lock()
+
+
 def _looked(text: str) -> CodeType:
-    tree = ast.parse(text)
+    with _parsing:
+        tree = ast.parse(text)
     for one in tree.body:
         if isinstance(one, ast.FunctionDef):
             _look(one)

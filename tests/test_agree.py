@@ -7,6 +7,10 @@ in tests/cuda.
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from collections import Counter
+
 import dask.array as da
 import numpy as np
 import pytest
@@ -15,6 +19,8 @@ import xarray as xr
 import agree
 import drawing
 import ninepoint as npt
+import scale
+import seams
 import ways
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
@@ -65,6 +71,19 @@ def test_many_programs(kind, seeds, most):
 @pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 60_000))
 def test_many_programs_as_machine_code(kind, seeds, most):
     agrees(kind, seeds, most, compiled=True)
+
+
+@pytest.mark.parametrize("kind", scale.KINDS)
+def test_what_lies_in_stores_gives_the_same(kind):
+    with seams.interpreted():
+        counts = Counter(scale.check(kind, seed, kills=0) for seed in range(5))
+    assert counts["arrays"] >= 2
+
+
+@pytest.mark.nightly
+def test_many_that_lie_in_stores():
+    for options in (["1000", "1100"], ["1000", "1010", "--workers"]):
+        subprocess.run([sys.executable, scale.__file__, *options], check=True, timeout=800)
 
 
 def test_a_failure_is_a_program(capsys):

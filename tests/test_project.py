@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
-import sys
 import tomllib
 from pathlib import Path
 
@@ -71,12 +69,6 @@ def test_forms_have_what_the_site_asks_for():
         assert {"name", "description", "body"} <= set(form), path.name
         fields = [one["id"] for one in form["body"] if one["type"] != "markdown"]
         assert len(set(fields)) == len(fields) > 0
-
-
-def test_the_logo_is_what_its_script_draws(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["logo.py", str(tmp_path)])
-    runpy.run_path(str(ROOT / "examples/logo.py"), run_name="__main__")
-    assert (tmp_path / "logo.svg").read_text() == (ROOT / "docs/images/logo.svg").read_text()
 
 
 def test_no_two_files_of_tests_have_one_name():

@@ -12,7 +12,7 @@ import kernels
 
 # Of the text's own: words, what is numbered, what is derived from a stage or an operation.
 TEXT = """
-    b i j d k n i0 many rest value row row_function row_from padded aligned range np math
+    b i j d k n i0 many rest value row row_function padded aligned range np math
     select nan inf f32 i32 b1 float32 band band_row band_rows out out0 o0 v0 t0 x0 x_0 v0_0
     v0_row v0_rows v0_add v0_in v0_sum t0_sum w0 r0 r0_0 u_0 u_c0 u0_ uc_ x_c0 s0_ t0s0_
     v0_s0 g0_ t0g0_ v0_g0 t0_g0 t0_g0_a_0 k0_ n1 n2 ends1 constant0 before1 after1 ended1

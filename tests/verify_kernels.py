@@ -63,8 +63,8 @@ class _Check:
             assert one.low <= one.high, f"{name}: {one.low} .. {one.high}"
             assert dtype.kind in "iu", f"{name}: a position of {dtype}"
         first = len(whole.scalars) - len(whole.lengths)
-        for (name, kind), length in zip(whole.scalars[first:], whole.lengths, strict=True):
-            assert 0 <= length.axis < whole.ndim, f"{name}: axis {length.axis}"
+        for (name, kind), axis in zip(whole.scalars[first:], whole.lengths, strict=True):
+            assert 0 <= axis < whole.ndim, f"{name}: axis {axis}"
             assert kind is DType.INT, f"{name}: a length of {kind}"
 
     def take(self, names: Iterable[str]) -> None:

@@ -72,7 +72,7 @@ START = 0
     return Way("the definition, step by step", "definition", text)
 
 
-def _call(program: Program, arguments: str = "**named", more: str = "") -> str:
+def called(program: Program, arguments: str = "**named", more: str = "") -> str:
     if program.kind == "steps":
         return f"program.iterate({arguments}, steps={program.steps}, **options{more})"
     return f"program({arguments}, **options{more})"
@@ -80,7 +80,7 @@ def _call(program: Program, arguments: str = "**named", more: str = "") -> str:
 
 def first(program: Program) -> Way:
     """An ordinary call, by name."""
-    return Way("the first call", "call", f"found = {_call(program)}")
+    return Way("the first call", "call", f"found = {called(program)}")
 
 
 def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> list[Way]:
@@ -178,7 +178,7 @@ class _Ways:
         target: str = "call",
     ) -> Way:
         """A call, with what is done before it and after."""
-        call = _call(self.program, arguments, more)
+        call = called(self.program, arguments, more)
         if "Dask" in name:
             after = COMPUTED + after
         return Way(name, target, f"{before}found = listed({call})\n{after}")
@@ -210,7 +210,7 @@ class _Ways:
     def after_others(self) -> Iterator[Way]:
         for others in self.program.others:
             made = "{" + ", ".join(f"{n!r}: {one}" for n, one in others.items()) + "}"
-            call = _call(self.program, f"**(named | {made})")
+            call = called(self.program, f"**(named | {made})")
             text = f"try:\n    {call}\nexcept (IndexError, TypeError, ValueError):\n    pass\n"
             yield self.way("after another shape", before=text)
 
@@ -371,7 +371,7 @@ from threads_comm import on_threads
 def part(comm):
     own = {{n: npt.distribute(np.broadcast_to(v, {self.shape}), comm, axis={axis})
            for n, v in fields.items()}}
-    return listed({_call(program, "**(named | own)", ", comm=comm")})
+    return listed({called(program, "**(named | own)", ", comm=comm")})
 
 parts = on_threads({self.rng.choice([2, 2, 3])}, part)
 found = [np.concatenate(one, {axis}) for one in zip(*parts)]
@@ -409,7 +409,7 @@ with strictly({pages!r}), seams.limits(**{limits}):
         return Way(name, "GPU", text, like)
 
     return [
-        way("on a GPU", _call(program, given), ""),
-        way("on a GPU again", _call(program, given), "end"),
-        way("sent to a GPU", _call(program, more=", device='cuda'"), "begin"),
+        way("on a GPU", called(program, given), ""),
+        way("on a GPU again", called(program, given), "end"),
+        way("sent to a GPU", called(program, more=", device='cuda'"), "begin"),
     ]

@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import kernels
 from ..kernels import State, alone
-from ..peers import built, devito, jax, loops, numpy, ours, pystencils, scipy
+from ..peers import built, devito, jax, loops, numpy, ours, pystencils
 from ..problem import Problem, Shape
 
 GROUP = "steps"
@@ -157,15 +157,11 @@ STEPS: tuple[Problem, ...] = (
         peers=(
             ours.stepping(kernels.life, alone, 16, "constant", ours.SINGLE, "uint8"),
             loops.stepping(loops.life, alone, 16, ring=1),
-            scipy.life(16),
-            jax.life(16),
-            pystencils.life(16),
         ),
         near=(1, 1),
         steps=16,
         dtypes=("uint8",),
         shapes=((4096, 4096),),
-        everybody=True,
         greatest=1,
     ),
     _steps(

@@ -3,8 +3,8 @@
 Each problem is an algorithm: the functions from the input to the output, first to last.  The
 schedules know nothing of the problem, but are those that work for a chain of filters: all
 inlined; each intermediate computed for a row of the output; each kept in a rolling buffer over
-strips of rows, as Halide's apps/harris and apps/unsharp do, or over tiles.  Every one is
-compiled and tried, and the fastest is what is measured.
+strips of rows, as Halide's apps/harris and apps/unsharp do; tiles were never the fastest.  Every
+one is compiled and tried, and the fastest is what is measured.
 """
 
 from __future__ import annotations
@@ -58,19 +58,6 @@ def _by_strips(length: int, columns: bool = False) -> Schedule:
     return schedule
 
 
-def _by_tiles(width: int, height: int) -> Schedule:
-    """Tiles that roll downward as strips do, in bands of rows that are shared out."""
-
-    def schedule(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> None:
-        x, y = axes
-        column, strip, last = hl.Var("column"), hl.Var("strip"), stages[-1]
-        last.tile(x, y, column, strip, x, y, width, height).vectorize(x, lanes).parallel(strip)
-        for stage in stages[:-1]:
-            stage.store_at(last, column).compute_at(last, y).vectorize(x, lanes)
-
-    return schedule
-
-
 def _together(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> None:
     """In one loop, as apps/harris has them: 8 % faster (Zen 4, two threads, 2560x3072)."""
     _by_strips(128)(stages, axes, lanes, hl)
@@ -83,8 +70,6 @@ SCHEDULES["vectors"] = _by_strips(32, columns=True)
 PIPELINES = SCHEDULES | {
     "strips of 128": _by_strips(128),
     "strips of 512": _by_strips(512),
-    "tiles of 512x128": _by_tiles(512, 128),
-    "tiles of 1024x512": _by_tiles(1024, 512),
 }
 
 

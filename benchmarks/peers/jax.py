@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels, peers
-from .numpy import life_step, shifted
+from .numpy import shifted
 
 
 def _exactly(jax: Any, threads: int) -> None:
@@ -52,21 +52,6 @@ def stepping(
         made = kernels.results(kernel(*(shifted(part, near) for part in state)))
         return tuple(part.at[within].set(new) for part, new in zip(state, made, strict=True))
 
-    return _looped(step, start, steps)
-
-
-def life(steps: int) -> peers.Peer:
-    def step(k: Any, state: Any) -> Any:
-        import jax
-
-        return (life_step(state[0], jax.numpy.pad),)
-
-    return _looped(step, kernels.alone, steps)
-
-
-def _looped(
-    step: Callable[[Any, Any], Any], start: Callable[[np.ndarray], kernels.State], steps: int
-) -> peers.Peer:
     def build(jax: Any, x: np.ndarray, threads: int) -> peers.Work:
         state = tuple(jax.numpy.asarray(part) for part in start(x))
         looped = jax.jit(lambda given: jax.lax.fori_loop(0, steps, step, given))

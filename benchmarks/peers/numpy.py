@@ -64,10 +64,3 @@ def stepping(
         return work
 
     return peers.built("NumPy", "numpy", build)
-
-
-def life_step(alive: Any, pad: Any = np.pad) -> Any:
-    padded = pad(alive, 1)
-    rows = padded[:-2] + padded[1:-1] + padded[2:]
-    count = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:] - alive
-    return ((count == 3) | ((count == 2) & (alive == 1))).astype(alive.dtype)

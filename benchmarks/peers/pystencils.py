@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,12 +11,10 @@ from .. import peers
 from ..kernels import State, results
 
 
-def _compiled(
-    ps: Any, assignments: list[Any], dtype: np.dtype, threads: int, vectors: bool = True
-) -> Any:
+def _compiled(ps: Any, assignments: list[Any], dtype: np.dtype, threads: int) -> Any:
     config = ps.CreateKernelConfig(target=ps.Target.CurrentCPU, default_dtype=dtype.name)
-    config.cpu.vectorize.enable = vectors
-    config.cpu.vectorize.assume_inner_stride_one = vectors
+    config.cpu.vectorize.enable = True
+    config.cpu.vectorize.assume_inner_stride_one = True
     config.cpu.openmp.enable = threads > 1
     config.cpu.openmp.num_threads = threads
     return ps.create_kernel(assignments, config).compile()
@@ -60,31 +57,6 @@ def stepping(
                 compiled(**arrays)
                 buffers.reverse()
             return buffers[0]
-
-        return work
-
-    return peers.built("pystencils", "pystencils", build, threads=True)
-
-
-def life(steps: int) -> peers.Peer:
-    """In plain loops, as pystencils has no choices in vectors; with dead points around."""
-
-    def build(ps: Any, x: np.ndarray, threads: int) -> peers.Work:
-        import sympy
-
-        given, out = ps.fields(f"given, out: {x.dtype.name}[2D]", layout="c")
-        around = [offset for offset in itertools.product((-1, 0, 1), repeat=2) if any(offset)]
-        count, here = sum(given[offset] for offset in around), given[0, 0]
-        lives = sympy.Or(sympy.Eq(count, 3), sympy.And(sympy.Eq(count, 2), sympy.Eq(here, 1)))
-        rule = [ps.Assignment(out[0, 0], sympy.Piecewise((1, lives), (0, True)))]
-        compiled = _compiled(ps, rule, x.dtype, threads, vectors=False)
-        buffers = [np.pad(x, 1), np.pad(np.zeros_like(x), 1)]
-
-        def work() -> np.ndarray:
-            for _ in range(steps):
-                compiled(given=buffers[0], out=buffers[1])
-                buffers.reverse()
-            return buffers[0][1:-1, 1:-1]
 
         return work
 

@@ -30,20 +30,6 @@ def local_std(size: int) -> Any:
 LOST = "the difference of two large numbers, which ours must not be"
 
 
-def life(steps: int) -> Any:
-    around = np.ones((3, 3), np.uint8)
-    around[1, 1] = 0
-
-    def call(ndimage: Any, alive: np.ndarray) -> Any:
-        count = np.empty_like(alive)
-        for _ in range(steps):
-            ndimage.convolve(alive, around, output=count, mode="constant")
-            alive = ((count == 3) | ((count == 2) & (alive == 1))).astype(np.uint8)
-        return alive
-
-    return giving(call)
-
-
 def harris(n: Any, x: np.ndarray, out: np.ndarray) -> None:
     p, q = n.sobel(x, axis=0) / np.float32(12), n.sobel(x, axis=1) / np.float32(12)
     # Means of nine, where OpenCV and ours take sums.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .gufuncs.api import Gufunc, gufunc
     from .inspecting.measuring import Measurement
+    from .inspecting.planned import explain
     from .inspecting.surroundings import info
     from .io.frames import imsave
     from .io.images import imread
@@ -63,6 +64,7 @@ __all__ = [
     "dirichlet",
     "distribute",
     "entropy",
+    "explain",
     "extrapolate",
     "filters",
     "gufunc",
@@ -90,6 +92,7 @@ _PLACES = {
     ".arrays.conditions": "Condition dirichlet extrapolate neumann robin",
     ".gufuncs.api": "Gufunc gufunc",
     ".inspecting.measuring": "Measurement",
+    ".inspecting.planned": "explain",
     ".inspecting.surroundings": "info",
     ".io.frames": "imsave",
     ".io.images": "imread",

@@ -42,6 +42,13 @@ def test_several_states_in_any_chunks(dask_client):
     u, speed = rng.random((40, 13)), rng.random((40, 13)) / 8
     wanted = wave.iterate(u, u, speed, steps=100)
     x, y = da.from_array(u, chunks=(15, 8)), da.from_array(speed, chunks=20)
+    text = wave.iterate.explain(x, x, y, steps=100, snapshots=30)
+    assert text.startswith("Give each worker 22.9 kB of memory, for its part of the state.\n")
+    # Eight steps need as many points beyond both ends of two parts, of two states.
+    assert "13 exchanges, of up to 8 steps each" in text
+    assert "6.66 kB in all, between 2 parts" in text
+    assert "lost worker up to 30 steps" in text
+    assert not any(dask_client.run(actors_here).values())
     made = wave.iterate(x, x, y, steps=100)
     for one, other in zip(made, wanted, strict=True):
         assert one.chunks == x.chunks
@@ -106,7 +113,10 @@ def actors_here(dask_worker):
     return len(dask_worker.state.actors)
 
 
-@pytest.mark.parametrize("case", only(1, ["midway", "before", "all_before", "source"]))
+CASES = ["midway", "before", "all_before", "source", "given_up", "same_address", "left"]
+
+
+@pytest.mark.parametrize("case", only(1, CASES))
 def test_workers_that_are_killed(case):
     done = subprocess.run(
         [sys.executable, LOST, case], capture_output=True, text=True, timeout=400

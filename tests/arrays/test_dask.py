@@ -13,8 +13,10 @@ import pytest
 dask = pytest.importorskip("dask")
 
 import dask.array as da  # noqa: E402
+import xarray as xr  # noqa: E402
 from chunked import equal, far, image, mean, near, tasks_of  # noqa: E402
 from dask.graph_manipulation import bind, clone  # noqa: E402
+from dask.utils import key_split  # noqa: E402
 
 import ninepoint as npt  # noqa: E402
 import weighted  # noqa: E402
@@ -211,13 +213,11 @@ def behind(x):
 
 def test_explain_tells_the_plan_and_where_a_halo_that_would_cost_much_is_split():
     square = da.zeros((400, 400), chunks=100)
-    told = "on Dask     mean: edges, 2 tasks a chunk, 38.4 kB of faces, 16"
-    assert told in mean.explain(square)
-    assert "mean: whole cores, 1 task a chunk, 0 B" in mean.explain(square.rechunk((400, 400)))
-    thin = mean.explain(square.rechunk((2, 400)))
-    assert "mean: groups, 2.5 tasks a chunk" in thin
-    assert "100 groups" in thin
-    assert "far: edges, 5 tasks a chunk" in far.explain(square, square)
+    assert "on Dask     mean: edges, 2 tasks a block, 32 in all" in mean.explain(square)
+    assert "1.28 MB read, 38.4 kB of faces" in mean.explain(square)
+    assert "mean: whole cores, 1 task a block" in mean.explain(square.rechunk((400, 400)))
+    assert "mean: groups, 2 tasks a block, 200 in all" in mean.explain(square.rechunk((2, 400)))
+    assert "far: edges, 3 tasks a block" in far.explain(square, square)
     text = behind.explain(da.zeros((5000, 5000), chunks=1000))
     assert [line.split()[2] for line in text.splitlines() if "on Dask" in line] == [
         "slopes:",
@@ -226,6 +226,35 @@ def test_explain_tells_the_plan_and_where_a_halo_that_would_cost_much_is_split()
     assert behind.explain(da.zeros((9000, 9000), chunks=4500)).count("on Dask") == 1
     a = np.random.default_rng(0).random((30, 30))
     equal(behind(da.from_array(a, chunks=15)), behind(a))
+
+
+def test_what_lazy_arrays_take_is_told_before_they_are_computed():
+    def fails(block):
+        raise AssertionError("nothing is computed")
+
+    square = da.zeros((400, 400), chunks=100)
+    x = square.map_blocks(fails, dtype=float)
+    y = mean(x)
+    for lazy in (mean(y), (mean(y) + 1)[5:]):
+        text = npt.explain(lazy)
+        assert text.startswith("Give each thread 162 kB of memory, and all 640 kB for chunks that")
+        assert "on Dask     mean*2: edges, 2 tasks a block, 32 in all" in text
+        assert text.count("on Dask") == 1
+    # What somebody asks for as well is told of, too.
+    both = xr.Dataset({"y": (("i", "j"), y), "z": (("i", "j"), mean(y))})
+    assert npt.explain(both).count("mean: edges") == 2
+    assert "no task waits" in npt.explain(xr.DataArray(mean(square.rechunk(400))))
+    for nothing, words in ((x, "no stencil, filter or iterate"), (image(5, 5), "not ndarray")):
+        with pytest.raises(TypeError, match=words):
+            npt.explain(nothing)
+
+
+def test_tasks_are_called_by_what_they_do():
+    x, filters = da.zeros((40, 40), chunks=20), npt.filters
+    arrays = [filters.gaussian(x), filters.median(x), filters.erode(x), behind(x)]
+    arrays.append(mean.iterate(x, steps=6))
+    names = [key_split(one.name) for one in arrays]
+    assert names == ["gaussian", "median", "erode", "behind+1", "mean*6"]
 
 
 @npt.stencil

@@ -16,7 +16,7 @@ import agree  # noqa: E402
 import drawing  # noqa: E402
 import ninepoint as npt  # noqa: E402
 import ways  # noqa: E402
-from seams import interpreted, view  # noqa: E402
+from seams import interpreted, limits, view  # noqa: E402
 from sliced import Sliced, sliced  # noqa: E402
 from weighted import RULES, whole  # noqa: E402
 
@@ -96,6 +96,28 @@ def test_calls_one_after_another_are_one_that_reads():
     assert decoded(held) == 0
 
 
+def test_what_would_be_decoded_often_is_read_twice_and_not_held():
+    a = whole(60, 60, dtype="int64")
+    for kernel in (near, lambda x: mean(mean(x))):
+        held = Sliced(a, (20, 20))
+        with limits(held_bytes=1000):
+            made = kernel(view(held, 20, (20, 20), name="stored"))
+        (graph,) = dask.optimize(made)
+        names = {key[0] for key in dict(graph.__dask_graph__()) if isinstance(key, tuple)}
+        assert names == {made.name, *[name for name in names if name.startswith("faces-")]}
+        held.asked.clear()
+        equal(made, kernel(a))
+        assert decoded(held) == 2 * a.size
+    # One side that is held, since it is computed, and one that is read.
+    with limits(held_bytes=1000):
+        equal(far(sliced(a, 20, piece=20), da.from_array(a, chunks=20) + 0), far(a, a))
+    # What is small waits, and is read once.
+    made = near(view(held, 20, (20, 20), name="stored"))
+    held.asked.clear()
+    equal(made, near(a))
+    assert decoded(held) == a.size
+
+
 def test_blocks_of_which_a_result_has_nothing():
     a = whole(41, 60, dtype="int64")
     x = sliced(a, ((1, 20, 19, 1), (30, 30)))
@@ -117,8 +139,8 @@ import seams
 from sliced import sliced
 
 named |= {{{", ".join(held)}}}
-# Whatever is decoded twice.
-with seams.limits(decoded_ratio=np.inf):
+# Regions whatever is decoded twice, or each chunk once for its block and once for its faces.
+with seams.limits(decoded_ratio={rng.choice(["np.inf", "0.0"])}, held_bytes=0):
     {ways.first(program).text}
     found = dask.compute(*listed(found), scheduler="sync")
 """

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import _thread
+import inspect
+import pickle
+import pydoc
 import signal
 import threading
 import time
@@ -17,7 +20,7 @@ import xarray as xr
 import ninepoint as npt
 from compared import one_by_one, same
 from ninepoint import Schedule
-from seams import interpreted, plan_of
+from seams import interpreted
 from weighted import whole
 
 ONE, THREE, FOUR = Schedule(steps=1), Schedule(steps=3), Schedule(steps=4)
@@ -112,7 +115,7 @@ PASSES = {
 @pytest.mark.parametrize("name", PASSES)
 def test_steps_of_any_kind_are_done_in_one_pass(name):
     step, count, fields = PASSES[name]
-    assert plan_of(step, *fields).no_chain == ""
+    assert "in each pass over memory" in step.iterate.explain(*fields, steps=7)
     state, rest = fields[:count], fields[count:]
     with interpreted():
         wanted = one_by_one(step, *state, rest=rest, steps=7)
@@ -143,7 +146,8 @@ def test_steps_of_four_axes_are_done_one_after_the_other(as_python):
         return (u[-1, 0, 0, 0] + u[0, 1, 0, 0] + u[0, 0, 1, 0] + u[0, 0, 0, 2] + c[0, 0, 0, 0]) / 5
 
     x, c = image(shape=(5, 4, 6, 7)), image(shape=(4, 6, 7), seed=2)
-    assert plan_of(blur, x, c).no_chain == "of more than 3 axes no rows are kept beyond the ends"
+    words = "one after the other: of more than 3 axes no rows are kept beyond the ends"
+    assert words in blur.iterate.explain(x, c, steps=5)
     same(blur.iterate(x, c, steps=5), one_by_one(blur, x, steps=5, rest=(c,)))
 
 
@@ -362,6 +366,17 @@ def test_progress(capsys):
 
 
 # Other arrays.
+
+
+def test_what_steps_in_chunks_take_is_told_beforehand():
+    x = da.zeros((400, 400), chunks=100)
+    text = heat.iterate.explain(x, 0.2, steps=202, boundary="wrap")
+    assert text.startswith("Give each thread ")
+    assert "on Dask     heat*4: edges, " in text
+    assert "51 exchanges, of up to 4 each" in text
+    assert str(inspect.signature(heat.iterate)).startswith("(*args")
+    assert "Apply the stencil again and again" in pydoc.render_doc(heat.iterate)
+    assert pickle.loads(pickle.dumps(heat.iterate))(image(), steps=0).shape == (41, 53)
 
 
 def test_dask_goes_on_from_the_state_at_a_look():

@@ -77,7 +77,7 @@ def test_a_look_outside_and_a_written_input_are_told():
         ("x[i, 0]", "outside"),
         ("x[0, 5]", "out of bounds"),
         ("x[0][1:6]", "outside"),
-        ("row_from(x, (1,), 6)", "outside"),
+        ("row(x, (1,), 6)", "outside"),
         ("x[0, 0, 0]", "too many indices"),
         ("np.empty((2, 3))[1, 2]", "before it was written"),
         ("x[0, 0] = 1.0", "read-only"),

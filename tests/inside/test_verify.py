@@ -100,6 +100,6 @@ def test_a_name_keeps_what_a_parameter_was_before_it_changes():
         "def turned(a, b):\n    before = a\n    a, b = b, a\n    return before + b\n"
         "def band(out):\n    out[0] = turned(1, 2)\n"
     )
-    _, _, before, *kept = read(text, {}, {}, [("int64", 1)]).function("turned").body
-    assert before == Let("before", Name("int64", "a.2"))
-    assert [one.value for one in kept[:2]] == [Name("int64", "b.2"), Name("int64", "a.2")]
+    a, b, before, *kept = read(text, {}, {}, [("int64", 1)]).function("turned").body
+    assert before == Let("before", Name("int64", a.name))
+    assert [one.value for one in kept[:2]] == [Name("int64", b.name), Name("int64", a.name)]

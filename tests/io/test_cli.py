@@ -229,7 +229,7 @@ def test_a_store_part_by_part(here, capsys):
         ("mean o.empty o", "the folder 'o.empty' holds no image"),
         ("mean weights.py o", "no PNG, JPEG or TIFF"),
         ("mean f.tif o/a.png", "scale it to 0..255"),
-        ("kernels.py:later colour.png colour.png --no-overwrite", "colour.png' exists"),
+        ("kernels.py:later colour.png f.tif", "f.tif' exists"),
         ("bad.py:f grey o", "ninepoint: bad.py cannot be imported: line 2 of HERE/bad.py: "
          "ZeroDivisionError"),
         ("syntax.py:f grey o", "SyntaxError"),
@@ -330,7 +330,7 @@ def test_misuse(here, capsys, words, said):
         ("one.py --dtype uint8", ["f: x uint8 -> uint8\n"]),
         ("one.py --ir", ["x[0, 1]"]),
         ("median", ["ranks.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
-        ("median --dtype uint8 --param size=5", ["rank_filter: x uint8 -> uint8\n",
+        ("median --dtype uint8 --param size=5", ["median: x uint8 -> uint8\n",
                                                  "-2..2 x -2..2"]),
         ("kernels.py:difference --dtype u1 --dtype i2", ["x uint8, y int16 -> "]),
         ("kernels.py:later --dtype uint8 --device cuda", ["later: x uint8 -> uint8, on a GPU\n"]),

@@ -77,7 +77,7 @@ def test_one_image_and_a_folder(tmp_path):
         equal(str(tmp_path / name), colour[None])
     paths = imsave(images((2, 4, 4)), tmp_path / "new" / "deeper")
     assert paths == [tmp_path / "new" / "deeper" / name for name in ("0000.png", "0001.png")]
-    assert imsave(images((2, 4, 4)), f"{tmp_path}/new/deeper/") == paths
+    assert imsave(images((2, 4, 4)), f"{tmp_path}/new/deeper/", overwrite=True) == paths
     imsave(xr.DataArray(images((2, 3, 4)), dims=("time", "y", "x")), tmp_path / "x{}.png")
     equal(tmp_path / "x*.png", images((2, 3, 4)))
 
@@ -86,7 +86,8 @@ def test_one_image_and_a_folder(tmp_path):
 def test_jpeg_is_close_and_truths_are_black_and_white(tmp_path, lazy):
     def saved(array, name):
         options = {"quality": 100} if name.endswith(".jpg") else {}
-        imsave(da.from_array(array, chunks=-1) if lazy else array, tmp_path / name, **options)
+        given = da.from_array(array, chunks=-1) if lazy else array
+        imsave(given, tmp_path / name, overwrite=True, **options)
         return imread(tmp_path / name).compute().astype(int)[0]
 
     rows, columns = np.mgrid[:40, :50]
@@ -260,7 +261,7 @@ def test_the_name_follows_the_contents(tmp_path):
     path = imsave(images((4, 5)), tmp_path / "a.png")[0]
     first, again = imread(path), imread(path)
     assert first.name == again.name
-    imsave(images((4, 5), seed=1), path)
+    imsave(images((4, 5), seed=1), path, overwrite=True)
     assert imread(path).name != first.name
     with pytest.raises(ImageReadError, match=r"frame 0 from .*a\.png: the file has changed since"):
         first.compute()
@@ -317,6 +318,22 @@ def test_the_error_travels_to_another_process():
 
 def test_a_bar_can_be_forced(tmp_path, capsys):
     imsave(images((3, 5, 5)), tmp_path / "{}.png", progress=True)
-    assert "3/3" in capsys.readouterr().err
-    imsave(images((3, 5, 5)), tmp_path / "{}.png")
+    assert "saving 3/3" in capsys.readouterr().err
+    imread(tmp_path, progress=True)
+    assert "looking at files 3/3" in capsys.readouterr().err
+    imread(tmp_path)
+    imsave(images((3, 5, 5)), tmp_path / "{}.png", overwrite=True)
     assert capsys.readouterr().err == ""
+
+
+def test_a_look_at_many_files_tells_how_far_it_is_and_can_be_interrupted(tmp_path):
+    path, told = imsave(images((4, 5)), tmp_path / "a.tif")[0], []
+    imread([path] * 1000, progress=lambda *now: told.append(now))
+    assert told == sorted(told)
+    assert told[-1] == (1000, 1000)
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        imread([path] * 1000, progress=stop)

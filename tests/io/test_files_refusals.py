@@ -57,11 +57,11 @@ def test_what_is_there_may_be_in_the_way(tmp_path):
     (tmp_path / "1.png").mkdir()
     words = "frame 1 is not written; the files that are there"
     with pytest.raises(IsADirectoryError, match=words):
-        imsave(STACK, tmp_path / "{}.png")
+        imsave(STACK, tmp_path / "{}.png", overwrite=True)
     assert not list(tmp_path.glob(".*"))
     imsave(STACK[:1], tmp_path / "new" / "{}.png")
-    with pytest.raises(FileExistsError, match=r"0\.png' exists, and overwrite is false"):
-        imsave(STACK, tmp_path / "new" / "{}.png", overwrite=False)
+    with pytest.raises(FileExistsError, match=r"0\.png' exists; overwrite=True replaces"):
+        imsave(STACK, tmp_path / "new" / "{}.png")
     assert len(list((tmp_path / "new").iterdir())) == 1
 
 
@@ -147,7 +147,7 @@ def test_a_computation_that_fails_keeps_what_was_there(tmp_path, name):
 
     array = da.from_array(STACK, chunks=(1, -1, -1)).map_blocks(fail, dtype=np.uint8)
     with pytest.raises(RuntimeError, match="cursed"):
-        imsave(array, tmp_path / name)
+        imsave(array, tmp_path / name, overwrite=True)
     assert sorted(tmp_path.iterdir()) == sorted(old)
     assert old[-1].read_bytes() == before
 
@@ -178,7 +178,7 @@ def test_disk_full(tmp_path, name, lazy):
         files_of_at_most(50_000 if one_by_one else 59_000),
         pytest.raises(OSError, match="File too large") as caught,
     ):
-        imsave(given, tmp_path / name)
+        imsave(given, tmp_path / name, overwrite=True)
     assert set(tmp_path.iterdir()) == set(old)
     if not one_by_one:
         assert [path.read_bytes() for path in old] == before

@@ -68,8 +68,8 @@ def test_chunks_follow_shards() -> None:
         ((60, 80), "f4", (5, 5), (40, 40), (60, 80)),
         ((6000, 8000), "f4", (50, 50), (1500, 2000), (1500, 2000)),
         # A shard that is too large is read piece by piece.
-        ((10**5, 10**5), "f4", (100, 100), (10**5, 10**5), (3200, 1600)),
-        ((1000, 1000, 1000), "u1", (1, 1000, 1000), None, (32, 1000, 1000)),
+        ((10**5, 10**5), "f4", (100, 100), (10**5, 10**5), (1600, 800)),
+        ((1000, 1000, 1000), "u1", (1, 1000, 1000), None, (8, 1000, 1000)),
     ]:
         options = {"chunks": chunks, "shards": shards, "overwrite": True}
         zarr.create_array("b.zarr", shape=shape, dtype=dtype, **options)

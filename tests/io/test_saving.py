@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import time
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from seams import limits
 
 zarr = pytest.importorskip("zarr")
 xr = pytest.importorskip("xarray")
@@ -231,6 +233,34 @@ def test_resume_writes_what_is_left_and_nothing_else(tmp_path):
         npt.save(lazy(), tmp_path / "b.zarr", resume=True)
 
 
+def test_a_dry_run_tells_and_writes_nothing(tmp_path):
+    for name in ("a.zarr", "a.nc", "a.npy", "a.tif", "{:02d}.tif"):
+        text = npt.save(smooth(lazy()), tmp_path / name, dry=True)
+        assert text.startswith("Give each thread ")
+        assert "smooth: " in text
+    assert not os.listdir(tmp_path)
+    assert "6 of 6 units of part (1, 3)" in npt.save(
+        lazy(), tmp_path / "a.zarr", chunks=10, part=(1, 3), dry=True
+    )
+    path = tmp_path / "a.zarr"
+    begun(path, smooth(lazy()), 5)
+    there = sorted(path.rglob("*"))
+    text = npt.save(smooth(lazy()), path, resume=True, dry=True)
+    assert re.search(r"To write: [\d.]+ kB, \d+ of 20 units\.", text)
+    assert "To write: 7.4 kB, 20 of 20" in npt.save(smooth(lazy()), path, overwrite=True, dry=True)
+    with pytest.raises(FileExistsError, match="resume=True goes on with it"):
+        npt.save(smooth(lazy()), path, dry=True)
+    assert sorted(path.rglob("*")) == there
+
+
+def test_progress_is_told_once_for_each_number(tmp_path):
+    for scheduler in ("threads", "sync"):
+        seen, path = [], tmp_path / f"{scheduler}.npy"
+        with dask.config.set(scheduler=scheduler):
+            npt.save(smooth(lazy()), path, progress=lambda *n, seen=seen: seen.append(n))
+        assert len(seen) == len(set(seen)) == seen[-1][1]
+
+
 def test_another_meaning_is_not_gone_on_with(tmp_path):
     path, source = tmp_path / "a.zarr", tmp_path / "source.zarr"
     begun(path, smooth(lazy()))
@@ -412,3 +442,43 @@ def test_axes_scales_and_channels_of_ome_zarr_are_kept(tmp_path):
     # What has names of its own for its channels, and is no image, is a group of variables.
     with xr.open_zarr(npt.save(cells, tmp_path / "d.zarr")) as plain:
         xr.testing.assert_identical(plain.cells.load(), cells.load())
+
+
+# Memory.
+
+
+def test_states_of_a_long_chain_lie_in_files_where_memory_is_short(tmp_path):
+    state = np.random.default_rng(1).random((300, 40), "float32")
+    source = npt.save(state, tmp_path / "source.zarr", chunks=60)
+    array, path = smooth.iterate(npt.open(source, chunks=60), 0, steps=48), tmp_path / "out.zarr"
+    with pytest.raises(
+        MemoryError, match="memory='2 kB' is less; give shorter shards= or chunks="
+    ):
+        npt.save(array, path, memory="2 kB")
+    begun(path, array, 1, memory="60 kB")
+    left = tmp_path / ".out.zarr.scratch"
+    assert [one.suffix for one in left.iterdir()] == [".zarr"]
+    stamps = [os.stat(one).st_mtime_ns for one in left.iterdir()]
+    with pytest.raises(Stop):
+        npt.save(array, path, memory="60 kB", resume=True, progress=stopping(1))
+    assert [os.stat(one).st_mtime_ns for one in left.iterdir()] == stamps
+    npt.save(array, path, memory="60 kB", resume=True)
+    np.testing.assert_array_equal(stored(path), smooth.iterate(state, 0, steps=48))
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.zarr", "source.zarr"]
+
+
+@pytest.mark.parametrize("text", ["much", 0, "-1 GB"])
+def test_a_memory_that_is_none(tmp_path, text):
+    with pytest.raises(ValueError, match=r"memory=.* is no number of bytes, such as '2 GB'"):
+        npt.save(lazy(), tmp_path / "out.zarr", memory=text)
+
+
+def test_units_are_given_to_the_scheduler_in_windows(tmp_path):
+    array = smooth(smooth(lazy(5)) - 1)
+    with limits(window_units=6):
+        npt.save(array, tmp_path / "many.zarr", chunks=5)
+        # What follows from all of the array is computed once.
+        npt.save(array - array.mean(), tmp_path / "one.zarr", chunks=5)
+    want = smooth(smooth(IMAGE) - 1)
+    np.testing.assert_array_equal(stored(tmp_path / "many.zarr"), want)
+    np.testing.assert_allclose(stored(tmp_path / "one.zarr"), want - want.mean(), rtol=1e-3)

@@ -136,12 +136,13 @@ def test_why_steps_are_not_done_in_one_pass():
         a = half(x)
         return a[0] + x[1]
 
-    reason = "rows are kept as float32, and each step rounds to float16"
-    assert f"  iterate     one step after the other: {reason}" in half.explain("float16")
-    line = f"\n  iterate     one step after the other: 'a': {reason}"
-    assert step.explain("float16").endswith(line)
-    # These cannot be iterated, or are done in one pass.
-    assert "iterate" not in half.explain("float64") + laplace.explain("float64")
+    reason, x = "rows are kept as float32, and each step rounds to float16", np.zeros(50, "f2")
+    assert f"100 steps, one after the other: {reason}" in half.iterate.explain(x, steps=100)
+    assert f"one after the other: 'a': {reason}" in step.iterate.explain(x, steps=100)
+    # Of few bytes it is not worth to compile a pass of several.
+    text = npt.stencil(half.__wrapped__).iterate.explain(np.zeros(50), steps=100)
+    told = "Give 800 B of memory beside the fields for two states: 100 steps, one after the other"
+    assert text.startswith(told)
 
 
 @npt.ufunc

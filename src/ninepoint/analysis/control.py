@@ -14,11 +14,12 @@ from ..language.ir import (
     Kernel,
     Loop,
     Noting,
+    mapped,
     named,
     within,
 )
 from .ranges import Interval, Known, interval, ranges, refined, turn_ranges
-from .rewrite import bodies, mapped
+from .rewrite import bodies
 
 # A loop of no more turns than this ends by itself, soon.
 _SOON = 2**16

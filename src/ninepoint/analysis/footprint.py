@@ -8,7 +8,7 @@ holds every offset the output may read, on any branch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
 from ..language.box import Box, joined
@@ -18,6 +18,7 @@ from ..language.ir import (
     Gather,
     Kernel,
     Loop,
+    Named,
     Offset,
     Read,
     Reduce,
@@ -36,7 +37,7 @@ from ..language.ir import (
 def reaches(kernel: Kernel) -> tuple[Box, ...]:
     """The box of offsets of each output; the point itself where an output reads nothing."""
     here = Box((0,) * kernel.ndim, (0,) * kernel.ndim)
-    found: list[Box] = []
+    found = list[Box]()
     for output in kernel.outputs:
         cone = needed(kernel.body, [output])
         boxes = [Box(low, high) for one in cone for _, low, high in extents(one.value)]
@@ -84,9 +85,9 @@ def live(reduce: Reduce, name: str) -> list[bool]:
     return at_each(reduce, lambda position: own in _live(reduce, values, position))
 
 
-def _live(reduce: Reduce, values: Mapping[str, Expr], position: int) -> set[Atom]:
+def _live(reduce: Reduce, values: Named, position: int) -> set[Atom]:
     """What the element of a window at `position` depends on, but for products that are zero."""
-    live: set[Atom] = set()
+    live = set[Atom]()
     pending = [reduce.result]
     while pending:
         atom = pending.pop()

@@ -17,11 +17,12 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias, assert_never
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
@@ -39,10 +40,10 @@ from ..language.ir import (
     Element,
     Expr,
     Gather,
-    Histogram,
     Inside,
     Kernel,
     Loop,
+    Named,
     Read,
     Reduce,
     Ref,
@@ -51,7 +52,6 @@ from ..language.ir import (
     State,
     Tap,
     Unary,
-    Values,
     Weight,
     at_each,
     made_as,
@@ -62,7 +62,7 @@ from ..language.ir import (
 from ..language.operators import PYTHON
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Interval:
     """All values from `low` to `high`; integers are Python's, of any size.
 
@@ -72,7 +72,7 @@ class Interval:
     low: float
     high: float
     nan: bool = False
-    wraps: bool = field(default=False, compare=False)
+    wraps: bool = False
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -83,10 +83,6 @@ class Interval:
     def largest(self) -> float:
         """The greatest absolute value."""
         return max(abs(self.low), abs(self.high))
-
-    def below(self, limit: float) -> bool:
-        """Whether all absolute values are below a limit."""
-        return self.largest < limit
 
     def within(self, other: Interval) -> bool:
         """Whether another range holds all values."""
@@ -101,8 +97,6 @@ class Interval:
 # The ranges of what has a name.
 Known: TypeAlias = Mapping[str, Interval]
 
-I64 = Interval(-(2**63), 2**63 - 1)
-U64 = Interval(0, 2**64 - 1)
 TRUTH = Interval(0, 1)
 ANY = Interval(-math.inf, math.inf, True)
 
@@ -121,9 +115,10 @@ def of_storage(storage: np.dtype) -> Interval:
     return ANY
 
 
+@functools.cache
 def of_type(dtype: DType) -> Interval:
     """Every value of a type."""
-    return {DType.BOOL: TRUTH, DType.INT: I64, DType.UINT: U64}.get(dtype, ANY)
+    return of_storage(dtype.numpy)
 
 
 def ranges(kernel: Kernel) -> dict[str, Interval]:
@@ -145,16 +140,12 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
 def _stage_ranges(stage: Stage, known: Known) -> list[Interval]:
     """The range of each name of a stage, whose body is bounded."""
     own = [interval(value, known) for value in stage.values]
-    match stage:
-        case Values() | Histogram():
-            return own
-        case State():
-            # What the border's rule puts there as well.
-            if stage.unbounded:
-                return [of_storage(dtype) for dtype in stage.storage]
-            return [one | Interval(0, 0) for one in own]
-        case _:
-            assert_never(stage)
+    if not isinstance(stage, State):
+        return own
+    # What the border's rule puts there as well.
+    if stage.unbounded:
+        return [of_storage(dtype) for dtype in stage.storage]
+    return [one | Interval(0, 0) for one in own]
 
 
 def _bound_body(body: Body, known: dict[str, Interval]) -> None:
@@ -167,21 +158,13 @@ def interval(atom: Atom, known: Known) -> Interval:
     """The range of an operand."""
     if isinstance(atom, Ref):
         return known[atom.name]
-    if atom.dtype.is_complex:
-        return ANY
     value = atom.value
-    assert not isinstance(value, complex)
-    if isinstance(value, float) and math.isnan(value):
+    if atom.dtype.is_complex or value != value:
         return ANY
     return Interval(int(value), int(value)) if atom.dtype.is_integer else Interval(value, value)
 
 
-def bound(
-    expr: Expr,
-    known: Known,
-    values: Mapping[str, Expr],
-    position: int = 0,
-) -> Interval:
+def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interval:
     """Bound one operation, from the bounds of what it refers to.
 
     `position` is the place in the window, in C order, for what stands inside one.
@@ -248,7 +231,7 @@ def _step(ref: Ref, after: Expr | None) -> int:
     """By how much a number that is carried grows in a turn; 0 where that is not known."""
     match after:
         case Binary(op="+" | "-" as op, left=left, right=Const(DType.INT) as by) if left == ref:
-            return int(by.text) if op == "+" else -int(by.text)
+            return by.value if op == "+" else -by.value
         case _:
             return 0
 
@@ -274,8 +257,6 @@ def _unary(expr: Unary, arg: Interval) -> Interval:
         case "~":
             return _settled(Interval(-arg.high - 1, -arg.low - 1), expr.dtype)
         case "abs":
-            if not expr.dtype.is_integer and arg == ANY:
-                return Interval(0.0, math.inf, True)
             least = 0 if arg.low <= 0 <= arg.high else min(abs(arg.low), abs(arg.high))
             return _settled(Interval(least, arg.largest, arg.nan), expr.dtype)
         case "not":
@@ -367,15 +348,12 @@ def _bits(op: str, a: Interval, b: Interval) -> Interval:
 def _cast(expr: Cast, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
-    if expr.storage and expr.dtype.is_float:
-        # Rounded to 16 bits.
-        return ANY
-    if expr.dtype.is_float:
+    if not expr.dtype.is_integer:
         # Every integer up to 2**24 or 2**53 is exact; the slack covers the others.
-        return _settled(Interval(float(arg.low), float(arg.high), arg.nan), expr.dtype)
-    if expr.dtype.is_complex:
-        return ANY
-    target = of_storage(np.dtype(expr.storage)) if expr.storage else of_type(expr.dtype)
+        found = _settled(Interval(float(arg.low), float(arg.high), arg.nan), expr.dtype)
+        # What has a storage is rounded to 16 bits.
+        return ANY if expr.storage else found
+    target = of_storage(np.dtype(expr.storage or expr.dtype.numpy))
     if isinstance(arg.low, int) and isinstance(arg.high, int):
         return arg if arg.within(target) else target
     low, high = (math.trunc(min(max(end, target.low), target.high)) for end in arg.ends)
@@ -413,13 +391,7 @@ def _call(expr: Call, arg: Interval) -> Interval:
     return ANY
 
 
-def refined(
-    atom: Atom,
-    test: Atom,
-    holds: bool,
-    known: Known,
-    values: Mapping[str, Expr],
-) -> Interval | None:
+def refined(atom: Atom, test: Atom, holds: bool, known: Known, values: Named) -> Interval | None:
     """The range of `atom` where `test` is `holds`; None where that cannot be."""
     plain = interval(atom, known)
     match made_as(test, values):
@@ -501,14 +473,14 @@ def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
 
 def window_ranges(expr: Reduce, known: Known) -> Sequence[Interval]:
     """The range of the window's elements: one for all, or one for each where weights differ."""
-    used: set[str] = set()
+    used = set[str]()
     for assign in expr.body:
         used.update(operands(assign.value))
         match assign.value:
             case Tap(field=name) | Element(array=name) | Coefficient(array=name):
                 used.add(name)
-    given = ((name, known[name], known[name].wraps) for name in sorted(used & known.keys()))
-    return _window_ranges(expr, tuple(given))
+    given = tuple((name, known[name]) for name in sorted(used & known.keys()))
+    return _window_ranges(expr, given)
 
 
 def window_range(expr: Reduce, known: Known) -> Interval:
@@ -518,18 +490,15 @@ def window_range(expr: Reduce, known: Known) -> Interval:
 
 # Passes ask for the same window again and again, and it may have thousands of weights.
 @functools.lru_cache(32)
-def _window_ranges(
-    expr: Reduce, given: tuple[tuple[str, Interval, bool], ...]
-) -> tuple[Interval, ...]:
-    known, values = {name: one for name, one, _ in given}, named(expr.body)
+def _window_ranges(expr: Reduce, given: tuple[tuple[str, Interval], ...]) -> tuple[Interval, ...]:
+    known, values = dict(given), named(expr.body)
 
     def bounded(position: int) -> Interval:
         inner = known.copy()
         for name, value in values.items():
             zero = zero_product(value, values, position)
-            inner[name] = bound(value, inner, values, position)
-            if zero is not None:
-                inner[name] = interval(zero, known)
+            there = interval(zero, known) if zero else bound(value, inner, values, position)
+            inner[name] = there
         wraps = any(inner[name].wraps for name in values)
         return replace(interval(expr.result, inner), wraps=wraps)
 
@@ -551,13 +520,11 @@ def holds(storage: np.dtype, value: Interval) -> bool:
     return value.within(of_storage(storage))
 
 
-_INTEGERS = tuple(np.dtype(f"{sign}int{bits}") for bits in (8, 16, 32, 64) for sign in ("u", ""))
-
-
 def smallest_integer(value: Interval) -> np.dtype:
     """The narrowest integer type that holds a range; unsigned where nothing is negative."""
-    for storage in _INTEGERS:
-        if (storage.kind == "u") == (value.low >= 0) and holds(storage, value):
+    for bits in (8, 16, 32, 64):
+        storage = np.dtype(f"{'u' * (value.low >= 0)}int{bits}")
+        if holds(storage, value):
             return storage
     return np.dtype("int64")
 
@@ -584,7 +551,7 @@ def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
     if dtype.is_integer:
         if value.high > 2**63 - 1:
             return "uint64"
-        if -(2 ** (least - 1)) <= value.low and value.high < 2 ** (least - 1) and least > 8:
+        if least > 8 and holds(np.dtype(f"int{least}"), value):
             return f"int{least}"
         return str(smallest_integer(value))
     return str(dtype.value)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import TypeAlias
 
 from ..language.ir import (
     COMPARISONS,
@@ -23,8 +22,10 @@ from ..language.ir import (
     Cast,
     Const,
     DType,
+    Emit,
     Expr,
     Kernel,
+    Named,
     Offset,
     Read,
     Ref,
@@ -38,17 +39,14 @@ from ..language.ir import (
     renamed_atom,
 )
 
-# Writes an operation, and gives the operand that it is for others.
-Emit: TypeAlias = Callable[[Expr], Atom]
-
 
 class Lines:
     """Assignments, numbered; the same operation is assigned once."""
 
     def __init__(self, prefix: str) -> None:
         self.prefix = prefix
-        self.body: list[Assign] = []
-        self.names: dict[Expr, Ref] = {}
+        self.body = list[Assign]()
+        self.names = dict[Expr, Ref]()
 
     def emit(self, expr: Expr) -> Ref:
         found = self.names.get(expr)
@@ -83,7 +81,7 @@ def copied(
     alias: Mapping[str, Atom] | None = None,
 ) -> tuple[Body, Atoms]:
     """The operations, each changed, under names made of their own and their number."""
-    made: list[Assign] = []
+    made = list[Assign]()
 
     def emit(own: str, expr: Expr) -> Ref:
         made.append(Assign(name(own, len(made)), change(expr)))
@@ -93,20 +91,18 @@ def copied(
     return tuple(made), results
 
 
-def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
-    """The operations, each changed, under their names."""
-    return tuple(Assign(assign.name, change(assign.value)) for assign in body)
+def in_bodies(kernel: Kernel, change: Callable[[str, Body, Atoms], tuple[Body, Atoms]]) -> Kernel:
+    """The kernel with other operations and values, in the stages too that only compute these.
 
-
-def in_bodies(kernel: Kernel, change: Callable[[Body, Atoms], tuple[Body, Atoms]]) -> Kernel:
-    """The kernel with other operations and values, in the stages too that only compute these."""
-    stages: list[Stage] = []
+    The change is told the first name of each stage, and none for the result.
+    """
+    stages = list[Stage]()
     for stage in kernel.stages:
         if isinstance(stage, Values | State):
-            body, values = change(stage.body, stage.values)
+            body, values = change(stage.names[0], stage.body, stage.values)
             stage = replace(stage, body=body, values=values)
         stages.append(stage)
-    body, outputs = change(kernel.body, kernel.outputs)
+    body, outputs = change("", kernel.body, kernel.outputs)
     return replace(kernel, stages=tuple(stages), body=body, outputs=outputs)
 
 
@@ -115,7 +111,7 @@ def bodies(kernel: Kernel) -> tuple[Body, ...]:
     return (*(stage.body for stage in kernel.stages), kernel.body)
 
 
-def uncast(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
+def uncast(atom: Atom, values: Named) -> Expr | None:
     """The same, or what is only given another type by it."""
     made = made_as(atom, values)
     return made_as(made.arg, values) if isinstance(made, Cast) and not made.storage else made
@@ -171,8 +167,8 @@ def simplify(kernel: Kernel) -> Kernel:
 
     Only what is exact is done: for floats 0 + x is not x when x is -0.0.
     """
-    seen: dict[Expr, Ref] = {}
-    body: list[Assign] = []
+    seen = dict[Expr, Ref]()
+    body = list[Assign]()
 
     def emit(name: str, expr: Expr) -> Atom:
         same = _identity(expr) or seen.get(expr)

@@ -6,7 +6,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from ..base.tracebacks import door
 from ..language.definitions import ArrayFunction
@@ -14,6 +14,11 @@ from ..language.readable import with_room
 
 # What a decorator makes.
 T = TypeVar("T", bound=ArrayFunction)
+
+# The parameters and the result of a method, with and without its object.
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+R = TypeVar("R")
 
 # What stands for a function that is not given: None is something that a mistake gives.
 NOTHING = object()
@@ -69,3 +74,20 @@ def _not_from(value: Any, kind: str) -> str:
         case _:
             what = f"'{name}', of type '{found}'" if name else f"a value of type '{found}'"
             return f"not from {what}; decorate a function of the {seen}"
+
+
+class Method(Generic[P, R]):
+    """A method which has another one, that tells what it would `explain` with these arguments."""
+
+    def __init__(self, do: Callable[P, R], explain: Callable[..., str]) -> None:
+        functools.update_wrapper(self, do)
+        self._do, self.explain = do, explain
+
+    def __call__(self, /, *args: P.args, **named: P.kwargs) -> R:
+        return self._do(*args, **named)
+
+    def __get__(self: Method[Concatenate[Any, Q], R], one: Any, kind: Any = None) -> Method[Q, R]:
+        bound: Any = self
+        if one is not None:
+            bound = Method(types.MethodType(self._do, one), types.MethodType(self.explain, one))
+        return bound  # type: ignore[no-any-return]

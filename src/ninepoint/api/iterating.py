@@ -18,7 +18,6 @@ from ..arrays.accepted import (
     is_device,
     is_xarray,
     native,
-    single_or_tuple,
 )
 from ..arrays.channels import check_steps
 from ..arrays.ghosts import unnamed
@@ -41,7 +40,7 @@ MANY = 4
 
 def iterated(
     definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
-) -> Any:
+) -> list[Any]:
     """The state after the steps, for arrays of any kind."""
     fields = [values[name] for name in definition.fields]
     if any(map(is_dataset, fields)):
@@ -68,10 +67,8 @@ def iterated(
     if plan.steps:
         check_steps(fields, motion.ndim, definition.name)
     if named is None:
-        states = _after(motion, fields, plan)
-    else:
-        states = _by_names(motion, fields, named, plan)
-    return single_or_tuple(states)
+        return _after(motion, fields, plan)
+    return _by_names(motion, fields, named, plan)
 
 
 def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
@@ -156,6 +153,8 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     motion = replace(motion, call=replace(motion.call, boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
     made = _after(motion, arrays, plan)
+    if plan.tell:
+        return made
     if plan.steps:
         return back(made)
     return [one.astype(native(one.dtype)) for one in fields[: len(likes)]]

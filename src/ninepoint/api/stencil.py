@@ -20,7 +20,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
 
-from ..arrays.accepted import as_it_is, storage_types
+from ..arrays.accepted import as_it_is, single_or_tuple, storage_types
 from ..arrays.borders import Boundary
 from ..arrays.channels import may_hold
 from ..arrays.every import per_axis
@@ -52,17 +52,19 @@ from ..program.options import (
     refuse_unknown,
 )
 from ..program.waiting import before_writing, waiting
-from .decorate import NOTHING, decorator
+from .decorate import NOTHING, Method, decorator
 
 if TYPE_CHECKING:
     import typing_extensions
 
     from ..inspecting import asked as asking
-    from ..inspecting import debugging, displays, explaining, measuring, picture, tuning
+    from ..inspecting import debugging, explaining, measuring, picture, tuning
     from ..inspecting.asked import Asked
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
+    from ..iteration.iterate import Iteration
+    from ..language import displays
     from ..running import dispatch, recording
     from ..running.dispatch import Prepared
     from . import iterating
@@ -80,7 +82,7 @@ else:
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
     debugging = Later("..inspecting.debugging", __package__)
-    displays = Later("..inspecting.displays", __package__)
+    displays = Later("..language.displays", __package__)
     explaining = Later("..inspecting.explaining", __package__)
     iteration = Later("..iteration.iterate", __package__)
     measuring = Later("..inspecting.measuring", __package__)
@@ -131,7 +133,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             f"A {self._kind} of {', '.join(function.parameters)}; "
             f"help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
         )
-        self.__signature__ = with_options(signature(function), options_of(type(self).__call__))
+        own = signature(function.definition, function.defaults)
+        self.__signature__ = with_options(own, options_of(type(self).__call__))
         self.__module__ = getattr(live, "__module__", __name__)
         if live is not None:
             self.__wrapped__ = live
@@ -335,6 +338,41 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         return dict(zip(self.parameters, self._arguments.bound(args, named), strict=True))
 
     @door
+    def _told(
+        self, /, *args: Any, steps: int, boundary: Any = None, cval: Any = None, **named: Any
+    ) -> str:
+        """Tell what `iterate` would take with these arguments, and do none of the steps.
+
+        Parameters
+        ----------
+        *args, **named
+            As for `Stencil.iterate`.
+        steps : int
+            How many steps.
+        boundary, cval
+            As for a call.
+
+        Returns
+        -------
+        str
+            Lines of text, a table in a notebook: the memory to see to; how many steps are done in
+            a pass over memory, or between two exchanges of chunks, of workers or of processes,
+            and how much they exchange; what the loss of a worker costs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> heat = npt.stencil(lambda u: u[-1] / 4 + u[0] / 2 + u[1] / 4)
+        >>> print(heat.iterate.explain(np.zeros(5), steps=200))
+        """
+        ways = {name: named.pop(name) for name in named.keys() & {*iteration.Iteration.__slots__}}
+        plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
+        lines = self._after(self._bound(args, named), plan, boundary, cval)
+        return displays.Explanation("\n".join(lines))
+
+    @functools.partial(Method, explain=_told)
+    @door
     def iterate(
         self,
         /,
@@ -437,8 +475,14 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         plan = iteration.Iteration(
             steps, every, until, callback, threads, progress, comm, snapshots, out, device
         )
-        values = self._bound(args, named)
         before_writing(out)
+        states = self._after(self._bound(args, named), plan, boundary, cval)
+        return single_or_tuple(states)
+
+    def _after(
+        self, values: dict[str, Any], plan: Iteration, boundary: Any, cval: Any
+    ) -> list[Any]:
+        """The state after the steps, or what is told of them."""
         values |= {name: recording.known(values[name]) for name in self.fields}
         return iterating.iterated(self.definition, values, plan, boundary, cval)
 
@@ -579,7 +623,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         if not types:
             return self.definition.options.schedule
-        return asking.asked(self.definition, types).schedule
+        return self.definition.schedule_for(asking.asked(self.definition, types).types)
 
     @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:

@@ -7,11 +7,11 @@ anything else                                        the last axes
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
-from ..language.colour import colour_shape, coloured_shape
 from ..language.warned import ChannelWarning, warn
 from .accepted import Arrays, is_chunked, is_cupy, is_dask, is_xarray
 
@@ -19,6 +19,11 @@ from .accepted import Arrays, is_chunked, is_cupy, is_dask, is_xarray
 _CHANNEL_DIMS = frozenset(
     "c ch channel channels band bands rgb rgba colour color colours colors sample samples".split()
 )
+
+# An image has at least so many rows and columns: what is smaller is a table, or an example.
+LEAST_SIDE = 16
+
+_NAME = re.compile(r"imread-colour-(\d+)x(\d+)x(\d+)-[0-9a-f]+")
 
 
 def working_axes(fields: Arrays, ndim: int, kernel: str) -> tuple[int, ...] | None:
@@ -151,3 +156,41 @@ def _looks_coloured(field: Any) -> bool:
         field = field.data
     dtype = np.dtype(getattr(field, "dtype", object))
     return dtype.kind == "u" and dtype.itemsize <= 2
+
+
+# How colour images are known: by their shape, and by the name of a lazy stack of them.  A Dask
+# array forgets everything but shape and dtype; the name of the layer that reads the frames stays
+# in the graph of all that is computed from them.
+
+
+def stack_name(shape: tuple[int, ...], token: str) -> str:
+    """Name a stack of frames of `shape`, (rows, columns[, channels])."""
+    if len(shape) == 2:
+        return f"imread-{token}"
+    return f"imread-colour-{'x'.join(map(str, shape))}-{token}"
+
+
+def colour_shape(name: object) -> tuple[int, int, int] | None:
+    """Give rows, columns and channels of the frames of this name; None if it is another name.
+
+    Examples
+    --------
+    >>> colour_shape(stack_name((480, 640, 3), "0af1"))
+    (480, 640, 3)
+    """
+    found = _NAME.fullmatch(name) if isinstance(name, str) else None
+    if found is None:
+        return None
+    rows, columns, channels = map(int, found.groups())
+    return rows, columns, channels
+
+
+def coloured_shape(shape: tuple[int, ...]) -> bool:
+    """Whether images with their channels last have this shape.
+
+    Examples
+    --------
+    >>> coloured_shape((480, 640, 3)), coloured_shape((5, 480, 640)), coloured_shape((2, 5, 3))
+    (True, False, False)
+    """
+    return len(shape) >= 3 and shape[-1] in (3, 4) and min(shape[-3:-1]) >= LEAST_SIDE

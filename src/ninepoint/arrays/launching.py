@@ -28,7 +28,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from ..backends.memory import empty
-from ..language.ir import Length
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last
 from .chains import Chain, fits, is_worth
@@ -83,8 +82,8 @@ class Numbers:
         for which in (0, 1):
             for node in nodes:
                 for name, read in node.compiled.takes[which]:
-                    if isinstance(name, Length):
-                        own.append(core[name.axis])
+                    if isinstance(name, int):
+                        own.append(core[name])
                         reads.append((0, "", int))
                     else:
                         own.append(read(node.call.scalars[name]))
@@ -161,7 +160,7 @@ def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        run = cuda.Executable(cuda.Work.of(node, border), fields, along, into)
+        run = cuda.Executable(node, border, fields, along, into)
     else:
         call = Single(program, border, node.cval)
         run = Executable(call, fields, along, None if node.factors else into, work.threads)

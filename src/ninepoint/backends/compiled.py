@@ -13,7 +13,7 @@ import numpy as np
 from ..language.box import Box, joined
 from ..language.dtypes import computed
 from ..language.errors import Span
-from ..language.ir import DType, Length
+from ..language.ir import DType
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
@@ -47,8 +47,9 @@ class Module:
     opaque: Callable[[Path, Any], Any] | None = field(default=None, compare=False)
 
 
-# What a number is called, and what makes of its value what machine code reads.
-Number: TypeAlias = tuple[str | Length, Callable[[Any], Any]]
+# What a number is called, or the axis that it is the length along; and what makes of its value
+# what machine code reads.
+Number: TypeAlias = tuple[str | int, Callable[[Any], Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Compiled:
     name: str
     fields: tuple[str, ...]
     coefficients: tuple[str, ...]
-    scalars: tuple[str | Length, ...]
+    scalars: tuple[str | int, ...]
     reaches: tuple[Box, ...]
     field_dtypes: tuple[np.dtype, ...]
     out_dtypes: tuple[np.dtype, ...]
@@ -207,7 +208,7 @@ class Compiled:
     def takes(self) -> tuple[Sequence[Number], Sequence[Number]]:
         """The coefficients and the scalars that it is called with after its arrays.
 
-        Lengths of the whole array stand for themselves, until that is known.
+        A length of the whole array, which only a call knows, has its axis for a name.
         """
         # Machine code takes Python's numbers.
         kinds: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}

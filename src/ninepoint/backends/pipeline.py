@@ -74,7 +74,7 @@ class Written:
             if compiled.positions:
                 return None
             every = turn.offset(every) if every else ()
-            kernel = shared(found, self.schedule)
+            kernel = shared(found, Request(schedule=self.schedule))
             # Rows that are apart share nothing that they could be made together for.
             kernel = replace(kernel, every=every) if every else rolled(kernel, self.schedule)
             title = f"{self.title}, transposed"

@@ -50,11 +50,19 @@ class Limits:
     # long so as by chunks and their edges, and 1.0 times with 9 shards, under load.)
     decoded_ratio: float = 1.6
 
+    # Bytes of chunks of files that may wait until the blocks around them are there.  Beyond that
+    # each is read once more for its faces alone.
+    held_bytes: int = 1 << 27
+
     # Tasks of an iteration that are left to be done later at most, and steps between two exchanges
     # that are recorded whatever their tasks are many.  Beyond that the state is computed, and
     # held, before the next.
     later_tasks: int = 100_000
     later_steps: int = 16
+
+    # So many units are given to a scheduler at once, and more when half of them are written:
+    # it then holds no more tasks however many units there are, and the first one is soon written.
+    window_units: int = 1 << 11
 
     # Bytes of fields and results of a piece that is sent to a GPU, where there is room for more: a
     # bus moves them in a millisecond, far longer than it takes to start a copy and a kernel.  Not

@@ -232,11 +232,7 @@ def _add_apply(apply: ArgumentParser) -> None:
         action="store_true",
         help="leave out frames whose file exists; go on with a store that is not complete",
     )
-    files.add_argument(
-        "--overwrite",
-        action=argparse.BooleanOptionalAction,
-        help="whether what exists is replaced (default: images yes, stores no)",
-    )
+    files.add_argument("--overwrite", action="store_true", help="replace what is there")
     running = groups["running"]
     running.add_argument(
         "--device", choices=("cuda",), help="compute on a GPU of NVIDIA, which needs CuPy"

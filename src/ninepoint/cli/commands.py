@@ -27,8 +27,6 @@ from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.asked import Asked, asked
-from ..inspecting.displays import counted
-from ..inspecting.explaining import explained, intermediate, texts
 from ..io.formats import check_options
 from ..io.frames import imsave, parse_pattern
 from ..io.images import imread
@@ -37,6 +35,7 @@ from ..io.paths import AmongInputsError, natural_key
 from ..io.progress import Bar, seen
 from ..io.run import How
 from ..io.saving import save
+from ..language.displays import counted, many
 from ..language.errors import StencilError, alike
 from ..running.recording import lazy
 from . import UsageError
@@ -73,11 +72,12 @@ def apply(options: Namespace) -> None:
     with _at_fault(ValueError, TypeError, words="--threads: "):
         threads = thread_count(options.threads)
     paths: list[str] = sorted(options.input, key=natural_key)
+    progress = False if options.quiet else None
     if of_store:
-        array: Any = open_array(paths[0], variable=options.variable)
+        array: Any = open_array(paths[0], variable=options.variable, progress=progress)
     else:
         # One word is for imread to understand; several are files, as the shell has listed them.
-        array = imread(paths if len(paths) > 1 else paths[0])
+        array = imread(paths if len(paths) > 1 else paths[0], progress=progress)
     result = _one_result(_applied(kernel, array, options, of_store), options.result)
     if not of_store:
         _check_held(result.dtype, options.output)
@@ -187,20 +187,20 @@ def _check_held(dtype: np.dtype, output: str) -> None:
 def _written(result: Any, options: Namespace, of_store: bool, bar: Bar) -> str:
     """Write images, a store or a file of arrays, and tell what was done."""
     given = {name: getattr(options, name) for name in (_OF_STORES if of_store else _OF_IMAGES)}
-    given |= {"resume": options.resume, "progress": bar.show}
+    given |= {name: getattr(options, name) for name in ("resume", "overwrite")}
+    given["progress"] = bar.show
     where = options.output
     if of_store:
         given.pop("variable")
-        save(result, where, overwrite=bool(options.overwrite), **given)
+        save(result, where, **given)
     else:
-        paths = imsave(result, where, overwrite=options.overwrite is not False, **given)
+        paths = imsave(result, where, **given)
         where = f"{paths[0]} to {paths[-1].name}" if len(paths) > 1 else paths[0]
     if not bar.done:
         return f"nothing to do: all of it is there, {where}"
     unit, shape = ("unit", result.shape) if of_store else ("frame", result.shape[1:])
-    many = f"{bar.done} {unit}" if bar.done == 1 else f"{bar.done} {unit}s"
     sizes = " x ".join(map(str, shape))
-    return f"{many} of {sizes} {result.dtype} in {bar.seconds:.2f} s: {where}"
+    return f"{many(bar.done, unit)} of {sizes} {result.dtype} in {bar.seconds:.2f} s: {where}"
 
 
 def explain(options: Namespace) -> None:
@@ -224,12 +224,13 @@ def explain(options: Namespace) -> None:
         _check_count(len(dtypes), len(fields), takes)
         with _at_fault(TypeError):
             one = asked(kernel.definition, dtypes, given)
+    explaining = imported("..inspecting.explaining", __package__)
     if options.ir:
-        print(intermediate(one))
+        print(explaining.intermediate(one))
     elif options.source:
-        print(texts(one, options.device or "cpu"), end="")
+        print(explaining.texts(one, options.device or "cpu"), end="")
     else:
-        print(explained(kernel, one, place))
+        print(explaining.explained(kernel, one, place))
 
 
 def _check_count(count: int, wanted: int, takes: str) -> None:

@@ -21,6 +21,7 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 
 import numpy as np
 
+from ..api.stencil import Stencil, stencil
 from ..arrays.accepted import is_chunked, is_dataset, is_xarray
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
@@ -158,6 +159,12 @@ class Options(TypedDict, total=False):
 
 # What holds where an option is not given.
 _DEFAULTS = {"boundary": "reflect", "cval": 0}
+
+
+def made(name: str, kernel: Any) -> Stencil:
+    """The stencil of a kernel, which is called as its filter is."""
+    kernel.__name__ = name
+    return stencil(boundary="reflect")(kernel)
 
 
 def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:

@@ -9,10 +9,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api.stencil import Stencil, stencil
+from ..api.stencil import Stencil
 from ..language.statistics import ranked
 from ..shapes import finite
-from .filtering import KEPT, Filtering, Options, Window, over_datasets
+from .filtering import KEPT, Filtering, Options, Window, made, over_datasets
 
 
 @over_datasets
@@ -133,36 +133,35 @@ def percentile(
     if q > 100:
         raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
     window, least = call.near(size, footprint, min_count)
+    name = "median" if q == 50 else "percentile"
     if least:
-        return call.ranked(_valid_rank(window, q, least))
-    return call.ranked(_rank(window, min(int(window.count * q / 100), window.count - 1)))
+        return call.ranked(_valid_rank(name, window, q, least))
+    return call.ranked(_rank(name, window, min(int(window.count * q / 100), window.count - 1)))
 
 
 @functools.lru_cache(KEPT)
-def _rank(near: Window, rank: int) -> Stencil:
+def _rank(name: str, near: Window, rank: int) -> Stencil:
     (window, taken), last = near.index(), near.count - 1
     from_below = _fraction(rank, last)
     from_above: Any = _fraction(last - rank, last)
 
-    @stencil(boundary="reflect")
-    def rank_filter(x: Any) -> Any:
+    def one_of_all(x: Any) -> Any:
         if from_below is not None:
             return np.quantile(x[window][taken], from_below)
         return -np.quantile(-1.0 * x[window][taken], from_above)
 
-    return rank_filter
+    return made(name, one_of_all)
 
 
 @functools.lru_cache(KEPT)
-def _valid_rank(near: Window, q: float, least: int) -> Stencil:
+def _valid_rank(name: str, near: Window, q: float, least: int) -> Stencil:
     window, taken = near.index()
 
-    @stencil(boundary="reflect")
-    def rank_filter(x: Any) -> Any:
+    def one_of_valid(x: Any) -> Any:
         w = x[window][taken]
         return ranked(w, q) if (w == w).sum() >= least else np.nan
 
-    return rank_filter
+    return made(name, one_of_valid)
 
 
 def _fraction(rank: int, last: int) -> float | None:

@@ -8,8 +8,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api.stencil import Stencil, stencil
-from .filtering import KEPT, Filtering, Options, Window, over_datasets
+from ..api.stencil import Stencil
+from .filtering import KEPT, Filtering, Options, Window, made, over_datasets
 
 
 @over_datasets
@@ -286,7 +286,8 @@ def erode(
     >>> npt.filters.erode(np.array([False, True, True, True, False]))
     array([False, False,  True, False, False])
     """
-    return minimum(x, size, footprint, min_count=min_count, **options)
+    call = Filtering(x, options)
+    return call.ranked(_made("erode", *call.near(size, footprint, min_count)))
 
 
 @over_datasets
@@ -343,13 +344,15 @@ def dilate(
     array([False,  True,  True,  True, False])
     """
     call = Filtering(x, options)
-    return call.ranked(_made("maximum", *call.near(size, footprint, min_count), mirrored=True))
+    return call.ranked(_made("dilate", *call.near(size, footprint, min_count), mirrored=True))
 
 
 # What is made of a window, and of those of its values that are no NaN.
 _REDUCTIONS: dict[str, tuple[Any, Any]] = {
     "minimum": (np.min, np.nanmin),
     "maximum": (np.max, np.nanmax),
+    "erode": (np.min, np.nanmin),
+    "dilate": (np.max, np.nanmax),
     "mean": (np.mean, np.nanmean),
     "local_std": (np.std, np.nanstd),
 }
@@ -368,6 +371,4 @@ def _made(name: str, near: Window, least: int, mirrored: bool = False) -> Stenci
         w = x[window][taken]
         return of_valid(w) if (w == w).sum() >= least else np.nan
 
-    kernel = valid_values if least else all_values
-    kernel.__name__ = name
-    return stencil(boundary="reflect")(kernel)
+    return made(name, valid_values if least else all_values)

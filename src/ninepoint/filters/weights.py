@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from ..api.stencil import Stencil, stencil
+from ..api.stencil import Stencil
 from ..language.dtypes import kind_of
 from ..language.warned import RoundingWarning, warn
 from ..shapes import finite, whole
@@ -20,6 +20,7 @@ from .filtering import (
     PerAxis,
     Size,
     check_points,
+    made,
     offsets,
     over_datasets,
 )
@@ -69,8 +70,7 @@ def sobel(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
     array([[   0, 1020, 1020],
            [   0, 1020, 1020]], dtype=int16)
     """
-    call = Filtering(x, options)
-    return call.natural(_correlation(_product(axis, call.ndim, SLOPE, (1, 2, 1)), call.precision))
+    return _slope("sobel", x, axis, (1, 2, 1), options)
 
 
 @over_datasets
@@ -113,8 +113,7 @@ def prewitt(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
            [9, 9, 9],
            [6, 6, 6]])
     """
-    call = Filtering(x, options)
-    return call.natural(_correlation(_product(axis, call.ndim, SLOPE, (1, 1, 1)), call.precision))
+    return _slope("prewitt", x, axis, (1, 1, 1), options)
 
 
 @over_datasets
@@ -152,7 +151,14 @@ def laplace(x: Any, **options: Unpack[Options]) -> Any:
     call = Filtering(x, options)
     axes = range(call.ndim)
     weights = np.sum([_product(axis, call.ndim, (1, -2, 1), (0, 1, 0)) for axis in axes], axis=0)
-    return call.natural(_correlation(weights, call.precision))
+    return call.natural(_correlation("laplace", weights, call.precision))
+
+
+def _slope(name: str, x: Any, axis: int, across: Line, options: Options) -> Any:
+    """Filter with a slope along an axis, times such weights across it."""
+    call = Filtering(x, options)
+    weights = _product(axis, call.ndim, SLOPE, across)
+    return call.natural(_correlation(name, weights, call.precision))
 
 
 def _product(axis: int, ndim: int, along: Line, across: Line) -> Array:
@@ -227,7 +233,7 @@ def correlate(x: Any, weights: Any, **options: Unpack[Options]) -> Any:
     call.count_axes("weights", checked.ndim)
     if call.image.dtype.kind in "biu":
         checked = _whole_if_whole(checked)
-    filtered = _correlation(checked, call.precision)
+    filtered = _correlation("correlate", checked, call.precision)
     if checked.dtype.kind != "f" or checked.min() < 0:
         return call.natural(filtered)
     if call.image.dtype.kind in "iu" and "dtype" not in options:
@@ -313,7 +319,7 @@ def gaussian(
     if dtype.kind in "iu" and dtype.itemsize == 1 and call.dtype == dtype:
         # Weights that sum to 1 leave an error below 0.0001 of a step, on twice the lanes.
         precision = np.dtype(np.float32)
-    return call.smooth(_correlation(bell, precision))
+    return call.smooth(_correlation("gaussian", bell, precision))
 
 
 @over_datasets
@@ -367,11 +373,10 @@ def _unsharp(shape: Size, dtype: str, data: bytes) -> Stencil:
     weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
     here = (0,) * len(shape)
 
-    @stencil(boundary="reflect")
-    def unsharp(x: Any, amount: Any) -> Any:
+    def sharpened(x: Any, amount: Any) -> Any:
         return x[here] + amount * (x[here] - (x[window] * weights).sum())
 
-    return unsharp
+    return made("unsharp", sharpened)
 
 
 def _bell(call: Filtering, sigma: PerAxis, truncate: float) -> Array:
@@ -392,7 +397,7 @@ def _bell(call: Filtering, sigma: PerAxis, truncate: float) -> Array:
     return bell
 
 
-def _correlation(weights: Array, precision: np.dtype[Any]) -> Stencil:
+def _correlation(name: str, weights: Array, precision: np.dtype[Any]) -> Stencil:
     """Make the stencil for weights of int64, float64 or complex128."""
     match weights.dtype.kind:
         case "f":
@@ -400,16 +405,15 @@ def _correlation(weights: Array, precision: np.dtype[Any]) -> Stencil:
         case "c":
             # As scipy.ndimage and np.correlate have it.
             weights = weights.conj().astype(np.result_type(precision, np.complex64))
-    return _weighted_sum(weights.shape, weights.dtype.char, weights.tobytes())
+    return _weighted_sum(name, weights.shape, weights.dtype.char, weights.tobytes())
 
 
 @functools.lru_cache(KEPT)
-def _weighted_sum(shape: Size, dtype: str, data: bytes) -> Stencil:
+def _weighted_sum(name: str, shape: Size, dtype: str, data: bytes) -> Stencil:
     """Make the stencil for weights given as bytes."""
     weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
 
-    @stencil(boundary="reflect")
-    def correlate(x: Any) -> Any:
+    def weighted_sum(x: Any) -> Any:
         return (x[window] * weights).sum()
 
-    return correlate
+    return made(name, weighted_sum)

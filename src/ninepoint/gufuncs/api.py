@@ -67,7 +67,7 @@ class Gufunc:
         )
         self.__module__ = getattr(live, "__module__", __name__)
         self.__wrapped__ = live
-        own = read_signature(definition.function, definition.defaults)
+        own = read_signature(definition.function.definition, definition.defaults)
         self.__signature__ = with_options(own, dict.fromkeys(CALL_OPTIONS))
         self.nin, self.nout = len(definition.signature.inputs), len(definition.signature.outputs)
         self.nargs, self.signature = self.nin + self.nout, str(definition.signature)

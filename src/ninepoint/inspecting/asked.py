@@ -13,16 +13,15 @@ import numpy as np
 
 from ..arrays import accepted
 from ..backends.compiled import Compiled
+from ..language.displays import many
 from ..language.errors import hint
 from ..language.positions import Spacing
 from ..language.signature import OPTIONS
-from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, Place
 from ..program.planning import Plan, plan
 from ..program.program import Program, program_of
-from .displays import many
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +36,6 @@ class Asked:
     def program(self) -> Program:
         """The calls of which it consists, and which of their values are the results."""
         return program_of(self.call, self.types)
-
-    @property
-    def schedule(self) -> Schedule:
-        """The choices with which it is compiled."""
-        return self.call.definition.schedule_for(self.types)
 
     @property
     def plan(self) -> Plan:
@@ -62,17 +56,6 @@ class Asked:
     def is_single(self) -> bool:
         """Whether it is one kernel, which calls no other stencils."""
         return not self.call.definition.calls()
-
-    @property
-    def is_step(self) -> bool:
-        """Whether its results can take the place of fields, of their shape and types."""
-        graph, wanted = self.program.graph, self.program.wanted
-        fields = graph.dtypes[: graph.given][: len(wanted)]
-        if self.call.definition.pointwise or self.last.resizes:
-            return False
-        if any(node.factors for node in graph.nodes):
-            return False
-        return [graph.dtypes[value] for value in wanted] == fields
 
     def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """What a call on these fields is given, by position and by name."""

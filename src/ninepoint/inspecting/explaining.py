@@ -17,7 +17,7 @@ import numpy as np
 from ..analysis.footprint import extents
 from ..analysis.ranges import ranges, words
 from ..arrays import numpy as on_numpy
-from ..arrays.accepted import is_dask, is_device, is_xarray
+from ..arrays.accepted import is_device, listed
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
@@ -25,17 +25,18 @@ from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
 from ..backends.numba.cpu import interpreted
 from ..language import errors
+from ..language.displays import Lines, many
 from ..language.ir import Kernel, Ref
 from ..language.text import kernel_text
-from ..language.warned import SLOWER, cure
+from ..language.warned import SLOWER, slow_kernel
 from ..lowering.kept import rows_kept
 from ..lowering.notes import Note, notes, work
 from ..program.graph import Graph, Node, has_conditions
 from ..program.options import CALL_OPTIONS
-from ..program.planning import Plan, plan, unfit
+from ..program.planning import Plan, plan
 from .asked import Asked
-from .displays import Lines, many
 from .measuring import measured
+from .planned import dask_arrays
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
 _LARGE = 256 * 1024 * 1024
@@ -47,21 +48,17 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         return "\n".join(_on_gpu(one))
     node = one.last
     page = _kernel_page(node) if one.is_single else _plan_page(one)
-    if (reason := no_chain(one)) and not (one.is_single and node.compiled.forms is None):
-        page.add("iterate", f"one step after the other: {reason}")
     _lying(page, one, named)
     options = {name: value for name, value in named.items() if name in CALL_OPTIONS}
     real = all(type(x) is np.ndarray and x.ndim >= node.ndim and x.size for x in one.given)
-    if any(is_dask(x) or (is_xarray(x) and x.chunks is not None) for x in one.given):
+    if any(map(dask_arrays, one.given)):
         # Imported here: Dask is optional, and the caller has it.
-        from ..arrays.chunked.computation import noted
+        from ..arrays.chunked import costs
 
         args, rest = one.arguments(one.given)
         # None of them is computed.
-        with noted() as plans:
-            call(*args, **rest, **options)
-        for found in plans:
-            page.add("on Dask", str(found))
+        made = listed(call(*args, **rest, **options))
+        page += costs.told([array for value in made for array in dask_arrays(value)])[1:]
     elif real and not interpreted():
         _measured(page, call, one, options)
     return "\n".join(page)
@@ -82,8 +79,8 @@ def _kernel_page(node: Node) -> Lines:
             f"general, because of {compiled.reason}",
             *(() if place is None else (f"in line {place.line}: {place.text.strip()}",)),
             f"{how}, about {SLOWER} times",
-            "as long as a kernel of the same reads that is analysed; instead,",
-            cure(compiled.reason),
+            "as long as a kernel of the same reads that is analysed.",
+            slow_kernel.cure(compiled.reason),
         )
     else:
         how = "its inner loop can become vectors"
@@ -167,15 +164,6 @@ def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
     if unread := [name for name, _ in kernel.given if name not in reads]:
         page.add("unread", ", ".join(unread))
-
-
-def no_chain(one: Asked) -> str:
-    """Why `Stencil.iterate` does no several steps in one pass; empty where it may.
-
-    Also empty where nothing can be iterated, as the results cannot take the place of fields.
-    """
-    program = one.program
-    return unfit(program.nodes, program.wanted, one.schedule) if one.is_step else ""
 
 
 def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
@@ -284,13 +272,9 @@ def _gpu_page(node: Node) -> Lines:
     assert compiled.forms is not None, compiled.reason
     _numbers(page, node, compiled.forms.simplified)
     page.add("memory", _memory_text(node))
-    page.add("launches", _launches(written(compiled, node.border.rules)))
+    launches = written(compiled, node.border.rules).launches
+    page.add("launches", ", then ".join(launch.function for launch in launches))
     return page
-
-
-def _launches(source: Source) -> str:
-    """The functions of a text, in the order in which they are started."""
-    return ", then ".join(launch.function for launch in source.launches)
 
 
 # Plans.
@@ -326,9 +310,7 @@ def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -
     if not kept:
         return "computed again where it is read: that costs less than to keep it"
     count = max(kept)
-    return (
-        f"kept in {count} {'row' if count == 1 else 'rows'}, until they are read for the last time"
-    )
+    return f"kept in {many(count, 'row')}, until they are read for the last time"
 
 
 def _call_text(graph: Graph, node: Node) -> str:

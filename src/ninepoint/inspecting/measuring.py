@@ -28,11 +28,11 @@ from ..arrays.accepted import as_field, is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
+from ..language.displays import counted, table, time_text
 from ..program.definition import Definition
 from ..program.options import Place
 from ..program.program import beside
 from .asked import Asked, asked, no_array
-from .displays import rate_text, table, time_text
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
 _SAMPLE = 2e-3
@@ -125,11 +125,11 @@ class Measurement:
         if before != "already compiled":
             before = f"{before} in {time_text(self.preparation_seconds)}"
         quartiles = f"{time_text(self.lower)} .. {time_text(self.upper)}"
-        copy = rate_text(self.copy_bytes_per_second, "B")
+        copy = counted(self.copy_bytes_per_second, "B/s")
         return (
             ("a call", f"{time_text(self.seconds)} ({quartiles}, {self.samples} samples)"),
-            ("points", rate_text(self.points_per_second, "point")),
-            ("memory", rate_text(self.bytes_per_second, "B")),
+            ("points", counted(self.points_per_second, "point/s")),
+            ("memory", counted(self.bytes_per_second, "B/s")),
             ("of a copy", f"{self.copy_ratio:.2f} of a copy ({copy})"),
             ("computed by", by),
             ("before", before),

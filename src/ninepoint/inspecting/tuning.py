@@ -19,11 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import listed
+from ..language.displays import table, time_text
 from ..language.ir import RANKED, Kernel, Reduce
 from ..lowering.schedule import Schedule
 from ..program.definition import Definition
 from .asked import Asked
-from .displays import table, time_text
 from .measuring import in_turn
 
 # A call by a schedule: what tells its code from others', and the call itself.

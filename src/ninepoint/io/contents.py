@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import re
 import secrets
+import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,10 +30,24 @@ import numpy as np
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
 from ..base.undisturbed import imported
+from ..language.displays import Explanation, Lines, counted, many
 from .paths import need
 from .progress import Progress, shown
 from .resume import sources
-from .run import Region, Shape, Units, Writer, compute, grown, in_units, lengths
+from .run import (
+    HELD,
+    How,
+    Region,
+    Room,
+    Shape,
+    Units,
+    Writer,
+    compute,
+    grown,
+    in_units,
+    lengths,
+    share,
+)
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -60,7 +75,7 @@ class Variable:
     """A Dask array, as it is stored, with the names of its axes.
 
     Its `chunks` and `shards` are those of the store that it was read from, if of any, until they
-    are chosen; then None for `shards` is that there are none.
+    are chosen; then None for `shards` is that there are none.  A unit has `most` bytes, if it may.
     """
 
     name: str
@@ -69,6 +84,7 @@ class Variable:
     attrs: Mapping[str, Any] = field(default_factory=dict)
     chunks: Shape | None = None
     shards: Shape | None = None
+    most: int = UNIT_BYTES
 
     @property
     def of(self) -> str:
@@ -85,8 +101,13 @@ class Variable:
         assert chunks is not None, "they are chosen by now"
         pairs = zip(array.chunks, chunks, strict=True)
         longest = [max(1, max(sizes, default=1) // one) * one for sizes, one in pairs]
-        size = self.shards or grown(chunks, longest, UNIT_BYTES // array.itemsize)
+        size = self.shards or grown(chunks, longest, self.most // array.itemsize)
         return Units(array.shape, size)
+
+    @property
+    def held(self) -> int:
+        """About how many bytes a thread holds that computes a unit."""
+        return HELD * math.prod(self.units.size) * int(self.array.itemsize)
 
     def laid(self, chunks: Cut, shards: Cut) -> Variable:
         """Choose chunks and shards; those of the store that it was read from are kept."""
@@ -124,15 +145,19 @@ class Variable:
 class Contents:
     """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
 
-    Variables without a dataset lie in a group with these `attributes`.  `who` saves them.
+    Variables without a dataset lie in a group with these `attributes`.  `who` saves them, and has
+    so much `room` where somebody says it.
     """
 
     variables: tuple[Variable, ...]
     dataset: Any = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
     who: str = "save"
+    room: Room | None = None
 
-    def laid(self, chunks: Cut = None, shards: Cut = None, sharded: bool = True) -> Contents:
+    def laid(
+        self, how: How, chunks: Cut = None, shards: Cut = None, sharded: bool = True
+    ) -> Contents:
         """Choose how each variable lies in the store; `sharded` if that can have shards.
 
         Raises
@@ -141,6 +166,8 @@ class Contents:
             If a mapping names a dimension that there is not, or the lengths cannot be.
         TypeError
             If they are no lengths.
+        MemoryError
+            If a unit takes more memory than there may be.
         """
         dims = list(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
         for name, cut in (("chunks", chunks), ("shards", shards)):
@@ -149,15 +176,29 @@ class Contents:
                 raise ValueError(
                     f"{name} names the dimension {unknown[0]!r}, and there are {dims}"
                 )
-        found = (one.laid(chunks, shards) for one in self.variables)
-        return replace(
-            self, variables=tuple(one if sharded else replace(one, shards=None) for one in found)
-        )
+        room = Room.of(how.memory)
+        # Parts of one store are written by processes that may have more room, or less.
+        most = UNIT_BYTES if how.part else min(UNIT_BYTES, room.unit)
+        found = [replace(one.laid(chunks, shards), most=most) for one in self.variables]
+        if not sharded:
+            found = [replace(one, shards=None) for one in found]
+        held = max((one.held for one in found), default=0)
+        if how.memory is not None and held > room.memory:
+            raise MemoryError(
+                f"a unit of {held // HELD / 1e6:.3g} MB takes about {held / 1e6:.3g} MB to be "
+                f"computed and written, and memory={how.memory!r} is less; give shorter shards= "
+                "or chunks=, or more memory"
+            )
+        return replace(self, variables=tuple(found), room=room)
 
-    @property
-    def count(self) -> int:
-        """How many units there are."""
-        return sum(one.units.count for one in self.variables)
+    def share(self, part: tuple[int, int] | None) -> list[int]:
+        """The numbers of the units of a part, of each variable a box of them."""
+        found, first = list[int](), 0
+        for one in self.variables:
+            units = one.units
+            found += [first + number for number in share(units, part)]
+            first += units.count
+        return found
 
     @property
     def arrays(self) -> list[Any]:
@@ -178,6 +219,26 @@ class Contents:
         facts = (named, lying, values, dict(self.attributes), sources(self.arrays))
         return str(imported("dask.base").tokenize(facts))
 
+    def told(self, path: str, numbers: Collection[int], how: How) -> Explanation:
+        """What it takes to write the units of these numbers, in words."""
+        page, arrays = Lines(), [in_units(one.array, one.units.size) for one in self.variables]
+        if "ninepoint.arrays.chunked.costs" in sys.modules:
+            # Imported here, and only where there may be arrays of ours.
+            from ..arrays.chunked.costs import told
+
+            page = told(arrays)
+        held, own = max((one.held for one in self.variables), default=0), self.share(how.part)
+        size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, len(self.share(None)))
+        head = page[0] if page else f"Give each thread {counted(held, 'B')} of memory."
+        what = f"{counted(size, 'B')}, {len(numbers)} of {many(len(own), 'unit')}"
+        part = f" of part {how.part}" if how.part else ""
+        page[:1] = [f"{head} To write: {what}{part}."]
+        page.add("path", path)
+        for one in self.variables:
+            page.add("variable", f"{one.name} {one.array.dtype} {one.array.shape}".strip())
+            page.add("", f"chunks {one.chunks}, shards {one.shards}, units {one.units.size}")
+        return Explanation("\n".join(page))
+
     def write(
         self,
         numbers: Collection[int],
@@ -191,7 +252,7 @@ class Contents:
         `put` takes the name of a variable, its elements, and where they belong.  `rest` is what
         becomes of the other units where one cannot be written.
         """
-        arrays, first = [], 0
+        arrays, first, numbers = [], 0, set(numbers)
         wanted: dict[tuple[Any, ...], None] = {}
         for one in self.variables:
             units, name = one.units, f"{self.who}-{secrets.token_hex(16)}"
@@ -208,7 +269,15 @@ class Contents:
                 wanted |= dict.fromkeys(own)
         with shown(progress, len(numbers)) as advance:
             if wanted:
-                compute(arrays, wanted, advance)
+                compute(arrays, wanted, advance, self._threads)
+
+    @property
+    def _threads(self) -> int | None:
+        """How many threads there is room for; None for all."""
+        if self.room is None:
+            return None
+        held = max(one.held for one in self.variables)
+        return max(1, min(self.room.threads, self.room.memory // max(1, held)))
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_dask, is_xarray
+from ..arrays.channels import coloured_shape
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from ..language.colour import coloured_shape
-from .contents import Contents, Variable
+from .contents import Contents, Variable, lazily
 from .formats import (
     FORMATS,
     IMAGES,
@@ -45,7 +45,7 @@ from .paths import (
 )
 from .progress import Progress
 from .resume import check_not_read
-from .run import WHOLE, How, Region, share
+from .run import WHOLE, How, Region, Units, share
 
 # What most systems allow [bytes].
 LONGEST_NAME = 255
@@ -180,7 +180,7 @@ def imsave(
     array: Any,
     pattern: str | PathLike[str],
     *,
-    overwrite: bool = True,
+    overwrite: bool = False,
     resume: bool = False,
     progress: Progress = None,
     compression: int | None = None,
@@ -202,7 +202,7 @@ def imsave(
         .tif without braces takes the whole stack, a frame on each page. Another name without
         braces takes one image, (rows, columns) or with 3 or 4 channels. The folder is made.
     overwrite : bool
-        Whether files that exist are replaced; if not, nothing is written when there is one.
+        Whether files that are there are replaced; if not, nothing is written when there is one.
     resume : bool
         Leave out frames whose file exists, and what only they need. The files are not compared.
     progress : bool, callable or None
@@ -230,7 +230,7 @@ def imsave(
     ConnectionError
         If the Dask client in use is closed, or its scheduler or all of its workers are gone.
     FileExistsError
-        If `overwrite` is false and a file exists.
+        If a file exists, and is neither to be replaced nor left out (`resume`).
     OSError
         If a file cannot be written; the finished ones stay.
 
@@ -250,11 +250,12 @@ def imsave(
     ['0000.png', '0001.png', '0002.png']
     """
     how = How(resume, None, progress, overwrite, compression, quality)
-    return save_frames(array, pattern, how)
+    paths: list[Path] = save_frames(array, pattern, how)
+    return paths
 
 
-def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path]:
-    """Do what `imsave` does, for all frames or a part of them."""
+def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> Any:
+    """Do what `imsave` does, for all frames or a part of them, or tell of it."""
     target = parse_pattern(pattern)
     need("Writing images", "dask.array", "tifffile" if target.format == TIFF else "PIL")
     check_options(target.format, how)
@@ -267,25 +268,27 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
     check_holds(target.format, stack.dtype, stack.shape[1:])
 
     names = [target.path(number) for number in range(frames if target.numbered else 1)]
-    own = share(len(names), how.part)
+    own = share(Units((len(names),), (1,)), how.part)
     there = {number for number in own if os.path.lexists(names[number])}
-    if there and not (how.overwrite or how.resume):
-        raise FileExistsError(f"{names[min(there)]!r} exists, and overwrite is false")
     paths = [Path(name) for name in names]
     missing = {number for number in own if not (how.resume and number in there)}
+    if missing and is_dask(stack):
+        check_not_read("imsave", [stack], [names[number] for number in sorted(missing)])
+    numbers = missing if target.numbered or not missing else range(frames)
+    frame, name = (1, *stack.shape[1:]), os.path.join(target.folder, target.name)
+    if how.dry:
+        one = Variable("", lazily(stack), chunks=frame, shards=frame)
+        return Contents((one,)).told(name, numbers, how)
+    if there and not (how.overwrite or how.resume):
+        raise FileExistsError(f"{names[min(there)]!r} exists; overwrite=True replaces it")
     if not missing:
         return paths
     make_folder(target.folder, "imsave")
-    if is_dask(stack):
-        check_not_read("imsave", [stack], [names[number] for number in sorted(missing)])
-
-    numbers = missing if target.numbered else range(frames)
     with ExitStack() as held:
         page = None
         if not target.numbered and frames > 1:
             temporary = held.enter_context(replacement(names[0]))
             page = (temporary, *_lay_out(temporary, stack.shape, stack.dtype))
-        frame = (1, *stack.shape[1:])
         if not is_dask(stack):
             # What is in the memory of this machine is written by this machine.
             held.enter_context(imported("dask.config").set(scheduler="threads"))
@@ -296,7 +299,7 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> list[Path
         # Who hears of the progress does not go to a worker.
         put = partial(_put, target, replace(how, progress=None), page)
         found = Contents((Variable("", stack, chunks=frame, shards=frame),), who="imsave")
-        found.write(numbers, put, os.path.join(target.folder, target.name), how.progress, WHOLE)
+        found.write(numbers, put, name, how.progress, WHOLE)
     return paths
 
 

@@ -13,7 +13,8 @@ from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
 from .opened import Found, check_whole, open_hdf5, open_netcdf, open_npy, open_zarr
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
-from .run import Shape, grown, lengths
+from .progress import Progress
+from .run import Room, Shape, grown, lengths
 from .tiff import open_tiff
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _builtin_open = open
 
 # Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
 # and the neighbours of a block are then a small part of it.
-CHUNK_BYTES = 2**25
+CHUNK_BYTES = 2**23
 # An array is cut into at least so many chunks, so that every core has work until the end, unless
 # they would be smaller than this [bytes].
 LEAST_CHUNKS = 16
@@ -43,6 +44,7 @@ def open(
     variable: str | None = None,
     level: int | None = None,
     chunks: Any = None,
+    progress: Progress = None,
 ) -> da.Array | xr.DataArray:
     """Open an array in a file or a store, without reading any of its elements.
 
@@ -61,8 +63,10 @@ def open(
         Which size of an image in OME-Zarr; by default 0, the full one.
     chunks : int, tuple, mapping or "auto", optional
         What one task reads: a length for each axis, or for some dimensions by their names, or what
-        Dask chooses. By default a shard, or pieces of the store, of up to 32 MiB together. For
+        Dask chooses. By default a shard, or pieces of the store, of up to 8 MiB together. For
         images the number of frames.
+    progress : bool, callable or None
+        What is shown while many images are looked at, as of `imread`.
 
     Returns
     -------
@@ -123,7 +127,7 @@ def open(
         text, found = "", None
         _refuse(path, variable, level)
     if found is None:
-        stack = imread(path, chunks="auto" if chunks is None else chunks)
+        stack = imread(path, chunks="auto" if chunks is None else chunks, progress=progress)
         # An image that is not read by tiles: of few bits, or with a palette.
         alone = len(stack) == 1 and text.lower().endswith(TIFF.suffixes)
         return stack[0] if alone else stack
@@ -217,7 +221,8 @@ def _natural(
     if not math.prod(shape):
         return tuple(max(1, n) for n in shape)
     sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
-    most = max(LEAST_BYTES, min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS))
+    most = min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS, Room.of(None).unit)
+    most = max(LEAST_BYTES, most)
     if shards is not None:
         whole = tuple(max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True))
         if math.prod(whole) * itemsize <= SHARD_BYTES:

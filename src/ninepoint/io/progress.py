@@ -25,6 +25,9 @@ from ..base.undisturbed import imported
 PAUSE = 0.2
 WIDTH = 30
 
+# What takes no longer [s] is done before one wonders how far it is.
+SOON = 1.0
+
 Advance: TypeAlias = Callable[[int], None]
 Progress: TypeAlias = "bool | Callable[[int, int], None] | None"
 
@@ -50,7 +53,8 @@ def shown(
 
     def advance(frames: int) -> None:
         bar.done += frames
-        report(bar.done, total)
+        if frames:
+            report(bar.done, total)
 
     try:
         yield advance
@@ -130,8 +134,13 @@ _REST = (
 )
 
 
-def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Iterator[Any]:
-    """Run the tasks `keys` and give the key of each that is done.
+def finished(
+    client: Any, schedule: Any, graphs: Iterator[tuple[Any, Sequence[Any]]]
+) -> Iterator[Any]:
+    """Run the tasks that are wanted of each graph, and give the key of each that is done.
+
+    A graph is sent when half of the one before is done, and what is done is forgotten, so that
+    the scheduler holds about one of them at any time.
 
     Raises
     ------
@@ -142,41 +151,54 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
     Exception
         Whatever a task raises.
     """
-    distributed = imported("distributed")
-    _check_open(client)
+    _check_open(client, _REST)
     _check_workers(client)
+    coming = imported("distributed").as_completed(loop=client.loop)
+    left, few, pause, asked = set[Any](), 0, SHORTEST, time.monotonic()
     try:
-        futures = schedule(graph, keys, sync=False)
-        coming = distributed.as_completed(futures, loop=client.loop)
-    except (RuntimeError, distributed.client.ClosedClientError) as error:
-        _check_open(client)
-        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
-    left, pause = len(futures), SHORTEST
-    well = asked = time.monotonic()
-    try:
-        while left:
+        while True:
+            if len(left) <= few and (more := next(graphs, None)) is not None:
+                sent = _sent(client, schedule, *more)
+                left.update(sent)
+                coming.update(sent)
+                few = len(sent) // 2
+            if not left:
+                return
             batch = coming.next_batch(block=False)
             if batch:
-                pause, well = SHORTEST, time.monotonic()
-                asked = well
+                pause, asked = SHORTEST, time.monotonic()
             else:
-                well, asked = _looked(client, well, asked)
+                if time.monotonic() - asked > min(SILENCE, patience() / 4):
+                    workers_of(client, _REST)
+                    asked = time.monotonic()
                 time.sleep(pause)
                 pause = min(2 * pause, LONGEST)
+            left.difference_update(batch)
             for future in batch:
                 # A value is not asked for: its worker may be gone, and what it wrote is there.
                 if future.status in ("error", "cancelled"):
                     future.result()
                 yield future.key
-            left -= len(batch)
     except CancelledError as error:
+        _check_open(client, _REST)
         raise ConnectionError(
             "the Dask scheduler is gone, or its tasks were cancelled "
-            f"({getattr(error, 'reason', error)}); {_REST}"
+            f"({getattr(error, 'reason', error)}), as where a worker is lost that alone had what "
+            f"they need: scattered data, the state of an iteration; {_REST}"
         ) from error
     finally:
         if client.status == "running":
-            _ask(client, lambda: client._cancel(futures), 10)
+            _ask(client, lambda: client._cancel(list(left)), 10)
+
+
+def _sent(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> list[Any]:
+    """The futures of what is wanted of a graph."""
+    try:
+        futures: list[Any] = schedule(graph, keys, sync=False)
+    except (RuntimeError, imported("distributed").client.ClosedClientError) as error:
+        _check_open(client, _REST)
+        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
+    return futures
 
 
 def patience() -> float:
@@ -185,10 +207,55 @@ def patience() -> float:
     return float(imported("dask.utils").parse_timedelta(told))
 
 
-def _check_open(client: Any) -> None:
+def workers_of(client: Any, rest: str) -> dict[str, int]:
+    """The workers that there are, and how many threads each has; waits for one.
+
+    Raises
+    ------
+    ConnectionError
+        If there is none, in as long as one is waited for; `rest` says what to do then.
+    """
+    begun, most = time.monotonic(), patience()
+    while True:
+        _check_open(client, rest)
+        found = _ask(client, lambda: client.scheduler.ncores(), max(most / 2, 1))
+        if found:
+            return dict(sorted(found.items()))
+        waited = time.monotonic() - begun
+        if waited >= most:
+            wrong = "the Dask scheduler does not answer"
+            if client.status != "running":
+                wrong = "the Dask client cannot reach its scheduler"
+            elif found is not None:
+                wrong = "the Dask cluster has no workers"
+            raise ConnectionError(f"{wrong}, for {waited:.0f} s now; {rest}")
+        time.sleep(0.2)
+
+
+def wait_for(futures: Sequence[Any], look: Callable[[], object]) -> None:
+    """Wait for futures, and `look` now and then whether there is anybody who does them.
+
+    Raises
+    ------
+    Exception
+        Whatever a task raises, and `look`.
+    """
+    left = list(futures)
+    while left:
+        with suppress(TimeoutError):
+            imported("distributed").wait(left, timeout=1.0)
+        left = [one for one in left if one.status in ("pending", "lost")]
+        if left:
+            look()
+    for one in futures:
+        if one.status in ("error", "cancelled"):
+            one.result()
+
+
+def _check_open(client: Any, rest: str) -> None:
     """Raise `ConnectionError` if the client is closed."""
     if client.status in ("closed", "closing"):
-        raise ConnectionError(f"the Dask client is {client.status}; {_REST}")
+        raise ConnectionError(f"the Dask client is {client.status}; {rest}")
 
 
 def _ask(client: Any, question: Callable[[], Any], wait: float) -> Any:
@@ -202,6 +269,12 @@ def _ask(client: Any, question: Callable[[], Any], wait: float) -> Any:
     return None
 
 
+def described_workers(client: Any) -> list[Any]:
+    """What the scheduler says of each worker; none where it does not answer."""
+    told = client.status == "running" and _ask(client, lambda: client.scheduler.identity(), 10)
+    return list(told["workers"].values()) if told else []
+
+
 def _check_workers(client: Any) -> None:
     """Raise `ImportError` if a worker would end as soon as it gets a task."""
 
@@ -211,7 +284,7 @@ def _check_workers(client: Any) -> None:
 
         return find_spec("ninepoint") is not None
 
-    # Where nobody answers `_looked` will tell.
+    # Where nobody answers `workers_of` will tell.
     wait = min(10.0, patience() / 2)
     told = _ask(client, lambda: client._run(found, on_error="ignore"), wait) or {}
     lacking = [address for address, there in told.items() if not there]
@@ -220,27 +293,3 @@ def _check_workers(client: Any) -> None:
             f"{len(lacking)} of {len(told)} Dask workers have no ninepoint, {lacking[0]} is "
             "one: install it where they run, or add its folder to their PYTHONPATH"
         )
-
-
-def _looked(client: Any, well: float, asked: float) -> tuple[float, float]:
-    """Look at a cluster in which nothing finishes; when all was well, and when that was asked.
-
-    Raises `ConnectionError` if nothing can be expected any more.
-    """
-    _check_open(client)
-    now, most = time.monotonic(), patience()
-    if client.status != "running":
-        wrong = "the Dask client cannot reach its scheduler"
-    elif now - asked < min(SILENCE, most / 4):
-        return well, asked
-    else:
-        told = _ask(client, lambda: client.scheduler.identity(), max(most / 2, 1))
-        now = asked = time.monotonic()
-        if told is not None and told["workers"]:
-            well = now
-        wrong = "the Dask scheduler does not answer"
-        if told is not None:
-            wrong = "the Dask cluster has no workers"
-    if now - well >= most:
-        raise ConnectionError(f"{wrong}, for {now - well:.0f} s now; {_REST}")
-    return well, asked

@@ -19,6 +19,7 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import sys
@@ -36,8 +37,9 @@ import numpy as np
 
 from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
+from ..base import limits
 from ..base.undisturbed import imported, start
-from .progress import Advance, Progress, finished
+from .progress import Advance, Progress, described_workers, finished
 
 Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
@@ -127,17 +129,35 @@ def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Sh
     return tuple(max(1, n if one < 0 else min(int(one), n)) for one, n in pairs)
 
 
-def share(count: int, part: tuple[int, int] | None) -> range:
-    """The units of one part: neighbours, so that parts read little beside their own."""
+def share(units: Units, part: tuple[int, int] | None) -> list[int]:
+    """The units of one part: a box of neighbours, so that parts read little beside their own."""
     number, parts = part or (0, 1)
-    return range(count * number // parts, count * (number + 1) // parts)
+    box = [(0, n) for n in units.counts]
+    while parts > 1 and box:
+        left = parts // 2
+        middles = [first + round((last - first) * left / parts) for first, last in box]
+        # The longest axis, if that can be cut into shares as even as others are.
+        uneven = [
+            round(abs((middle - first) / max(1, last - first) - left / parts), 1)
+            for (first, last), middle in zip(box, middles, strict=True)
+        ]
+        axis = min(range(len(box)), key=lambda k: (uneven[k], box[k][0] - box[k][1]))
+        (first, last), middle = box[axis], middles[axis]
+        if number < left:
+            box[axis], parts = (first, middle), left
+        else:
+            box[axis], number, parts = (middle, last), number - left, parts - left
+    if not box and number:
+        return []
+    return [units.number(place) for place in itertools.product(*itertools.starmap(range, box))]
 
 
 @dataclass(frozen=True, slots=True)
 class How:
     """What one was asked for besides an array and its place.
 
-    Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.
+    Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.  Where it is
+    `dry` nothing is written, and what would be is told.
     """
 
     resume: bool = False
@@ -146,6 +166,63 @@ class How:
     overwrite: bool = False
     compression: int | None = None
     quality: int | None = None
+    memory: int | str | None = None
+    dry: bool = False
+
+
+# The part of the memory that is there which a run takes where nobody says how much.
+SHARE = 0.25
+
+# How many times its own size a unit takes on a thread: what is read, with what lies around it, the
+# result, and both in the form in which they are stored.
+HELD = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many bytes a run may take, and on how many threads, which share them."""
+
+    memory: int
+    threads: int
+
+    @property
+    def unit(self) -> int:
+        """How many bytes a unit may have."""
+        return self.memory // self.threads // HELD
+
+    @staticmethod
+    def of(memory: int | str | None) -> Room:
+        """The room on the scheduler in use, of all workers together; by default a share of it."""
+        array = imported("dask.array").Array
+        client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
+        workers = described_workers(client) if hasattr(client, "scheduler_info") else []
+        there = sum(one["memory_limit"] or 0 for one in workers)
+        threads = sum(one["nthreads"] for one in workers) or _threads()
+        if memory is None:
+            return Room(int(SHARE * (there or _memory())), threads)
+        try:
+            most = int(imported("dask.utils").parse_bytes(memory))
+        except (AttributeError, ValueError):
+            most = 0
+        if most <= 0:
+            raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
+        return Room(most, threads)
+
+
+def _threads() -> int:
+    """How many threads Dask takes without a client."""
+    told = imported("dask.config").get("num_workers", None)
+    return int(told or imported("dask.system").CPU_COUNT)
+
+
+def _memory() -> int:
+    """The bytes of memory of this machine, or of what this process may take of it."""
+    try:
+        return int(imported("distributed.system").MEMORY_LIMIT)
+    except ImportError:
+        if not hasattr(os, "sysconf"):
+            return 1 << 32
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 # What becomes of the other units where one cannot be written.
@@ -246,30 +323,75 @@ def in_units(array: Any, size: Shape) -> Any:
     return array.rechunk(chunks, method="tasks")
 
 
-def compute(arrays: Sequence[Any], wanted: Collection[Any], advance: Advance) -> None:
-    """Run the tasks `wanted` of some arrays on the scheduler in use.
+# The part of a window's tasks that the next one may have, too, and does once more.
+SHARED = 0.15
 
-    What the tasks give stays where it is.
+Graphs: TypeAlias = Iterator[tuple[Any, list[Any]]]
+
+
+def compute(
+    arrays: Sequence[Any],
+    wanted: Collection[Any],
+    advance: Advance,
+    threads: int | None = None,
+) -> None:
+    """Run the tasks `wanted` of some arrays on the scheduler in use, window by window.
+
+    What the tasks give stays where it is.  Without a cluster so many threads do them, at most.
     """
-    keys, kind = list(wanted), type(arrays[0])
-    graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
-    graph = kind.__dask_optimize__(graph, keys)
+    kind = type(arrays[0])
     schedule = imported("dask.base").get_scheduler(cls=kind)
     client = getattr(schedule, "__self__", None)
     pool = imported("dask.config").get("pool", None)
+    graphs = _graphs(arrays, wanted)
     if hasattr(client, "scheduler_info"):
-        for key in finished(client, schedule, graph, keys):
+        for key in finished(client, schedule, graphs):
             advance(key in wanted)
     elif schedule is imported("dask.threaded").get and pool is None:
-        follow(partial(_on_threads, graph, wanted), advance, stop_elsewhere)
+        work = partial(_on_threads, graphs, wanted, threads or _threads())
+        follow(work, advance, stop_elsewhere)
     else:
         told = imported("dask.callbacks").Callback
         with told(posttask=lambda key, *_: advance(key in wanted)):
-            schedule(graph, keys)
+            for graph, keys in graphs:
+                schedule(graph, keys)
 
 
-def _on_threads(graph: Any, wanted: Collection[Any], tell: Advance) -> None:
-    """Run tasks on threads of ours, and begin none that nobody wants any more.
+def _graphs(arrays: Sequence[Any], wanted: Collection[Any]) -> Graphs:
+    """The graphs of one window after the other, and the tasks that are wanted of each.
+
+    Where windows have many tasks in common, as what follows from a mean of all, they are larger,
+    or there is but one.
+    """
+    graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
+    optimize = partial(type(arrays[0]).__dask_optimize__, graph)
+    for larger in (1, 4, 16):
+        most = larger * limits.current.window_units
+        windows = _windows({one.name: one.numblocks for one in arrays}, wanted, most)
+        if len(windows) == 1:
+            break
+        own, others = (set(dict(optimize(keys))) for keys in windows[:2])
+        if len(own & others) <= SHARED * len(own):
+            break
+    else:
+        windows = [list(wanted)]
+    for keys in windows:
+        yield optimize(keys), keys
+
+
+def _windows(counts: Mapping[str, Shape], wanted: Collection[Any], most: int) -> list[list[Any]]:
+    """Keys in boxes of so many neighbours; those of arrays that are cut alike are together."""
+    boxes = {cut: grown((1,) * len(cut), cut, most) for cut in counts.values()}
+    found: dict[Any, list[Any]] = {}
+    for key in wanted:
+        cut = counts[key[0]]
+        place = tuple([at // n for at, n in zip(key[1:], boxes[cut], strict=True)])
+        found.setdefault((cut, place), []).append(key)
+    return list(found.values())
+
+
+def _on_threads(graphs: Graphs, wanted: Collection[Any], threads: int, tell: Advance) -> None:
+    """Run tasks on so many threads of ours, and begin none that nobody wants any more.
 
     When a task fails Dask raises at once, while its threads are still writing other frames; the
     end of our pool waits for them, so that nobody leaves a file that is about to appear.
@@ -277,9 +399,9 @@ def _on_threads(graph: Any, wanted: Collection[Any], tell: Advance) -> None:
     told = imported("dask.callbacks").Callback(
         pretask=lambda *_: tell(0), posttask=lambda key, *_: tell(key in wanted)
     )
-    number = imported("dask.config").get("num_workers", None) or imported("dask.system").CPU_COUNT
-    with ThreadPoolExecutor(number) as pool, told:
-        imported("dask.threaded").get(graph, list(wanted), pool=pool)
+    with ThreadPoolExecutor(threads) as pool, told:
+        for graph, keys in graphs:
+            imported("dask.threaded").get(graph, keys, pool=pool)
 
 
 class Stopped(Exception):

@@ -54,7 +54,9 @@ def save(
     part: tuple[int, int] | None = None,
     progress: Progress = None,
     overwrite: bool = False,
-) -> Path:
+    memory: int | str | None = None,
+    dry: bool = False,
+) -> Any:
     """Write an array to a store, unit by unit, so that it may be larger than memory.
 
     Each task computes one unit and writes it; its files appear when they are whole. A unit is made
@@ -90,11 +92,20 @@ def save(
         numbers of units done and in all.
     overwrite : bool
         Whether a store that is there is replaced.
+    memory : int or str, optional
+        How much memory may be used, in bytes or as in ``"2 GB"``; on a cluster that of all workers
+        together. By default a quarter of what the machine, or the workers, may have. Units and
+        the number of threads are chosen so that it is enough, and states of a long chain lie in
+        files meanwhile if it is not.
+    dry : bool
+        Whether nothing is computed and written, and it is told what would be: memory, bytes and
+        units, those that are missing with `resume`, chunks and shards, and of what is computed
+        what `explain` tells. What would be refused is refused.
 
     Returns
     -------
-    pathlib.Path
-        The store.
+    pathlib.Path or str
+        The store; what is told.
 
     Raises
     ------
@@ -110,6 +121,8 @@ def save(
         no ninepoint.
     ConnectionError
         If the Dask client in use is closed, or its scheduler or all of its workers are gone.
+    MemoryError
+        If one unit takes more than `memory`.
     OSError
         If a unit cannot be written. What is written stays, and `resume` goes on after it, as it
         does after Ctrl-C, and after a process or a worker that was killed.
@@ -144,7 +157,7 @@ def save(
             "overwrite=True would remove what other parts have written; remove the store before, "
             "and save its parts without overwrite"
         )
-    how = How(resume, part, progress, overwrite)
+    how = How(resume, part, progress, overwrite, memory=memory, dry=dry)
     result = as_dask(result)
     text = local_path(path, "save writes local files, not to the URL {!r}")
     if not text:
@@ -152,13 +165,13 @@ def save(
     text = os.path.abspath(text)
     suffix = os.path.splitext(text)[1].lower()
     if suffix == ".zarr":
-        save_zarr(result, text, chunks, shards, how)
+        told = save_zarr(result, text, chunks, shards, how)
     elif suffix in _HDF5:
         _refuse(suffix, shards=shards)
-        _save_netcdf(result, text, chunks, how)
+        told = _save_netcdf(result, text, chunks, how)
     elif suffix == ".npy":
         _refuse(suffix, chunks=chunks, shards=shards)
-        _save_npy(result, text, how)
+        told = _save_npy(result, text, how)
     elif suffix and suffix not in IMAGES:
         raise ValueError(
             f"save cannot tell the format of {text!r}: the name should end in .zarr, "
@@ -173,11 +186,9 @@ def save(
                 f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
                 f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
             )
-        if suffix in TIFF.suffixes and _is_on_earth(result):
-            _save_raster(result, text, how)
-        else:
-            _save_images(result, text, how)
-    return Path(path).expanduser()
+        is_raster = suffix in TIFF.suffixes and _is_on_earth(result)
+        told = (_save_raster if is_raster else _save_images)(result, text, how)
+    return Path(path).expanduser() if told is None else told
 
 
 _HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
@@ -190,7 +201,7 @@ def _refuse(what: str, **given: Cut) -> None:
             raise ValueError(f"{name}={cut!r}: a {what} has no {name}; {cure}")
 
 
-def _save_images(result: Any, pattern: str, how: How) -> None:
+def _save_images(result: Any, pattern: str, how: How) -> str | None:
     """Write frames, as `imsave` does: a frame is a unit, and its file says that it is written.
 
     What they mean stands in folder/.{:04d}.png.ninepoint/ beside folder/0000.png, 0001.png, ...
@@ -210,9 +221,10 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
         check_same(pattern, old, means)
     elif is_there and not how.overwrite:
         raise FileExistsError(f"{target.path(0)!r} exists; overwrite=True replaces it")
-    else:
+    elif not how.dry:
         note(notes, means)
-    save_frames(array, pattern, how)
+    told = save_frames(array, pattern, how)
+    return told if isinstance(told, str) else None
 
 
 def _check_part(part: Any) -> tuple[int, int] | None:
@@ -237,7 +249,7 @@ TILE = 512
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 
 
-def _save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
+def _save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> str | None:
     """Write NetCDF or HDF5: laid out by xarray, then filled by one task at a time."""
     need("Writing NetCDF or HDF5", "xarray", "h5netcdf")
     if isinstance(result, np.ndarray) or is_dask(result):
@@ -246,8 +258,8 @@ def _save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
     found = contents(result)
     for one in found.variables:
         _check_netcdf(one)
-    found = found.laid(chunks, sharded=False)
-    _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
+    found = found.laid(how, chunks, sharded=False)
+    return _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
 
 
 def _check_netcdf(one: Variable) -> None:
@@ -294,13 +306,13 @@ def _is_on_earth(result: Any) -> bool:
     return result.rio.crs is not None
 
 
-def _save_raster(result: Any, path: str, how: How) -> None:
+def _save_raster(result: Any, path: str, how: How) -> str | None:
     """Write a GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
     array = lazily(result.data)
     tiles = (*array.shape[:-2], TILE, TILE)
     variable = Variable("", array, result.dims, chunks=tiles)
     found = Contents((variable,), result.to_dataset(name="data")[[]])
-    _fill(path, found, partial(_lay_out_raster, result), _write_raster, how)
+    return _fill(path, found, partial(_lay_out_raster, result), _write_raster, how)
 
 
 def _lay_out_raster(result: Any, path: str) -> None:
@@ -319,7 +331,7 @@ def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
         writing.RasterioWriter(path)[region] = block
 
 
-def _save_npy(result: Any, path: str, how: How) -> None:
+def _save_npy(result: Any, path: str, how: How) -> str | None:
     """Write an array of NumPy, through a map of the file."""
     if is_xarray(result):
         if result.coords or result.attrs:
@@ -331,12 +343,12 @@ def _save_npy(result: Any, path: str, how: How) -> None:
         result = result.data
     elif is_dataset(result):
         raise TypeError("a .npy file holds one array; save a Dataset as .zarr or .nc")
-    found = contents(result).laid()
+    found = contents(result).laid(how)
     array = found.variables[0].array
     # What NumPy would read as bytes without a meaning.
     if array.dtype.hasobject or kind_of(array.dtype) != array.dtype.kind:
         raise TypeError(f"a .npy file of {array.dtype} cannot be written; convert it to numbers")
-    _fill(path, found, partial(_lay_out_npy, array), _write_npy, how)
+    return _fill(path, found, partial(_lay_out_npy, array), _write_npy, how)
 
 
 def _lay_out_npy(array: Any, path: str) -> None:
@@ -371,7 +383,7 @@ def _fill(
     lay_out: Callable[[str], None],
     put: Callable[[str, str, np.ndarray, Region], None],
     how: How,
-) -> None:
+) -> str | None:
     """Lay a file out under another name, write its units, and give it its name.
 
     `put` takes a path, the name of a variable, its elements, and where they belong.
@@ -387,7 +399,10 @@ def _fill(
         if os.path.isdir(path):
             raise FileExistsError(f"{path!r} is a folder, which save does not replace")
         check_not_read("save", found.arrays, [path])
+    if how.dry:
+        return found.told(path, found.share(None), how)
     make_folder(os.path.dirname(path), "save")
     with replacement(path) as temporary:
         lay_out(temporary)
-        found.write(range(found.count), partial(put, temporary), path, how.progress, LOST)
+        found.write(found.share(None), partial(put, temporary), path, how.progress, LOST)
+    return None

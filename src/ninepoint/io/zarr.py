@@ -23,10 +23,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import warnings
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -44,9 +47,11 @@ from .contents import (
 )
 from .formats import TIFF
 from .opened import INCOMPLETE
+from .opening import open
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
 from .resume import check_not_read, check_same, note, noted
-from .run import STAYS, How, Region, Units, share
+from .run import STAYS, How, Region, Units
+from .scratch import scratched
 
 # The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr
 # look for nested arrays in groups, and would wonder about it there.
@@ -56,23 +61,59 @@ DESCRIBED = "zarr.json"
 UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
 
 
-def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> None:
+def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> str | None:
     """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
     need("Writing a .zarr store", "dask.array", "zarr")
     is_image = path.lower().endswith(SUFFIX)
     found = _image(result, path) if is_image else contents(result, of_zarr=True)
     for one in found.variables:
         _check_dtype(one)
-    found = found.laid(chunks, shards)
-    own = share(found.count, how.part)
-    if not _begun(path, found, own, how):
-        return
+    return _save(found.laid(how, chunks, shards), path, how)
+
+
+def _save(found: Contents, path: str, how: How) -> str | None:
+    own = found.share(how.part)
+    begun = _begun(path, found, own, how)
     numbers = set(own) & _missing(path, found) if how.resume else own
+    if how.dry:
+        return found.told(path, numbers, how)
+    if not begun:
+        return None
     # The store is told from another one that has had its name.
     put = partial(_write, path, token_hex(8))
+    scratch = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.scratch")
+    if not how.part:
+        # Each part of a store would need all of what lies there.
+        found = _scratched(found, scratch, how)
     found.write(numbers, put, path, how.progress, STAYS)
     if not _missing(path, found):
         _finish(path)
+        shutil.rmtree(scratch, ignore_errors=True)
+    return None
+
+
+def _scratched(found: Contents, folder: str, how: How) -> Contents:
+    """The same contents, where states of long chains lie in stores meanwhile that are large."""
+    # Who is told numbers of units counts those of the target.
+    progress = None if callable(how.progress) else how.progress
+    how = How(resume=True, progress=progress)
+
+    def stored(path: str) -> list[Any] | None:
+        if not zarr_files(path) or _is_unfinished(path):
+            return None
+        group = imported("zarr").open_group(path, mode="r")
+        return [open(path, variable=name) for name in sorted(group.array_keys(), key=int)]
+
+    def store(arrays: Sequence[Any], path: str) -> None:
+        variables = [Variable(str(k), one, chunks=one.chunksize) for k, one in enumerate(arrays)]
+        _save(Contents(tuple(variables), room=found.room), path, how)
+
+    most = found.room.memory // 2 if found.room else 0
+    variables = [
+        replace(one, array=scratched(one.array, folder, most, stored, store))
+        for one in found.variables
+    ]
+    return replace(found, variables=tuple(variables))
 
 
 def _missing(path: str, found: Contents) -> set[int]:
@@ -89,14 +130,17 @@ def _missing(path: str, found: Contents) -> set[int]:
     return missing
 
 
-def _begun(path: str, found: Contents, own: range, how: How) -> bool:
+def _begun(path: str, found: Contents, own: Collection[int], how: How) -> bool:
     """Lay out the store, or find the one that is being written; false if that is complete."""
     means = found.meaning
     fresh = not os.path.lexists(path)
     if not fresh and how.overwrite and not how.resume:
         check_not_read("save", found.arrays, [path])
-        _remove(path)
+        if not how.dry:
+            _remove(path)
         fresh = True
+    if fresh and how.dry:
+        return True
     if fresh:
         make_folder(os.path.dirname(path), "save")
         lay_out = _lay_out_arrays if found.dataset is None else _lay_out_group
@@ -164,8 +208,7 @@ def _is_unfinished(path: str) -> bool:
 def _finish(path: str) -> None:
     """Take away what says that it is not complete; to do it twice does no harm."""
     name = os.path.join(path, DESCRIBED)
-    with open(name, encoding="utf-8") as file:
-        described = json.load(file)
+    described = json.loads(Path(name).read_text(encoding="utf-8"))
     if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
         write_whole(name, json.dumps(described, indent=2).encode())
 
@@ -188,20 +231,20 @@ def _remove(path: str) -> None:
 def _lay_out_arrays(path: str, found: Contents) -> None:
     zarr = imported("zarr")
     said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **found.attributes}
-    (variable,) = found.variables
-    if variable.name:
+    if all(variable.name for variable in found.variables):
         zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
-    zarr.create_array(
-        path,
-        name=variable.name or None,
-        shape=variable.array.shape,
-        dtype=variable.array.dtype.newbyteorder("="),
-        chunks=variable.chunks,
-        shards=variable.shards,
-        zarr_format=3,
-        dimension_names=list(map(str, variable.dims)) or None,
-        attributes=dict(variable.attrs) if variable.name else said,
-    )
+    for variable in found.variables:
+        zarr.create_array(
+            path,
+            name=variable.name or None,
+            shape=variable.array.shape,
+            dtype=variable.array.dtype.newbyteorder("="),
+            chunks=variable.chunks,
+            shards=variable.shards,
+            zarr_format=3,
+            dimension_names=list(map(str, variable.dims)) or None,
+            attributes=dict(variable.attrs) if variable.name else said,
+        )
 
 
 def _lay_out_group(path: str, found: Contents) -> None:

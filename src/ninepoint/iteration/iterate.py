@@ -14,30 +14,31 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_whole, library_of, refuse_foreign
-from ..io.progress import Progress, shown
+from ..io.progress import SOON, Progress, shown
 from ..program.options import ByName
 
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
 
-# Steps that take no longer [s] are done before one wonders how far they are.
-_SOON = 1.0
+# What to do where a cluster has nobody who could go on.
+NOBODY = "start workers, or another client that stays open until the end, and iterate again"
 
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """How often, who looks at the state in between, and where it is."""
+    """How often, who looks at the state in between, and where it is; it may `tell` of that."""
 
     steps: int
-    every: int | None
-    until: float | None
-    callback: Callable[..., Any] | None
-    threads: int | None
+    every: int | None = None
+    until: float | None = None
+    callback: Callable[..., Any] | None = None
+    threads: int | None = None
     progress: Progress = None
     comm: Any = None
     snapshots: int | None = None
     out: Any = None
     device: str | None = None
+    tell: bool = False
 
     def __post_init__(self) -> None:
         """Raise for what nobody can do."""
@@ -250,10 +251,15 @@ class Advance(Protocol):
     def final(self) -> list[Any]:
         """Give the state as the caller gets it."""
 
+    def told(self) -> list[str]:
+        """What the steps take, in lines, before any of them is done."""
+
 
 def iterate(state: Advance, plan: Iteration) -> list[Any]:
-    """Do the steps block by block; gives the state after the last."""
-    with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
+    """Do the steps block by block; gives the state after the last, or what is told of them."""
+    if plan.tell:
+        return list(state.told())
+    with shown(plan.progress, plan.steps, "steps", SOON) as advanced:
         before = 0
         for done in advance(state, plan):
             advanced(done - before)

@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from ..arrays import engines
 from ..arrays.accepted import Arrays, is_dask, is_expression, native
 from ..arrays.grid import grid_of
 from ..base import limits
+from ..io.progress import wait_for, workers_of
+from ..language.displays import Lines
 from ..program.options import Place
-from .iterate import Iteration
+from .iterate import NOBODY, Iteration
 from .motion import Motion
 
 
@@ -79,6 +82,23 @@ class InChunks:
         self._later = 0
         return self._plan.ends(step, self.final(), self._before[:count])
 
+    def told(self) -> list[str]:
+        """What the steps take: exchanges, and the tasks up to the first one."""
+        steps, later = self._plan.steps, limits.current.later_tasks // self._tasks
+        if steps:
+            self.forward(0, min(steps, self.longest))
+        page = Lines([f"Give each thread room for some chunks: {steps} steps are a graph."])
+        arrays = list(filter(is_dask, self.final()))
+        if arrays:
+            # Imported here: it is optional, and the caller has it.
+            from ..arrays.chunked.costs import told
+
+            page = told(arrays) or page
+        page.add("steps", f"{-(-steps // self.longest)} exchanges, of up to {self.longest} each")
+        page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
+        page.add("lost worker", "what it had is computed again, from the state that was held")
+        return page
+
     def final(self) -> list[Any]:
         """Give the state without the fields beside it."""
         # Where no step was done these are the arrays that were given.
@@ -102,8 +122,7 @@ def _held(arrays: Arrays) -> list[Any]:
     held = list(base.persist(*arrays))
     distributed: Any = sys.modules.get("distributed")
     futures = [] if distributed is None else distributed.futures_of(held)
-    # Raises what a task has raised.
-    for done in distributed.wait(futures).done if futures else []:
-        if done.status != "finished":
-            done.result()
+    if futures:
+        # Raises what a task has raised, and where nobody is left who could do one.
+        wait_for(futures, partial(workers_of, futures[0].client, NOBODY))
     return held

@@ -31,6 +31,7 @@ from ..arrays.work import cut
 from ..backends.memory import copied, empty
 from ..base.remembered import Remembered
 from ..language.box import Box
+from ..language.displays import counted
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions
@@ -146,6 +147,11 @@ class Motion:
     def states(self) -> int:
         """How many of the fields are the state."""
         return len(self.step.wanted)
+
+    @property
+    def state_bytes(self) -> int:
+        """The bytes of a point of the state."""
+        return sum(dtype.itemsize for dtype in self.types[: self.states])
 
     @property
     def ndim(self) -> int:
@@ -456,6 +462,19 @@ class InMemory:
         return {id(one[0]): turn(one, other), id(other[0]): turn(other, one)}
 
     # Looks.
+
+    def told(self) -> list[str]:
+        """What the steps take: two states, and passes over memory."""
+        plan, motion = self._plan, self._motion
+        size = 2 * math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
+        how = f"up to {self.longest} in each pass over memory"
+        if self._together == 1:
+            reason = unfit(motion.nodes, motion.step.wanted, motion.schedule)
+            how = f"one after the other: {reason or 'to do several at once would save nothing'}"
+        return [
+            f"Give {counted(size, 'B')} of memory beside the fields for two states: "
+            f"{plan.steps} steps, {how}."
+        ]
 
     def ends(self, step: int) -> bool:
         """Show the state, which is somebody else's from then on if it is kept."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
 
+Offset: TypeAlias = tuple[int, ...]
 # The least and the greatest offset along each axis, as a user declares them.
 Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
 
@@ -18,8 +19,8 @@ FAR = 2**31
 class Box:
     """All offsets o with lo[axis] <= o[axis] <= hi[axis]; it need not hold the point itself."""
 
-    lo: tuple[int, ...]
-    hi: tuple[int, ...]
+    lo: Offset
+    hi: Offset
 
     @property
     def ndim(self) -> int:
@@ -27,7 +28,7 @@ class Box:
         return len(self.lo)
 
     @property
-    def ends(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def ends(self) -> tuple[Offset, Offset]:
         """The least and the greatest offsets."""
         return self.lo, self.hi
 
@@ -36,7 +37,7 @@ class Box:
         """How many neighbours it holds before the point and after it, axis by axis."""
         return tuple((max(0, -lo), max(0, hi)) for lo, hi in zip(*self.ends, strict=True))
 
-    def shift(self, by: tuple[int, ...]) -> Box:
+    def shift(self, by: Offset) -> Box:
         """Move every offset by `by`."""
         return Box(
             tuple(a + b for a, b in zip(self.lo, by, strict=True)),

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .dtypes import short, value_type
 from .functions import FLOAT_FUNCTIONS
-from .ir import DType
+from .ir import Call, Cast, Const, DType, Unary
 from .operations import (
     Builder,
     as_window,
@@ -37,12 +37,13 @@ from .operations import (
     unary,
 )
 from .operators import UFUNCS, UNARY_UFUNCS
-from .values import Value, constant, emit, is_number, wrapped
+from .values import Value, emit, is_number, wrapped
 
 
-def _float_function(name: str, label: str, weak: bool, value: Any) -> Any:
+def _float_function(name: str, weak: bool, value: Any) -> Any:
     """A function of one float; one of `math` gives a weak float64."""
     complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
+    label = f"{'math' if weak else 'np'}.{name}"
     lifted = lift(value) if complexes else real_number(value, label)
     return call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
@@ -86,7 +87,7 @@ def _part(op: Any, value: Any) -> Any:
         return lifted
     elif dtype is DType.BOOL:
         dtype, lifted = DType.INT, +lifted
-    return emit(ir.Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
+    return emit(Unary(dtype, op, lifted.atom), lifted.weak, lifted.shape)
 
 
 _absolute = partial(_part, "abs")
@@ -126,7 +127,7 @@ def _whole_tens(value: Value, step: int) -> Value:
     """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
     dtype = DType.UINT if value.dtype is DType.UINT else DType.INT
     if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
-        return in_common("round", dtype, value, Value(ir.Const(dtype, str(step)), True))
+        return in_common("round", dtype, value, Value(Const(dtype, str(step)), True))
     if step > 2**64:
         return lift(value * 0)
     above, below = value > step // 2, value < -step // 2
@@ -140,7 +141,7 @@ def _test(function: str, value: Any) -> Any:
         if function == "signbit":
             return lifted < 0
         return lifted == lifted if function == "isfinite" else lifted != lifted
-    return emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
+    return emit(Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
 
 
 def _sign(value: Any) -> Any:
@@ -215,7 +216,7 @@ def _sinc(value: Any) -> Any:
 def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
-    found = float_pair("arctan2", "np.arctan2", False, imag, real)
+    found = float_pair("arctan2", False, imag, real)
     return _scaled(180 / math.pi, False, found) if deg else found
 
 
@@ -238,7 +239,7 @@ def _logical(op: str, left: Any, right: Any) -> Any:
 
 
 def _log(value: Any, base: Any = None) -> Any:
-    log = partial(_float_function, "log", "math.log", True)
+    log = partial(_float_function, "log", True)
     return log(value) if base is None else log(value) / log(base)
 
 
@@ -262,7 +263,7 @@ def _cast(target: type, value: Any = 0) -> Any:
         raise errors.bad_operand(f"np.{storage.name}", "complex numbers")
     if short(storage):
         atom = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
-        return emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
+        return emit(Cast(DType.F32, atom, storage.name), False, lifted.shape)
     return Value(cast(lifted, dtype), False, lifted.shape)
 
 
@@ -278,7 +279,7 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
     if first.dtype.is_complex:
         b = b + _part("imag", first)
     (x, y), shape = together(a, b)
-    expr = ir.Call(DType.C128, "complex", (cast(x, DType.F64), cast(y, DType.F64)))
+    expr = Call(DType.C128, "complex", (cast(x, DType.F64), cast(y, DType.F64)))
     return emit(expr, True, shape)
 
 
@@ -303,7 +304,6 @@ def _table() -> dict[Any, Builder]:
         builtins.sum: _sum,
         math.log: _log,
         math.fabs: lambda v: _absolute(_cast(float, v)),
-        math.copysign: partial(float_pair, "copysign", "copysign", True),
         np.abs: _absolute,
         np.divmod: _divmod,
         np.logical_not: partial(unary, "not"),
@@ -323,7 +323,6 @@ def _table() -> dict[Any, Builder]:
         np.reciprocal: partial(binary, "/", 1.0),
         np.round: _numpy_round,
         np.around: _numpy_round,
-        np.copysign: partial(float_pair, "copysign", "copysign", False),
         **{ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()},
         **{ufunc: partial(unary, op) for ufunc, op in UNARY_UFUNCS.items()},
         np.minimum: partial(binary, "minimum"),
@@ -342,9 +341,9 @@ def _table() -> dict[Any, Builder]:
     for name, row in FLOAT_FUNCTIONS.items():
         build = float_pair if row.arguments == 2 else _float_function
         if row.numpy:
-            table.setdefault(getattr(np, name), partial(build, name, f"np.{name}", False))
+            table.setdefault(getattr(np, name), partial(build, name, False))
         if row.python:
-            table[getattr(math, row.python)] = partial(build, name, f"math.{name}", True)
+            table[getattr(math, row.python)] = partial(build, name, True)
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = partial(_test, name)
     table[np.signbit] = partial(_test, "signbit")
@@ -377,12 +376,3 @@ def is_pure(function: Any) -> bool:
     if module in ("math", "cmath", "operator", "_operator"):
         return True
     return module.partition(".")[0] == "numpy" and not module.startswith("numpy.random")
-
-
-def known_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-    """The result of a call whose arguments are all known, or None if it fails."""
-    try:
-        with np.errstate(all="ignore"):
-            return constant(function(*args, **keywords))
-    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
-        return None

@@ -15,12 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import ir
 from .definitions import stored_names
 from .dtypes import promote
 from .frame import UNDEFINED, Frame
-from .ir import Const, DType, Ref
-from .operations import active, cast, lift, logical, turn, unary, under
+from .ir import Carried, Const, DType, Loop, Ref
+from .operations import active, cast, lift, logical, unary, under
 from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
@@ -71,7 +70,9 @@ class CarriedLoop:
         self.span = frame.at(self.node)
         self.outside = frame.state()
         self.before = dict(frame.names)
-        self.stored = sorted(_stored(self.node))
+        head = self.node.target if isinstance(self.node, ast.For) else self.node.test
+        stored = stored_names([*self.node.body, head])
+        self.stored = sorted(stored.union(*map(written_names, self.node.body)))
         # The names that hold numbers, what these are before the first turn, and their types.
         self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
         self.held = tuple(self.before[name] for name in self.names)
@@ -142,8 +143,10 @@ class CarriedLoop:
             heads = [Value(self._ref(kind.dtype), kind.weak) for kind in self.types]
             frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
-        self.body = Body(f"u{self.level}_", self.span, reading.body.limit, reading.body, begins)
-        with turn(self.body):
+        outer = reading.body
+        self.body = Body(f"u{self.level}_", self.span, outer.limit, self.level, outer, begins)
+        # What is computed in a turn is so only if the turn is.
+        with reading.changed(body=self.body, path=()):
             self.going = self._turn()
 
     def _ref(self, dtype: DType) -> Ref:
@@ -196,7 +199,7 @@ class CarriedLoop:
             """A value after the last turn."""
             found = (
                 emit(
-                    ir.Carried(self.refs[number].dtype, whole, number + 1),
+                    Carried(self.refs[number].dtype, whole, number + 1),
                     all(one.weak for one in self.ends[number]),
                 )
                 for number in numbers
@@ -215,7 +218,7 @@ class CarriedLoop:
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""
         pairs = list(zip(self.refs, self.ends, strict=True))
-        with turn(self.body):
+        with reading.changed(body=self.body, path=()):
             after = [lift(self.going).atom]
             after += [cast(value, ref.dtype) for ref, (_, value) in pairs]
         initial = [lift(start).atom]
@@ -223,7 +226,7 @@ class CarriedLoop:
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))
-        return reading.body.emit(ir.Loop(carried, body, tuple(after), self.index, self.most))
+        return reading.body.emit(Loop(carried, body, tuple(after), self.index, self.most))
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:
@@ -258,12 +261,6 @@ def ends_early(statements: Sequence[ast.stmt]) -> bool:
         elif not isinstance(statement, ast.FunctionDef) and any(map(ends_early, parts)):
             return True
     return False
-
-
-def _stored(loop: ast.For | ast.While) -> set[str]:
-    """The names that a loop assigns."""
-    head = loop.target if isinstance(loop, ast.For) else loop.test
-    return stored_names([*loop.body, head]).union(*map(written_names, loop.body))
 
 
 def written_names(definition: ast.AST) -> set[str]:

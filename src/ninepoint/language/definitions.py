@@ -201,6 +201,16 @@ def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def name_chain(node: Any) -> list[str]:
+    """`a.b.c` as ["a", "b", "c"]; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        head = name_chain(node.value)
+        return [*head, node.attr] if head else []
+    return []
+
+
 def target_names(node: ast.expr) -> list[str]:
     """The names that are bound; none where something else is."""
     nodes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]

@@ -127,8 +127,7 @@ class _Array:
     @property
     def label(self) -> str:
         """Its name in the kernel: never one of ours, such as v0."""
-        own = self.name[-1].isdigit() or self.name[-1] == "_"
-        return f"{self.name}_" if own else self.name
+        return f"{self.name}_" if self.name[-1] in "_0123456789" else self.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,12 +100,6 @@ class StencilError(ValueError):
         self.diagnostic = diagnostic
 
 
-def _mistake(
-    code: str, message: str, label: str, help: str, span: Span | None = None
-) -> StencilError:
-    return StencilError(Diagnostic(code, message, span or here.span, label, help))
-
-
 @dataclass(frozen=True, slots=True)
 class Mistake:
     """A kind of mistake: called with a place and with facts it is the error.
@@ -126,16 +120,20 @@ class Mistake:
         span = first if isinstance(first, Span) else None
         rest = iter(facts[1:] if span else facts)
         known = defaultdict[str, object](lambda: next(rest))
+        words = (self.message, self.label, self.cure(*facts))
+        message, label, cure = (text.format_map(known) for text in words)
+        assert next(rest, known) is known, facts
+        return StencilError(Diagnostic(self.code, message, span or here.span, label, cure))
+
+    def cure(self, *facts: object) -> str:
+        """What helps, by the first words of one of the facts."""
         told = (
             cure
             for start, cure in self.cures.items()
             for one in facts
             if str(one).startswith(start)
         )
-        words = (self.message, self.label, next(told, self.help))
-        message, label, cure = (text.format_map(known) for text in words)
-        assert next(rest, known) is known, facts
-        return _mistake(self.code, message, label, cure, span)
+        return next(told, self.help)
 
 
 # Where it is computed.
@@ -318,7 +316,7 @@ assigned_constant = Mistake(
 offset_not_constant = Mistake(
     "offset-not-constant",
     "The offset of a neighbour must be known when the stencil is compiled.",
-    "{words} can differ from point to point or from call to call",
+    "'{words}' can differ from point to point or from call to call",
     "A kernel is one point of the result: write offsets as numbers, x[0, -1], without loops "
     "over the array; npt.index(x) is the position of the point. If an offset does vary, "
     "declare how far it goes: '@stencil(neighborhood=((-1, 1), ...))'.",
@@ -459,21 +457,13 @@ window_index = Mistake(
 )
 
 
-def array_for_scalar(
-    span: Span, name: str, shape: tuple[int, ...], pointwise: bool = False
-) -> StencilError:
-    field = f"{name}[{', '.join('0' * len(shape))}]"
-    cure = f"if it differs from point to point, read it as a field: {field}"
-    if pointwise:
-        cure = f"for arrays, make '{name}' a parameter by position that has no default"
-    return _mistake(
-        "array-for-scalar",
-        f"'{name}' is used as a number, but an array of shape {shape} was given for it.",
-        "no index, so it is one number for all points",
-        f"Give a number; or, {cure}.",
-        span,
-    )
-
+array_for_scalar = Mistake(
+    "array-for-scalar",
+    "'{name}' is used as a number, but an array of shape {shape} was given for it.",
+    "no index, so it is one number for all points",
+    "Give a number. For what differs from point to point, read '{name}' with an index, as a "
+    "field; in a ufunc, make it a parameter by position that has no default.",
+)
 
 fraction = Mistake(
     "fraction",
@@ -483,21 +473,13 @@ fraction = Mistake(
 )
 
 
-def foreign_function(span: Span, name: str, module: str, reason: str) -> StencilError:
-    if name.rpartition(".")[2] in ("isna", "isnull", "notna", "notnull"):
-        cure = "Use np.isnan."
-    else:
-        cure = (
-            "Write what it does with Python's, math's or NumPy's functions of numbers, or call "
-            "it on the whole arrays and give the result as a field."
-        )
-    return _mistake(
-        "foreign-function",
-        f"'{name}' cannot be compiled in a kernel.",
-        f"the text that {module} has for it: {reason}",
-        cure,
-        span,
-    )
+foreign_function = Mistake(
+    "foreign-function",
+    "'{name}' cannot be compiled in a kernel.",
+    "the text that {module} has for it: {reason}",
+    "Write what it does with Python's, math's or NumPy's functions of numbers (np.isnan is "
+    "pandas.isna), or call it on the whole arrays and give the result as a field.",
+)
 
 
 # Expressions and statements.

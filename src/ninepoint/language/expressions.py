@@ -13,25 +13,26 @@ import inspect
 import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from inspect import Signature
 from typing import Any
 
 import numpy as np
 
-from . import errors, frame
-from .callables import FUNCTIONS, is_pure, known_call, strong
+from . import errors
+from .callables import FUNCTIONS, is_pure, strong
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import here
-from .frame import Frame, node_root, refuse_node
+from .frame import Frame, measured, position, refuse_node, whole_shape
 from .functions import from_numpy, is_shape
 from .operations import binary, folded, logical, select, truth, unary, under
 from .operators import SYMBOLS
 from .positions import Spacing, index
 from .reductions import METHODS, REDUCTIONS
-from .signature import defaults_of, signature, signature_of
+from .signature import defaults_of, signature
 from .stages import stage
 from .subscripts import subscript
 from .values import (
@@ -40,7 +41,7 @@ from .values import (
     Steps,
     Value,
     constant,
-    holds_value,
+    is_known,
     is_number,
     reading,
     settled,
@@ -71,8 +72,13 @@ class Expressions(Frame):
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 return self.spread(elements)
             case ast.UnaryOp(op=op, operand=operand):
-                value = self.eval(operand)
-                return self.unary(node, SYMBOLS[type(op)], value)
+                symbol, value = SYMBOLS[type(op)], self.eval(operand)
+                self.at(node)
+                if symbol == "not":
+                    self.check_truth(node, value)
+                else:
+                    self.check_numbers(f"'{symbol}'", value)
+                return settled(unary(symbol, value))
             case ast.BinOp(left=left, op=op, right=right):
                 a, b = self.eval(left), self.eval(right)
                 self.at(node)
@@ -128,14 +134,6 @@ class Expressions(Frame):
         if isinstance(value, Field) or is_number(value):
             raise errors.bad_operand("A loop", words(value))
         raise NotUnderstood("a loop whose range is not constant")
-
-    def unary(self, node: ast.expr, op: str, value: Any) -> Any:
-        self.at(node)
-        if op == "not":
-            self.check_truth(node, value)
-        else:
-            self.check_numbers(f"'{op}'", value)
-        return settled(unary(op, value))
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
@@ -195,7 +193,7 @@ class Expressions(Frame):
                     one = logical("|", one, binary("==", left, item))
                 one = unary("not", one) if isinstance(op, ast.NotIn) else one
             elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
-                if holds_value(left) or holds_value(right):
+                if not is_known((left, right)):
                     raise NotUnderstood("a comparison of tuples")
                 one = folded(SYMBOLS[type(op)], left, right)
             else:
@@ -207,8 +205,7 @@ class Expressions(Frame):
         return result
 
     def attribute(self, node: ast.Attribute) -> Any:
-        dotted = ast.unparse(node)
-        if dotted in self.function.constants and node_root(node) not in self.names:
+        if dotted := self.outside(node):
             self.at(node)
             return self.usable(dotted)
         base = self.eval(node.value)
@@ -216,18 +213,24 @@ class Expressions(Frame):
         if node.attr in ("shape", "ndim", "size"):
             shape = getattr(base, "shape", ())
             if isinstance(base, Field):
-                shape = frame.whole_shape(base)
+                shape = whole_shape(base)
             if shape or isinstance(base, np.ndarray):
-                return frame.measured(shape, node.attr)
+                return measured(shape, node.attr)
         part = node.attr in ("real", "imag")
         if part and isinstance(base, Value):
             return FUNCTIONS[getattr(np, node.attr)](base)
         known = part and is_number(base)
-        known |= isinstance(base, np.ndarray) and node.attr == "T"
-        if known or (isinstance(base, slice) and node.attr in ("start", "stop", "step")):
+        known |= isinstance(base, slice) and node.attr in ("start", "stop", "step")
+        method = callable(getattr(base, node.attr, None))
+        if known or (isinstance(base, np.ndarray) and (method or node.attr == "T")):
             return getattr(base, node.attr)
-        if isinstance(base, Value) and base.shape and hasattr(np.ndarray, node.attr):
-            raise NotUnderstood(f"'{node.attr}' of a window")
+        window = isinstance(base, Value) and base.shape
+        if window and node.attr in METHODS:
+            return partial(METHODS[node.attr], base)
+        if node.attr == "conjugate" and isinstance(base, Value):
+            return partial(FUNCTIONS[np.conj], base)
+        if (window or isinstance(base, Coefficients)) and hasattr(np.ndarray, node.attr):
+            raise NotUnderstood(f"'{node.attr}' of {words(base)}")
         raise errors.unknown_method(node.attr, words(base))
 
     def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
@@ -258,12 +261,7 @@ class Expressions(Frame):
 
     def call(self, node: ast.Call, names: Sequence[str] = ()) -> Any:
         """What a call gives; of a stencil fields, for which `names` wait."""
-        if isinstance(node.func, ast.Attribute):
-            method = self.method(node, node.func)
-            if method is not NotImplemented:
-                return method
-        known = node_root(node.func) not in self.names
-        found = known and self.function.constants.get(ast.unparse(node.func))
+        found = self.function.constants.get(self.outside(node.func))
         if not isinstance(found, ArrayFunction):
             return self.invoke(node, self.eval(node.func), self.given(node))
         callee, given = found.definition, self.given(node)
@@ -295,69 +293,40 @@ class Expressions(Frame):
                 found.append(self.eval(node))
         return tuple(found)
 
-    def method(self, node: ast.Call, attribute: ast.Attribute) -> Any:
-        """A method of a window; NotImplemented where the call is no method."""
-        dotted = ast.unparse(attribute)
-        if dotted in self.function.constants and node_root(attribute) not in self.names:
-            return NotImplemented
-        base = self.eval(attribute.value)
-        if isinstance(base, Coefficients) and hasattr(np.ndarray, attribute.attr):
-            raise NotUnderstood(f"the method '{attribute.attr}' of an array", self.at(node))
-        if not isinstance(base, Value | np.ndarray):
-            return NotImplemented
-        given = self.given(node)
-        self.at(node)
-        if isinstance(base, np.ndarray):
-            if any(isinstance(one, Value) for one in given.all):
-                raise NotUnderstood("a method of an array")
-            if not callable(getattr(base, attribute.attr, None)):
-                raise errors.unknown_method(attribute.attr, words(base))
-            return given.tried(getattr(base, attribute.attr))
-        if attribute.attr == "conjugate":
-            return FUNCTIONS[np.conj](base)
-        if not base.shape or attribute.attr not in METHODS:
-            if base.shape and hasattr(np.ndarray, attribute.attr):
-                raise NotUnderstood(f"the method '{attribute.attr}' of a window")
-            raise errors.unknown_method(attribute.attr, words(base))
-        whole = _Given(attribute.attr, (base, *given.args), given.named)
-        return whole.built(METHODS[attribute.attr])
-
     def invoke(self, node: ast.Call, function: Any, given: _Given) -> Any:
         span = self.at(node)
         name, args = given.name, given.args
         if function is index:
-            return frame.position(args, given.named)
+            return position(args, given.named)
         if isinstance(function, SelfReference) or any(f is function for f in self.active):
             raise errors.recursion(function.name)
         if isinstance(function, Function):
-            names = given.bound(signature(function))
+            names = given.bound(signature(function.definition, function.defaults))
             called = span if function.own else self.called
             inner = type(self)(function, names, self.active, called)
-            result = inner.run()
+            result = inner.run(function.definition, function.place)
             self.at(node)
             return result
         if isinstance(function, Closure):
             return self._closure(function, given)
+        if isinstance(function, partial):
+            # A method of a value, which is given first.
+            return replace(given, args=(*function.args, *args)).built(function.func)
         if not callable(function):
             raise errors.unknown_function(name)
         if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
-            shape = frame.whole_shape(args[0])
-            return shape[0] if function is len else frame.measured(shape, function.__name__)
+            return measured(whole_shape(args[0]), function.__name__)
         if function in _STRUCTURE:
             return given.arranged(function)
-        if is_shape(function):
-            # The shape of a window, made while the kernel is read.
-            if holds_value(tuple(given.all)):
-                raise errors.shape_varies(name)
+        shape = is_shape(function)
+        if shape or isinstance(getattr(function, "__self__", None), np.ndarray):
+            # The shape of a window, or a method of a constant: done while the kernel is read.
+            if not is_known(given.all):
+                raise errors.shape_varies(name) if shape else NotUnderstood("a method of an array")
             return given.tried(function)
-        known = all(
-            is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
-            for v in given.all
-        )
-        if known and not any(map(holds_value, given.all)) and is_pure(function):
-            result = known_call(function, args, given.named)
-            if result is not None:
-                return settled(result)
+        if is_known(given.all) and is_pure(function):
+            with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
+                return settled(function(*args, **given.named))
         if function not in KNOWN:
             if function is sorted or from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'")
@@ -378,16 +347,11 @@ class Expressions(Frame):
         span, definition = here.span, closure.definition
         if extra := definition.args.vararg or definition.args.kwarg:
             raise errors.parameter_kind(self.function.span(extra), extra.arg)
-        names = given.bound(signature_of(definition.args, closure.defaults))
+        names = given.bound(signature(definition, closure.defaults))
         if len(self.active) > 50:
             raise errors.recursion(given.name)
         inner = type(self)(self.function, {**closure.names, **names}, self.active)
-        if isinstance(definition, ast.Lambda):
-            return inner.eval(definition.body)
-        inner.block(definition.body)
-        if inner.done is not True:
-            raise errors.no_return(span, given.name)
-        return inner.result
+        return inner.run(definition, span)
 
 
 # What builders call arguments that NumPy or Python has another name for.
@@ -403,9 +367,9 @@ class _Given:
     named: dict[str, Any]
 
     @property
-    def all(self) -> list[Any]:
+    def all(self) -> tuple[Any, ...]:
         """All arguments."""
-        return [*self.args, *self.named.values()]
+        return *self.args, *self.named.values()
 
     def check_fields(self) -> None:
         """Raise for a field that is given as a whole."""
@@ -432,7 +396,7 @@ class _Given:
             return self._steps()
         if function is len and any(isinstance(one, Value) for one in self.args):
             raise NotUnderstood(f"'{self.name}' of something that varies")
-        return self.tried(partial(_structure, function))
+        return self.tried(function)
 
     def _steps(self) -> Steps:
         """A range whose ends are known at run time only."""
@@ -478,9 +442,3 @@ class _Given:
 
 # What a builder takes; to find out takes up to 70 us.
 _signature = cache(inspect.signature)
-
-
-def _structure(function: Any, *args: Any, **keywords: Any) -> Any:
-    """Builtins that arrange values without looking at them."""
-    made = function(*args, **keywords)
-    return made if function in (range, len) else tuple(map(constant, made))

@@ -12,11 +12,11 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import errors, ir
-from .definitions import ArrayFunction, Function, Unusable
+from . import errors
+from .definitions import ArrayFunction, Definition, Function, Unusable, name_chain
 from .dtypes import Coefficients, Field
 from .errors import Span, here
-from .ir import DType, Position
+from .ir import DType, Position, Read, Ref
 from .operations import binary, logical, select
 from .positions import GREATEST, LEAST
 from .values import (
@@ -75,16 +75,21 @@ class Frame(ABC):
 
     def name(self, node: ast.Name) -> Any:
         self.at(node)
-        if node.id in self.names:
-            value = self.names[node.id]
-            if value is UNDEFINED:
-                raise errors.maybe_undefined(node.id)
-            if isinstance(value, Buffer):
-                raise NotUnderstood("a buffer as a whole")
-            return value
-        if node.id not in self.function.constants:
+        if self.outside(node):
+            return self.usable(node.id)
+        value = self.names.get(node.id, UNDEFINED)
+        if value is UNDEFINED:
             raise errors.maybe_undefined(node.id)
-        return self.usable(node.id)
+        if isinstance(value, Buffer):
+            raise NotUnderstood("a buffer as a whole")
+        return value
+
+    def outside(self, node: ast.expr) -> str:
+        """The name of what was captured from outside, as `np.pi`; empty for anything else."""
+        chain = name_chain(node)
+        name = ".".join(chain)
+        captured = name in self.function.constants and chain[0] not in self.names
+        return name if captured else ""
 
     def buffer(self, node: ast.expr) -> Buffer | None:
         """The buffer that a name stands for, if it does."""
@@ -127,9 +132,9 @@ class Frame(ABC):
         options = isinstance(then, str | Choice) and isinstance(other, str | Choice)
         if options and any(isinstance(v, ArrayFunction) for v in self.function.constants.values()):
             return Choice(test, then, other)
-        plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
-        if not isinstance(then, plain) or not isinstance(other, plain):
-            raise NotUnderstood("a name that is one thing or another")
+        for one in (then, other):
+            if not is_number(one) and not isinstance(one, Value | tuple | np.ndarray):
+                raise NotUnderstood("a name that is one thing or another")
         counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
         if counts[0] != counts[1]:
             raise errors.choice_mismatch(words(then), words(other))
@@ -158,15 +163,8 @@ class Frame(ABC):
         """Follow a path where a truth holds."""
 
     @abstractmethod
-    def run(self) -> Any:
-        """The value that the function returns."""
-
-
-def node_root(node: ast.expr) -> str:
-    """The first name of `a.b.c`; empty where it is no name."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+    def run(self, definition: Definition, place: Span) -> Any:
+        """The value that a function returns, which is called at a place."""
 
 
 # What is asked of the whole array.
@@ -178,7 +176,7 @@ def whole_shape(field: Field) -> tuple[Value, ...]:
     axes.count = axes.count or axes.shown
     reading.stages.read.add(field.name)
     return tuple(
-        Value(ir.Ref(DType.INT, length_label(axis)), True) for axis in range(axes.count or 1)
+        Value(Ref(DType.INT, length_label(axis)), True) for axis in range(axes.count or 1)
     )
 
 
@@ -207,7 +205,7 @@ def _along(axis: int, element: bool) -> Any:
     label = f"{'index' if element else 'place'}{axis}"
     reading.positions[label] = one
     assert reading.axes.count is not None
-    read = ir.Read(DType.INT, label, (0,) * reading.axes.count)
+    read = Read(DType.INT, label, (0,) * reading.axes.count)
     where, factors = emit(read, weak=True), reading.axes.factors
     if not factors:
         return where
@@ -218,12 +216,14 @@ def _along(axis: int, element: bool) -> Any:
 
 
 def measured(shape: tuple[Any, ...], name: str) -> Any:
-    """The attribute `shape`, `ndim` or `size` of an array that is so long along each axis."""
+    """The `shape`, `ndim`, `len` or `size` of an array that is so long along each axis."""
     match name:
         case "shape":
             return shape
         case "ndim":
             return len(shape)
+        case "len":
+            return shape[0]
         case _:
             return functools.reduce(partial(binary, "*"), shape or (1,))
 

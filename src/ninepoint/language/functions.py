@@ -53,7 +53,7 @@ _C = _MATH | {"gamma": "tgamma"}
 
 # Those that NumPy has not, and those that `math` has not, or has in a way of its own.
 _ONLY_MATH = frozenset("erf erfc gamma lgamma".split())
-_NOT_MATH = frozenset("log rint fabs floor ceil trunc copysign fmin fmax".split())
+_NOT_MATH = frozenset("log rint fabs floor ceil trunc fmin fmax".split())
 
 FLOAT_FUNCTIONS = {
     name: FloatFunction(

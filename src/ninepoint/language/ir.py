@@ -92,7 +92,7 @@ class Const:
     text: str
 
     @property
-    def value(self) -> bool | int | float | complex:
+    def value(self) -> Any:
         """The number itself, as Python's."""
         if self.dtype is DType.BOOL:
             return self.text == "True"
@@ -350,6 +350,12 @@ class Assign:
 
 Body: TypeAlias = tuple[Assign, ...]
 
+# Operations by their names.
+Named: TypeAlias = Mapping[str, Expr]
+
+# Writes an operation, and gives the operand that it is for others.
+Emit: TypeAlias = Callable[[Expr], Atom]
+
 
 @dataclass(frozen=True, slots=True)
 class Values:
@@ -414,13 +420,6 @@ Stage: TypeAlias = Values | Histogram | State
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
-    """What a scalar is that no call gives: how long the whole array is, along a core axis."""
-
-    axis: int
-
-
-@dataclass(frozen=True, slots=True)
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
@@ -445,8 +444,9 @@ class Kernel:
     Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
     field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
     name with its storage type, `scalars` each name with its value type; as a kernel is read,
-    its last scalars are the `lengths`, and its last fields the `positions`, which are read at the
-    point itself; as a part of another kernel, at the points of its stage.  The loops make `rows`
+    its last scalars are the lengths of the whole array along some axes, which `lengths` names, and
+    its last fields the `positions`, which are read at the point itself; as a part of another
+    kernel, at the points of its stage.  No call gives either.  The loops make `rows`
     rows of the result at once; only the lowering asks for more than one.  Result p is made at
     point `every` * p, where that is not empty.
     """
@@ -459,7 +459,7 @@ class Kernel:
     outputs: Atoms
     stages: tuple[Stage, ...] = ()
     rows: int = 1
-    lengths: tuple[Length, ...] = ()
+    lengths: Offset = ()
     positions: tuple[Position, ...] = ()
     every: Offset = ()
 
@@ -473,6 +473,11 @@ class Kernel:
         """The names of the fields that are positions, and which these are."""
         names = [name for name, _ in self.fields[len(self.given) :]]
         return tuple(zip(names, self.positions, strict=True))
+
+    @property
+    def stage_names(self) -> list[str]:
+        """The names of all that its stages make."""
+        return [name for stage in self.stages for name in stage.names]
 
 
 def atoms(expr: Expr) -> Atoms:
@@ -514,7 +519,7 @@ def operands(expr: Expr) -> list[str]:
     return [atom.name for atom in atoms(expr) if isinstance(atom, Ref)]
 
 
-def made_as(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
+def made_as(atom: Atom, values: Named) -> Expr | None:
     """The operation that makes an operand, if it is one of these."""
     return values.get(atom.name) if isinstance(atom, Ref) else None
 
@@ -549,9 +554,14 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))
 
 
-def _inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
+def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
+    """The operations, each changed, under their names."""
+    return tuple(Assign(assign.name, change(assign.value)) for assign in body)
+
+
+def inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
     """The operation with what stands inside it changed."""
-    return replace(expr, body=tuple(Assign(a.name, change(a.value)) for a in expr.body))
+    return replace(expr, body=mapped(expr.body, change))
 
 
 def shifted(expr: Expr, by: Offset) -> Expr:
@@ -562,7 +572,7 @@ def shifted(expr: Expr, by: Offset) -> Expr:
         case Tap() | Gather():
             return replace(expr, origin=added(expr.origin, by))
         case Reduce() | Loop():
-            return _inside(expr, lambda inner: shifted(inner, by))
+            return inside(expr, lambda inner: shifted(inner, by))
         case _:
             return expr
 
@@ -575,7 +585,7 @@ def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
         case Element() | Coefficient():
             return replace(expr, array=names.get(expr.array, expr.array))
         case Reduce() | Loop():
-            return _inside(expr, lambda inner: of_arrays(inner, names))
+            return inside(expr, lambda inner: of_arrays(inner, names))
         case _:
             return expr
 
@@ -625,12 +635,12 @@ def at_index(expr: Expr, index: Offset, position: int) -> Expr | Const:
             return expr
 
 
-def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> Const | None:
+def zero_product(expr: Expr, values: Named, position: int) -> Const | None:
     """The zero that a product in a window is where its constant weight is, or None."""
     for side in (expr.left, expr.right) if isinstance(expr, Binary) and expr.op == "*" else ():
-        made = values.get(side.name) if isinstance(side, Ref) else None
-        if isinstance(made, Cast) and isinstance(made.arg, Ref):
-            made = values.get(made.arg.name)
+        made = made_as(side, values)
+        if isinstance(made, Cast):
+            made = made_as(made.arg, values)
         if isinstance(made, Weight) and not Const(made.dtype, made.texts[position]).value:
             return Const(expr.dtype, "0" if expr.dtype.is_integer else "0.0")
     return None

@@ -7,11 +7,9 @@ Where a number is NaN the order is any.  What is wanted of it asks for NaN by it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from .ir import Atom, Binary, Expr
-
-Emit = Callable[[Expr], Atom]
+from .ir import Atom, Binary, Emit
 
 
 def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:

@@ -15,20 +15,33 @@ An order is exact, and so is a remainder, which has the type of what is divided 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .dtypes import Coefficients, promote, value_type
-from .ir import Atom, Binary, Const, DType, Offset, Unary, Weight
+from .ir import (
+    COMPARISONS,
+    MIRRORED,
+    Atom,
+    Binary,
+    Call,
+    Cast,
+    Coefficient,
+    Const,
+    DType,
+    Offset,
+    Select,
+    Unary,
+    Weight,
+)
 from .operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .positions import Line
 from .values import (
-    Body,
     Index,
     NotUnderstood,
     Value,
@@ -88,9 +101,9 @@ def as_window(value: Any, shape: Offset) -> Value:
         raise errors.window_shape(shape, value.shape)
     if isinstance(value, Coefficients):
         dtype = value_type(value.storage)
-        return emit(ir.Coefficient(dtype, value.label), False, shape)
+        return emit(Coefficient(dtype, value.label), False, shape)
     texts = tuple(repr(item) for item in value.ravel().tolist())
-    return emit(ir.Weight(value_type(value.dtype), texts), False, shape)
+    return emit(Weight(value_type(value.dtype), texts), False, shape)
 
 
 def together(*values: Any) -> tuple[list[Value], Offset]:
@@ -117,7 +130,7 @@ def cast(value: Value, dtype: DType) -> Atom:
         known = _converted(atom.value, dtype)
         if known is not None:
             return Const(dtype, known)
-    return emit(ir.Cast(dtype, atom), value.weak, value.shape).atom
+    return emit(Cast(dtype, atom), value.weak, value.shape).atom
 
 
 def truth(value: Any) -> Any:
@@ -130,22 +143,7 @@ def truth(value: Any) -> Any:
 
 def under(test: Any, holds: bool) -> AbstractContextManager[None]:
     """Read what is computed only if a truth is this."""
-    return _with(path=(*reading.path, (test, holds)))
-
-
-def turn(body: Body) -> AbstractContextManager[None]:
-    """Read a turn of a loop, which is computed only if the turn is."""
-    return _with(body=body, path=())
-
-
-@contextmanager
-def _with(**changes: Any) -> Iterator[None]:
-    before = {name: getattr(reading, name) for name in changes}
-    vars(reading).update(changes)
-    try:
-        yield
-    finally:
-        vars(reading).update(before)
+    return reading.changed(path=(*reading.path, (test, holds)))
 
 
 def active() -> Any:
@@ -180,16 +178,19 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return Index(in_common(op, DType.INT, a, b).atom, True, (), line)
     _check_operands(op, a.dtype, b.dtype)
     mixed = _mixed(a, b)
-    if mixed and op in ir.COMPARISONS:
+    if mixed and op in COMPARISONS:
         return _compared(op, a, b)
     if mixed and op in ("//", "%"):
         return _divided(op, a, b)
     if mixed and op in _EXTREMES:
         return _extreme(op, a, b)
     if op in ("<<", ">>"):
-        return _shift(op, a, b)
+        # It has the type of what is shifted.
+        left, right = +a, +b
+        expr = Binary(left.dtype, op, left.atom, right.atom)  # type: ignore[arg-type]
+        return emit(expr, a.weak and b.weak, a.shape or b.shape)
     truths = a.dtype is b.dtype is DType.BOOL
-    if truths and (op in ir.COMPARISONS or op in _BITWISE or op in _EXTREMES):
+    if truths and (op in COMPARISONS or op in _BITWISE or op in _EXTREMES):
         return in_common(op, DType.BOOL, a, b)
     common = promote(a.dtype, b.dtype, a.weak, b.weak)
     if mixed and op not in _BITWISE:
@@ -215,17 +216,10 @@ def _check_operands(op: str, left: DType, right: DType) -> None:
 
 def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
     """An operation on two values in their common type."""
-    compares = op in ir.COMPARISONS
+    compares = op in COMPARISONS
     dtype = DType.BOOL if compares else common
-    expr = ir.Binary(dtype, op, cast(a, common), cast(b, common))
+    expr = Binary(dtype, op, cast(a, common), cast(b, common))
     return emit(expr, a.weak and b.weak and not compares, a.shape or b.shape)
-
-
-def _shift(op: Any, a: Value, b: Value) -> Value:
-    """A shift has the type of what is shifted."""
-    left, right = +a, +b
-    expr = Binary(left.dtype, op, left.atom, right.atom)
-    return emit(expr, a.weak and b.weak, a.shape or b.shape)
 
 
 def _power(a: Value, b: Value, common: DType) -> Value:
@@ -263,8 +257,9 @@ def unary(op: Any, arg: Any) -> Any:
     """`-`, `+`, `~` and `not`."""
     arg = constant(arg)
     if op == "not":
-        holds = truth(arg)
-        return not holds if isinstance(holds, bool) else _not(holds)
+        arg = truth(arg)
+        if isinstance(arg, bool):
+            return not arg
     if is_number(arg) or isinstance(arg, np.ndarray):
         if op == "~" and isinstance(arg, bool):
             return not arg
@@ -273,8 +268,8 @@ def unary(op: Any, arg: Any) -> Any:
         except TypeError:
             raise errors.bad_operand(f"'{op}'", words(arg)) from None
     value = lift(arg)
-    if op == "~" and value.dtype is DType.BOOL:
-        return _not(value)
+    if op == "not" or (op == "~" and value.dtype is DType.BOOL):
+        return emit(Unary(DType.BOOL, "not", value.atom), False, value.shape)
     dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
     if op == "~" and not dtype.is_integer:
         raise errors.bad_operand("'~'", "floats")
@@ -283,11 +278,7 @@ def unary(op: Any, arg: Any) -> Any:
     plain = Value(cast(value, dtype), value.weak, value.shape)
     if op == "+":
         return plain
-    return emit(ir.Unary(dtype, op, plain.atom), value.weak, value.shape)
-
-
-def _not(value: Value) -> Value:
-    return emit(ir.Unary(DType.BOOL, "not", value.atom), False, value.shape)
+    return emit(Unary(dtype, op, plain.atom), value.weak, value.shape)
 
 
 def select(test: Any, then: Any, other: Any) -> Any:
@@ -306,7 +297,7 @@ def select(test: Any, then: Any, other: Any) -> Any:
     if a.atom == b.atom:
         return a
     one, two = alike((a, b))
-    return emit(ir.Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
+    return emit(Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
 
 
 def alike(values: Sequence[Value]) -> list[Atom]:
@@ -343,7 +334,7 @@ def logical(op: str, left: Any, right: Any) -> Any:
 def call(function: str, dtype: DType, *args: Value, weak: bool = False) -> Value:
     """A scalar function, all of whose arguments are taken as `dtype`."""
     values, shape = together(*args)
-    expr = ir.Call(dtype, function, tuple(cast(v, dtype) for v in values))
+    expr = Call(dtype, function, tuple(cast(v, dtype) for v in values))
     return emit(expr, weak, shape)
 
 
@@ -355,7 +346,7 @@ def to_integer(value: Any, storage: str = "") -> Any:
     if not storage:
         return Value(cast(lifted, DType.INT), lifted.weak, lifted.shape)
     dtype = DType.UINT if storage == "uint64" else DType.INT
-    return emit(ir.Cast(dtype, lifted.atom, storage), False, lifted.shape)
+    return emit(Cast(dtype, lifted.atom, storage), False, lifted.shape)
 
 
 _BITWISE = ("&", "|", "^")
@@ -400,10 +391,9 @@ def float_of(dtype: DType) -> DType:
     return DType.F64 if dtype.is_integer else dtype
 
 
-def float_pair(
-    name: str, label: str, weak: bool, left: Any, right: Any
-) -> Any:  # fmt: skip
+def float_pair(name: str, weak: bool, left: Any, right: Any) -> Any:
     """A function of two floats; a large integer of the text is one."""
+    label = f"{'math' if weak else 'np'}.{name}"
     a, b = (real_number(float(v) if is_large(v) else v, label) for v in (left, right))
     if name == "power":
         return replace(in_common("**", DType.F64, *together(a, b)[0]), weak=True)
@@ -441,7 +431,7 @@ def _signed(value: Value) -> bool:
 def _compared(op: str, left: Value, right: Value) -> Any:
     """`left op right` of mixed integers."""
     if left.dtype is not DType.UINT:
-        left, right, op = right, left, ir.MIRRORED[op]
+        left, right, op = right, left, MIRRORED[op]
     above = op in (">", ">=", "!=")
     if isinstance(right.atom, Const):
         # Every number of uint64 is above a negative one; the window keeps its shape.

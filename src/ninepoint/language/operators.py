@@ -45,6 +45,7 @@ UNARY: dict[str, Callable[[Any], Any]] = {
     "-": operator.neg,
     "+": operator.pos,
     "~": operator.invert,
+    "not": operator.not_,
 }
 
 # The operators in a syntax tree, and functions of NumPy that do the same.

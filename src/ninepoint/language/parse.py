@@ -24,20 +24,22 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
-from .definitions import ArrayFunction, Function, target_names
+from .definitions import ArrayFunction, Definition, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
+from .errors import Span, here
 from .expressions import Expressions
 from .frame import UNDEFINED, refuse_node
-from .ir import DType, Kernel, Length
+from .ir import Atom, DType, Kernel, Offset, Read, Ref, operands
 from .operations import alike, lift, logical, truth, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which
 from .values import (
     UNROLLED_LIMIT,
     Axes,
+    Body,
     Met,
     NotUnderstood,
     Steps,
@@ -59,7 +61,7 @@ def read(
     function: Function,
     arguments: Mapping[str, Argument],
     neighborhood: Neighborhood | None = None,
-    factors: ir.Offset = (),
+    factors: Offset = (),
     *,
     calls: bool = False,
 ) -> Kernel:
@@ -84,48 +86,48 @@ def read(
             return kernel
         reason, place = "calls that depend on the types of fields", function.place
     except NotUnderstood as error:
-        if not calls_stencils(function):
+        stencils = (one for one in function.constants.values() if isinstance(one, ArrayFunction))
+        # A ufunc is a stage only where it is called on a field.
+        if not reading.stages.calls and all(one.definition.pointwise for one in stencils):
             raise
         reason, place = error.reason, error.span
     raise errors.stage_general(place, function.name, reason)
-
-
-def calls_stencils(function: Function) -> bool:
-    """Whether a kernel calls what looks at neighbours, or a ufunc on a field."""
-    values = function.constants.values()
-    called = (one.definition for one in values if isinstance(one, ArrayFunction))
-    return bool(reading.stages.calls) or not all(one.pointwise for one in called)
 
 
 def _read(
     function: Function,
     arguments: Mapping[str, Argument],
     neighborhood: Neighborhood | None,
-    factors: ir.Offset,
+    factors: Offset,
 ) -> Kernel:
-    # What is written out at such length is no shorter on the general path.
-    written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     unsigned = any(
         one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
         for one in arguments.values()
     )
-    fields = {n: a for n, a in arguments.items() if isinstance(a, Field)}
-    pointwise = any(field.pointwise for field in fields.values())
-    axes = Axes(neighborhood, indices(function, fields), pointwise, factors)
-    storages = {name: field.storage for name, field in fields.items()}
+    storages = {n: one.storage for n, one in arguments.items() if isinstance(one, Field)}
+    pointwise = any(isinstance(one, Field) and one.pointwise for one in arguments.values())
     any_one = next(iter(storages.values()), np.dtype("int64"))
-    stages = Met({*function.parameters}, any_one, storages)
-    reading.begin(function.place, axes, stages, max(UNROLLED_LIMIT, written), unsigned)
-    here = (0,) * (axes.count or 1)
-    # A field that is missing is given to other stencils only.
-    names = {
-        name: _value(arguments.get(name, Field(name, any_one)), here)
-        for name in function.parameters
-    }
+    here.span = place = function.place
+    count = None if neighborhood is None else len(neighborhood)
+    shown = indices(function, storages)
+    reading.axes = axes = Axes(neighborhood, count, shown, pointwise, factors)
+    reading.stages = Met({*function.parameters}, any_one, storages)
+    # What is written out at such length is no shorter on the general path.
+    written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
+    limit = max(UNROLLED_LIMIT, written)
+    reading.body, reading.windows = Body("t", place, limit), Body("w", place, limit)
+    reading.written_out, reading.unsigned = 0, unsigned
+    reading.path, reading.positions = (), {}
+    point = (0,) * (axes.count or 1)
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         axes.phase = phase
-        frame = Statements(function, dict(names))
+        # A field that is missing is given to other stencils only.
+        names = {
+            name: _value(arguments.get(name, Field(name, any_one)), point)
+            for name in function.parameters
+        }
+        frame = Statements(function, names)
         found.append(_results(frame))
         if len(found[0]) != len(found[-1]):
             raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))
@@ -136,15 +138,15 @@ def _read(
     return _kernel(arguments, outputs)
 
 
-def _kernel(arguments: Mapping[str, Argument], outputs: tuple[ir.Atom, ...]) -> Kernel:
+def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...]) -> Kernel:
     """What was read, as far as the outputs need it."""
     axes = reading.axes
     assert axes.count is not None
     body = reading.body.assignments(outputs)
-    used = {name for one in body for name in ir.operands(one.value)}
-    used |= {one.name for one in outputs if isinstance(one, ir.Ref)}
+    used = {name for one in body for name in operands(one.value)}
+    used |= {one.name for one in outputs if isinstance(one, Ref)}
     measured = [axis for axis in range(axes.count) if length_label(axis) in used]
-    read = {assign.value.field for assign in body if isinstance(assign.value, ir.Read)}
+    read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
     return Kernel(
         ndim=axes.count,
@@ -163,32 +165,30 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[ir.Atom, ...]) -> 
         ),
         body=body,
         outputs=outputs,
-        lengths=tuple(map(Length, measured)),
+        lengths=tuple(measured),
         positions=tuple(positions.values()),
     )
 
 
 def _results(frame: Statements) -> list[Value]:
     """The numbers that a function gives."""
-    result = frame.run()
+    function = frame.function
+    result = frame.run(function.definition, function.place)
     values = []
     for value in result if isinstance(result, tuple) else (result,):
-        if isinstance(value, Value) or is_number(value):
-            lifted = lift(value)
-            if not lifted.shape:
-                values.append(lifted)
-                continue
-        raise errors.not_a_number(frame.returned, words(value))
+        if not is_number(value) and (not isinstance(value, Value) or value.shape):
+            raise errors.not_a_number(frame.returned, words(value))
+        values.append(lift(value))
     return values
 
 
-def _value(argument: Argument, here: ir.Offset) -> Field | Coefficients | Value:
+def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
     """What stands for an argument while the text is read."""
     match argument:
         case Scalar():
-            return Value(ir.Ref(argument.dtype, argument.label), argument.weak)
+            return Value(Ref(argument.dtype, argument.label), argument.weak)
         case Field(pointwise=True):
-            return emit(ir.Read(value_type(argument.storage), argument.label, here))
+            return emit(Read(value_type(argument.storage), argument.label, point))
         case _:
             return argument
 
@@ -196,15 +196,13 @@ def _value(argument: Argument, here: ir.Offset) -> Field | Coefficients | Value:
 class Statements(Expressions):
     """A frame that follows statements."""
 
-    def run(self) -> Any:
-        """The value that the function returns."""
-        definition = self.function.definition
+    def run(self, definition: Definition, place: Span) -> Any:
         if isinstance(definition, ast.Lambda):
             self._return(definition.body, self.eval(definition.body))
-        else:
-            self.block(definition.body)
+            return self.result
+        self.block(definition.body)
         if self.done is not True:
-            raise errors.no_return(self.function.place, self.function.name)
+            raise errors.no_return(place, definition.name)
         return self.result
 
     def statement(self, node: ast.stmt) -> None:
@@ -217,19 +215,15 @@ class Statements(Expressions):
             case ast.Assign(targets=targets, value=value):
                 if isinstance(value, ast.Call):
                     known = self.call(value, target_names(targets[0]))
+                    known = self.owned(targets, known, self.outside(value.func))
                 else:
                     known = self.eval(value)
-                if isinstance(known, np.ndarray) and len(targets) == 1:
-                    known = self.owned(targets[0], known, value)
                 for target in targets:
                     self.assign(target, known)
             case ast.AnnAssign(target=target, value=value):
                 if value is not None:
                     self.assign(target, self.eval(value))
             case ast.AugAssign(target=target, op=op, value=value):
-                if not isinstance(target, ast.Name) and not self.buffer(target.value):
-                    # What cannot be assigned to, which this raises.
-                    self.assign(target, None)
                 both = ast.copy_location(ast.BinOp(target, op, value), node)
                 self.assign(target, self.eval(both))
             case ast.If(test=test, body=body, orelse=orelse):
@@ -243,7 +237,7 @@ class Statements(Expressions):
                 self.left = True
             case ast.FunctionDef(name=name):
                 self.names[name] = self.closure(node)
-            case ast.Expr(value=ast.Constant()) | ast.Pass():
+            case ast.Pass():
                 return
             case ast.Expr(value=value):
                 if any(isinstance(part, ast.Call) for part in ast.walk(value)):
@@ -290,8 +284,9 @@ class Statements(Expressions):
         self.broken = self._either(test, broken, self.broken)
         # A side that has always returned leaves no names behind.
         if done is not True and self.done is not True:
+            sides = names, self.names
             self.names = {
-                name: self.merge(test, names.get(name, UNDEFINED), self.names.get(name, UNDEFINED))
+                name: self.merge(test, *(side.get(name, UNDEFINED) for side in sides))
                 for name in names | self.names
             }
         elif done is not True:
@@ -313,13 +308,13 @@ class Statements(Expressions):
             logical("&", unary("not", test), other),
         )
 
-    def owned(self, target: ast.expr, array: np.ndarray, value: ast.expr) -> Any:
-        """A new array that only its name stands for, as a buffer if that is written to."""
-        names = written_names(self.function.definition)
-        if isinstance(target, ast.Name) and target.id in names and isinstance(value, ast.Call):
-            maker = self.function.constants.get(ast.unparse(value.func))
-            return made(array, maker, self)
-        return array
+    def owned(self, targets: list[ast.expr], value: Any, maker: str) -> Any:
+        """A new array that one name alone stands for, as a buffer if that is written to."""
+        match targets:
+            case [ast.Name(id=name)] if isinstance(value, np.ndarray):
+                if name in written_names(self.function.definition):
+                    return made(value, self.function.constants.get(maker), self)
+        return value
 
     def assign(self, target: ast.expr, value: Any) -> None:
         match target:
@@ -375,8 +370,7 @@ class Statements(Expressions):
             if isinstance(statement, ast.If) and leaves(statement.body) != leaves(
                 statement.orelse
             ):
-                whole = with_rest(statement, statements[place:])
-                steps.append(partial(self.statement, whole))
+                steps.append(partial(self.statement, with_rest(statement, statements[place:])))
                 break
             steps.append(partial(self.statement, statement))
         self._follow(steps)

@@ -80,17 +80,15 @@ def reduce(
 ) -> Value:
     """One number from a window, of NumPy's type for it or of `dtype`."""
     window = window_of(value, kind, ordered=kind in _ORDERED)
-    source = window.dtype
-    whole: DType = DType.INT if source is DType.BOOL else source
-    taken: DType = source
-    natural: DType = source
+    taken = natural = source = window.dtype
+    whole = DType.INT if source is DType.BOOL else source
     match kind:
         case "sum" | "prod":
             taken = natural = whole
         case "mean" | "var" | "quantile":
             taken, natural = whole, float_of(source)
         case "any" | "all":
-            taken, natural = DType.BOOL, DType.BOOL
+            taken = natural = DType.BOOL
         case "argmin" | "argmax":
             natural = DType.INT
     atom = truth(window).atom if taken is DType.BOOL else cast(window, taken)
@@ -107,8 +105,8 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
     Of a reduction that leaves NaN out that an element is a number is part of the condition.
     """
     kind = name.removeprefix("nan")
-    window = window_of(value, name if kind == name else f"np.{name}", axis)
-    window_of(window, kind, ordered=kind in _ORDERED)
+    label = name if kind == name else f"np.{name}"
+    window = window_of(value, label, axis, ordered=kind in _ORDERED)
     test = None
     if isinstance(where, np.ndarray) and where.dtype == bool:
         if where.shape != window.shape:
@@ -209,7 +207,7 @@ def _extreme(
     if initial is None:
         return found
     if skips:
-        return float_pair(f"f{kind}", f"np.f{kind}", False, found, initial)
+        return float_pair(f"f{kind}", False, found, initial)
     return binary(f"{kind}imum", found, initial)
 
 
@@ -258,9 +256,7 @@ def _fraction(q: Any, scale: float, name: str) -> float:
     return float(q) / scale
 
 
-def _quantile(
-    name: str, scale: float, value: Any, q: Any, axis: Any = None
-) -> Any:  # fmt: skip
+def _quantile(name: str, scale: float, value: Any, q: Any, axis: Any = None) -> Any:
     skips = name.startswith("nan")
     window = window_of(value, f"np.{name}" if skips else "quantile", axis, ordered=True)
     plain = window.dtype.is_integer or not skips
@@ -288,11 +284,6 @@ def _any_all(kind: ReduceKind, op: str, items: Any) -> Any:
     for item in items:
         result = logical(op, result, truth(item))
     return result
-
-
-def _count_nonzero(value: Any) -> Any:
-    window = window_of(value, "np.count_nonzero")
-    return reduce("sum", truth(window))
 
 
 def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
@@ -373,7 +364,7 @@ REDUCTIONS: dict[Any, Builder] = {
     np.quantile: partial(_quantile, "quantile", 1.0),
     np.nanpercentile: partial(_quantile, "nanpercentile", 100.0),
     np.nanquantile: partial(_quantile, "nanquantile", 1.0),
-    np.count_nonzero: _count_nonzero,
+    np.count_nonzero: lambda value: reduce("sum", truth(window_of(value, "np.count_nonzero"))),
     np.average: _average,
     ranked: _ranked,
     in_order: _elements,

@@ -18,18 +18,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 OPTIONS = ("boundary", "cval", "dtype", "overflow", "every", "upsample")
 
 
-def signature(function: Function, defaults: Mapping[str, Any] | None = None) -> Signature:
-    """Give the signature that the function was written with, in any process.
+def signature(definition: Definition, defaults: Mapping[str, Any]) -> Signature:
+    """Give the signature that a function was written with, for values of its defaults.
 
     Annotations are left out: what they say of a number at one point, arrays are not.
     """
-    return signature_of(
-        function.definition.args, function.defaults if defaults is None else defaults
-    )
-
-
-def signature_of(arguments: ast.arguments, defaults: Mapping[str, Any]) -> Signature:
-    """The signature that the text of a function has, for values of its defaults."""
+    arguments = definition.args
     kinds = (
         (arguments.posonlyargs, Parameter.POSITIONAL_ONLY),
         (arguments.args, Parameter.POSITIONAL_OR_KEYWORD),
@@ -95,7 +89,7 @@ def as_read(function: _F) -> _F:
 
 def signature_text(function: Function) -> str:
     """Write the signature in one line: arrays among the defaults are left out."""
-    found = signature(function)
+    found = signature(function.definition, function.defaults)
     return str(
         found.replace(
             parameters=[

@@ -38,6 +38,7 @@ from .definitions import (
     Unusable,
     characters,
     copied,
+    name_chain,
     own_nodes,
     parsed,
 )
@@ -134,7 +135,9 @@ def _constants(
 ) -> Iterator[tuple[str, Any]]:
     enclosing = closure(live)
     space = {**vars(builtins), **live.__globals__, **enclosing}
-    outside = _global_names(live.__code__) | enclosing.keys()
+    # What the code, or a function inside it, looks up outside of all functions.
+    steps = (step for one in codes_in(live.__code__) for step in dis.get_instructions(one))
+    outside = {*enclosing, *(step.argval for step in steps if step.opname == "LOAD_GLOBAL")}
     for node, (root, *attributes) in _name_uses(function.definition.body):
         if root not in outside:
             continue
@@ -162,12 +165,6 @@ def _perhaps(name: str, known: Iterable[str]) -> str:
     return f" Perhaps you mean '{close}'." if close else ""
 
 
-def _global_names(code: types.CodeType) -> set[str]:
-    """The names that the code, or a function inside it, looks up outside of all functions."""
-    steps = (step for one in codes_in(code) for step in dis.get_instructions(one))
-    return {step.argval for step in steps if step.opname == "LOAD_GLOBAL"}
-
-
 # What stands for a variable of the enclosing function that has no value yet.
 _EMPTY = object()
 
@@ -191,22 +188,12 @@ def _name_uses(body: Any) -> Iterator[tuple[ast.expr, list[str]]]:
         # In the order of the text: the first mistake is the one that is shown.
         if isinstance(one, list):
             pending += reversed(one)
-        elif chain := _chain(one):
+        elif chain := name_chain(one):
             if isinstance(one, ast.Attribute) or isinstance(one.ctx, ast.Load):
                 yield one, chain
         elif isinstance(one, ast.AST):
             parts = dict(ast.iter_fields(one))
             pending += reversed([parts[n] for n in parts if n not in ("annotation", "returns")])
-
-
-def _chain(node: Any) -> list[str]:
-    """`a.b.c` as ["a", "b", "c"]; empty for anything else."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if isinstance(node, ast.Attribute):
-        head = _chain(node.value)
-        return [*head, node.attr] if head else []
-    return []
 
 
 def _freeze(value: Any, active: _Active) -> Any:
@@ -221,7 +208,7 @@ def _freeze(value: Any, active: _Active) -> Any:
             words = "an array" if isinstance(value, np.ndarray) else "a number"
             return Unusable(f"{words} of dtype {value.dtype}")
     if value is None or isinstance(
-        value, bool | int | float | complex | str | np.number | np.bool | slice | np.ufunc
+        value, int | float | complex | str | np.generic | slice | np.ufunc
     ):
         return value
     if isinstance(value, type):
@@ -243,7 +230,8 @@ def _freeze(value: Any, active: _Active) -> Any:
             return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
         if plain.__code__ in active:
             return SelfReference(plain.__name__)
-        if (plain.__module__ or "").startswith(f"{_PACKAGE}.") and not statistics.is_own(plain):
+        ours = (plain.__module__ or "").startswith(f"{_PACKAGE}.")
+        if ours and plain.__code__.co_filename != statistics.__file__:
             return Unusable("for outside: give what it makes as a field, or to the decorator")
         try:
             return _capture(plain, active)

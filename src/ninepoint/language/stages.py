@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 
 from ..base.remembered import digest
-from . import errors, ir
+from . import errors
 from .dtypes import Coefficients, Field
 from .errors import Span, here, hint
+from .ir import Atom, Binary, Body, Call, Cast, Const, Element, Expr, Select, Unary, atoms
 from .operators import PYTHON, UNARY
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
-from .subscripts import varies
 from .values import Choice, Value, reading
 
 
@@ -35,9 +35,9 @@ from .values import Choice, Value, reading
 class Told:
     """A number that a kernel computes of its scalars, for all points alike."""
 
-    atom: ir.Atom
+    atom: Atom
     weak: bool
-    body: ir.Body
+    body: Body
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,8 @@ class StageCall:
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
     wrong, span = errors.stage_arguments, here.span
-    whole = with_options(signature(callee.function), dict.fromkeys(OPTIONS))
+    own = signature(callee.function.definition, callee.defaults)
+    whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
         given = whole.bind(*args, **named).arguments
     except TypeError as error:
@@ -72,8 +73,9 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     if callee.pointwise:
         numbers = [n for n in callee.fields if not isinstance(given.get(n), Field)]
         # It may be read for the first time.
-        with reading.aside():
+        with reading.changed():
             callee = callee.with_numbers(numbers)
+        here.span = span
     arrays = {name: given.pop(name, None) for name in callee.fields}
     for name, value in arrays.items():
         if not isinstance(value, Field):
@@ -101,15 +103,15 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
         return Choice(*(_told(callee, parameter, one) for one in parts))
     if not isinstance(value, Value | Field):
         return value
-    if isinstance(value, Field) or value.shape or varies(value.atom):
-        raise errors.stage_scalar(parameter, callee)
-    body = reading.body.assignments((value.atom,))
-    if not all(isinstance(one.value, _PLAIN) for one in body):
-        raise errors.stage_scalar(parameter, callee)
-    return Told(value.atom, value.weak, body)
+    if isinstance(value, Value) and not value.shape:
+        body = reading.body.assignments((value.atom,))
+        if all(isinstance(one.value, _PLAIN) for one in body):
+            return Told(value.atom, value.weak, body)
+    raise errors.stage_scalar(parameter, callee)
 
 
-_PLAIN = (ir.Unary, ir.Binary, ir.Select, ir.Cast, ir.Call, ir.Element)
+# Operations that give the same at every point.
+_PLAIN = (Unary, Binary, Select, Cast, Call, Element)
 
 
 def evaluated(given: Mapping[str, Any], scalars: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,36 +139,36 @@ def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
     # By their names in the kernel, those of arrays as well.
     known = {f"{name}{end}": one for name, one in scalars.items() for end in ("", "_")}
 
-    def number(atom: ir.Atom) -> Any:
-        return atom.value if isinstance(atom, ir.Const) else known[atom.name]
+    def number(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Const) else known[atom.name]
 
     if not value.body:
         return number(value.atom)
     with np.errstate(all="ignore"):
         for assign in value.body:
             expr = assign.value
-            made = _done(expr, [*map(number, ir.atoms(expr))], known)
+            made = _done(expr, [*map(number, atoms(expr))], known)
             known[assign.name] = expr.dtype.numpy.type(made)
     found = number(value.atom)
     return found.item() if value.weak else found
 
 
-def _done(expr: ir.Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
+def _done(expr: Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
     """A plain operation on numbers."""
     match expr:
-        case ir.Binary(op="round"):
+        case Binary(op="round"):
             return np.rint(args[0] / args[1]) * args[1]
-        case ir.Binary(op=op):
+        case Binary(op=op):
             return (PYTHON.get(op) or getattr(np, op))(*args)
-        case ir.Unary(op=op):
-            return (UNARY.get(op) or getattr(np, {"not": "logical_not"}.get(op, op)))(*args)
-        case ir.Select():
+        case Unary(op=op):
+            return (UNARY.get(op) or getattr(np, op))(*args)
+        case Select():
             return args[1] if args[0] else args[2]
-        case ir.Call(function=name):
+        case Call(function=name):
             return getattr(np if hasattr(np, name) else math, name)(*args)
-        case ir.Cast(storage=storage):
+        case Cast(storage=storage):
             return np.asarray(args[0]).astype(storage or expr.dtype.numpy)
-        case ir.Element(array=array, index=index):
+        case Element(array=array, index=index):
             return arrays[array][index]
         case _:
             raise AssertionError(expr)

@@ -9,7 +9,6 @@ Compiler and reference know nothing but `in_order` and `ranked`.
 from __future__ import annotations
 
 import math
-import types
 from typing import Any
 
 import numpy as np
@@ -180,8 +179,3 @@ def trimmed_mean(window: Any, cut: float, /) -> Any:
 
 # What the compiler reads as operations.
 PRIMITIVE: frozenset[Any] = frozenset({in_order, ranked})
-
-
-def is_own(value: Any) -> bool:
-    """Whether it is one of these functions, or a copy of it made from its text."""
-    return isinstance(value, types.FunctionType) and value.__code__.co_filename == __file__

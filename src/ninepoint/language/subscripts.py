@@ -25,16 +25,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, ir
+from . import errors
 from .dtypes import Coefficients, Field, value_type
 from .errors import Span, here
 from .ir import (
+    Assign,
     Atom,
     Binary,
     Const,
     DType,
+    Element,
     Expr,
     Gather,
+    Inside,
     Loop,
     Noting,
     Offset,
@@ -46,6 +49,7 @@ from .ir import (
     Weight,
     added,
     atoms,
+    operands,
     shifted,
 )
 from .operations import active, cast, lift, select
@@ -83,13 +87,12 @@ At: TypeAlias = Callable[[ast.AST], Span]
 def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
     """What `base[index]` is."""
     at(node)
-    text = ast.unparse(node.value)
     indices = index if isinstance(index, tuple) else (index,)
-    unknown = any(map(varies_index, indices))
+    if isinstance(base, Field):
+        return _read_field(base, indices, node, at)
+    text = ast.unparse(node.value)
     match base:
-        case Field():
-            return _read_field(base, indices, node, at)
-        case np.ndarray() | tuple() | range() if not unknown:
+        case np.ndarray() | tuple() | range() if not any(map(varies_index, indices)):
             try:
                 return settled(base[index])
             except (IndexError, TypeError) as error:
@@ -101,8 +104,11 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
             raise NotUnderstood("a tuple at an index that varies")
         case Value(shape=shape) if shape:
             return picked(base, index, text)
-        case Value() if isinstance(node.value, ast.Name) and varies(base.atom):
-            return _read_value(base, indices, node, at)
+        case Value() if isinstance(node.value, ast.Name) and any(
+            any(_extents(expr)) for expr in _behind(base.atom)
+        ):
+            # It differs from point to point.
+            return _read_value(base, text, indices, node, at)
         case _:
             raise errors.bad_operand("Indexing", words(base))
 
@@ -112,7 +118,7 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
 
 def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at: At) -> Value:
     """An element of a field, or a window of it."""
-    ends, along = _ends(indices, node, at), _along(indices)
+    ends, along = _ends(indices, node, at)
     span, dtype = at(node), value_type(field.storage)
     reading.stages.read.add(field.name)
     if any(isinstance(one, Value) for one in ends):
@@ -143,80 +149,78 @@ def _gather(field: Field, ends: list[Any], span: Span) -> Value:
     return emit(Gather(dtype, field.label, origins, steps, low, high, inside, where))
 
 
-def _read_value(value: Value, indices: tuple[Any, ...], node: ast.Subscript, at: At) -> Value:
+def _read_value(
+    value: Value, name: str, indices: tuple[Any, ...], node: ast.Subscript, at: At
+) -> Value:
     """An expression of fields at another point, or over a window of points."""
-    ends, along = _ends(indices, node, at), _along(indices)
+    ends, along = _ends(indices, node, at)
     for one, part in zip(ends, _parts(node, len(ends)), strict=True):
         if isinstance(one, Value):
             raise NotUnderstood("an offset that varies", at(part))
     first, last, shape = _box(ends, along)
     at(node)
-    name, axes = ast.unparse(node.value), reading.axes
+    axes = reading.axes
     if axes.pointwise:
         raise errors.ufunc_index(name)
     axes.check_count(name, first)
     made = elsewhere(value, first, along, shape)
-    for low, high in reads(value.atom):
-        axes.check(name, added(low, first), added(high, last))
+    for expr in _behind(value.atom):
+        if not _position(expr):
+            for low, high in _extents(expr):
+                axes.check(name, added(low, first), added(high, last))
     return made
 
 
-def _ends(indices: tuple[Any, ...], node: ast.Subscript, at: At) -> list[Any]:
-    """The first and the last offset along each axis, or one that is computed."""
-    at(node)
+def _ends(indices: tuple[Any, ...], node: ast.Subscript, at: At) -> tuple[list[Any], Offset]:
+    """The first and the last offset along each axis, or one that is computed.
+
+    Beside these the axes along which a window is asked for.
+    """
     found: list[Any] = []
-    for index, part in zip(indices, _parts(node, len(indices)), strict=True):
+    along: Offset = ()
+    for axis, (index, part) in enumerate(zip(indices, _parts(node, len(indices)), strict=True)):
         at(part)
-        text = ast.unparse(part)
         if not isinstance(index, slice):
-            where = _offset(index, text)
+            where = _offset(index, part)
             found.append(where if isinstance(where, Value) else (where, where))
             continue
+        along += (axis,)
         if index.step is not None and index.step != 1:
             raise errors.window_step()
         if index.start is None or index.stop is None:
             raise errors.window_open()
-        start, stop = (_offset(one, text) for one in (index.start, index.stop))
+        start, stop = (_offset(one, part) for one in (index.start, index.stop))
         if isinstance(start, Value) or isinstance(stop, Value):
             raise NotUnderstood("an offset that varies")
         if start >= stop:
             raise errors.window_empty(start, stop)
         found.append((start, stop - 1))
-    return found
+    return found, along
 
 
-def _offset(index: Any, text: str) -> int | Value:
+def _offset(index: Any, part: ast.expr) -> int | Value:
     """An offset; a value where it is computed, as a declared neighborhood allows."""
     index, axes = constant(index), reading.axes
-    if isinstance(index, Index):
-        if index.line.scale != 1:
-            raise errors.index_factor(text, axes.factors, axes.factors[0])
-        return index.line.shift
-    if isinstance(index, Value):
-        if index.shape or not index.dtype.is_integer:
-            raise errors.offset_type(words(index) + " that is not whole")
-        positioned = on_position(index.atom)
-        if positioned and axes.factors:
-            raise errors.index_factor(text, axes.factors, axes.factors[0])
-        if axes.neighborhood is None and positioned:
-            raise errors.offset_position(text)
-        if axes.neighborhood is None:
-            raise errors.offset_not_constant(f"'{text}'")
+    if not isinstance(index, Value):
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise errors.offset_type(words(index))
         return index
-    if isinstance(index, bool) or not isinstance(index, int):
-        raise errors.offset_type(words(index))
-    return index
+    if isinstance(index, Index) and index.line.scale == 1:
+        return index.line.shift
+    if index.shape or not index.dtype.is_integer:
+        raise errors.offset_type(words(index) + " that is not whole")
+    text, positioned = ast.unparse(part), any(map(_position, _behind(index.atom)))
+    if positioned and axes.factors:
+        raise errors.index_factor(text, axes.factors, axes.factors[0])
+    if axes.neighborhood is not None:
+        return index
+    raise (errors.offset_position if positioned else errors.offset_not_constant)(text)
 
 
 def _parts(node: ast.Subscript, count: int) -> list[ast.expr]:
     """Where each of so many indices stands."""
     nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     return nodes if len(nodes) == count else [node.slice] * count
-
-
-def _along(indices: tuple[Any, ...]) -> Offset:
-    """The axes of a window."""
-    return tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
 
 
 def _box(ends: list[Any], along: Offset) -> tuple[Offset, Offset, Offset]:
@@ -228,29 +232,13 @@ def _box(ends: list[Any], along: Offset) -> tuple[Offset, Offset, Offset]:
 # What a value comes from.
 
 
-def varies(atom: Atom) -> bool:
-    """Whether a value differs from point to point."""
-    return any(True for _ in reads(atom)) or on_position(atom)
-
-
-def on_position(atom: Atom) -> bool:
-    """Whether a value depends on where the point is."""
-    return any(_position(expr) for expr in _behind(atom))
-
-
 def _position(expr: Expr) -> Position | None:
     """Which position an operation reads."""
     return reading.positions.get(expr.field) if isinstance(expr, Read) else None
 
 
-def reads(atom: Atom) -> Iterator[tuple[Offset, Offset]]:
-    """The first and the last offset of each read that a value comes from."""
-    for expr in _behind(atom):
-        if not _position(expr):
-            yield from _extents(expr)
-
-
 def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
+    """The first and the last offset of each read of an operation."""
     match expr:
         case Read():
             yield expr.offset, expr.offset
@@ -263,8 +251,6 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
         case Loop():
             for inner in expr.body:
                 yield from _extents(inner.value)
-        case _:
-            pass
 
 
 def _behind(atom: Atom) -> Iterator[Expr]:
@@ -287,8 +273,12 @@ def _behind(atom: Atom) -> Iterator[Expr]:
 def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
     """The value at the point that lies `first` from here, or over a window from there on."""
 
-    def write(expr: Expr, new: Expr) -> Atom:
-        if any(isinstance(a, Ref) and a.name in reading.body.begins for a in atoms(expr)):
+    def write(old: Assign, new: Expr) -> Atom:
+        expr = old.value
+        if new == expr and not any(_extents(expr)):
+            # It is the same at all points.
+            return Ref(expr.dtype, old.name)
+        if not reading.body.begins.isdisjoint(operands(expr)):
             raise NotUnderstood("what a loop changes, at another point")
         if along and isinstance(expr, Reduce | Noting):
             held = "window" if isinstance(expr, Reduce) else "loop"
@@ -310,7 +300,7 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             there = emit(Weight(expr.dtype, steps), False, shape).atom
         return emit(Binary(expr.dtype, "+", here, there), False, shape).atom
 
-    atom = again(value.atom, reading.body.reachable(), lambda ref: not varies(ref), write)
+    atom = again(value.atom, reading.body.reachable(), write)
     # Of a position it is one no more: what lies where it is told by the point alone.
     return Value(atom, value.weak, shape)
 
@@ -330,7 +320,7 @@ def made(array: np.ndarray, maker: Any, owner: object) -> Any:
     return Buffer(value_type(array.dtype), array.shape, items, owner)
 
 
-def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list[Any]:
+def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
     span = here.span
     if len(indices) > len(shape):
@@ -339,14 +329,14 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list
         if isinstance(index, Value) and index.shape:
             raise errors.window_index(name, f"this is {words(index)}")
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
-        raise NotUnderstood(f"a part of {whole}")
+        raise NotUnderstood(f"a part of '{name}'")
     found: list[Any] = []
     for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
         if isinstance(index, Value) and index.dtype.is_integer:
             inside = lift(active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
             step = cast(index, DType.INT)
-            found.append(emit(ir.Inside(DType.INT, step, length, inside, where)))
+            found.append(emit(Inside(DType.INT, step, length, inside, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
             raise errors.window_index(name, f"this is {words(index)}")
         elif not -length <= index < length:
@@ -359,14 +349,11 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str, whole: str) -> list
 def which(array: Array, index: Any, name: str) -> Any:
     """Which of the elements an index means; known at run time only if that is a value."""
     indices = index if isinstance(index, tuple) else (index,)
-    whole = f"'{name}'" if isinstance(array, Coefficients) else "a buffer"
-    known = _steps(array.shape, indices, name, whole)
+    found, *more = known = _steps(array.shape, indices, name)
     if not all(isinstance(step, int) for step in known) and math.prod(array.shape) > _CHOSEN:
         raise NotUnderstood(f"'{name}' at an index that varies")
-    found: Any = 0
-    for axis, step in enumerate(known):
-        rest = math.prod(array.shape[axis + 1 :])
-        found = found + (step * rest if rest > 1 else step)
+    for step, length in zip(more, array.shape[1:], strict=True):
+        found = found * length + step
     return found
 
 
@@ -387,7 +374,7 @@ def _item(array: Array, number: int) -> Value:
         case Coefficients():
             at = np.unravel_index(number, array.shape)
             dtype = value_type(array.storage)
-            return emit(ir.Element(dtype, array.label, tuple(map(int, at))))
+            return emit(Element(dtype, array.label, tuple(map(int, at))))
         case _:
             return replace(lift(array.flat[number]), weak=False)
 

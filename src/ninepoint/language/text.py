@@ -54,8 +54,8 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     for name, position in kernel.placed:
         found.append(f"  {name} is the {position.words}")
     given = kernel.scalars[len(kernel.scalars) - len(kernel.lengths) :]
-    for (name, _), length in zip(given, kernel.lengths, strict=True):
-        found.append(f"  {name} is the length along axis {length.axis}")
+    for (name, _), axis in zip(given, kernel.lengths, strict=True):
+        found.append(f"  {name} is the length along axis {axis}")
     for stage in kernel.stages:
         found.append(f"  {', '.join(stage.names)}: {_kind(stage)}")
         found += lines(stage.body, "    ")
@@ -117,7 +117,8 @@ def _expression(expr: Expr) -> str:
             kind: str = expr.kind
             if expr.kind in RANKED or expr.quantile:
                 kind += f" {expr.quantile:g}"
-            return f"{kind} of {_atom(expr.result)} over {_size(expr.shape)} {{{inner}}}"
+            size = "x".join(map(str, expr.shape))
+            return f"{kind} of {_atom(expr.result)} over {size} {{{inner}}}"
         case _:
             names = [name for name in expr.__match_args__[1:] if name != "place"]
             told = (f"{name} {_shown(getattr(expr, name))}" for name in names)
@@ -149,10 +150,6 @@ def _atoms(atoms: Iterable[Atom]) -> str:
 
 def _numbers(numbers: Iterable[int]) -> str:
     return ", ".join(map(str, numbers))
-
-
-def _size(shape: Iterable[int]) -> str:
-    return "x".join(map(str, shape))
 
 
 def _origin(tap: Tap) -> str:

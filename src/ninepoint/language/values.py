@@ -22,12 +22,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import starmap
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from . import errors, ir
+from . import errors
 from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
@@ -40,19 +40,21 @@ from .ir import (
     Const,
     DType,
     Expr,
+    Named,
+    Noting,
     Offset,
+    Position,
     Ref,
     Tap,
     Weight,
     at_index,
     needed,
+    operands,
     renamed,
     renamed_atom,
     zero_product,
 )
 from .positions import ELEMENT, Line
-
-Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
 
 # More assignments than this are not worth unrolling: the compiler would take many seconds.
 # (Numba 0.68 on straight lines of additions: 1000 take 0.9 s, 4000 take 7 s.)
@@ -149,22 +151,23 @@ class Body:
     """Assignments in order; the same operation is assigned once.
 
     That of a loop, which `begins` with names of its own, stands in an `outer` one: there goes what
-    is the same in all turns.
+    is the same in all turns.  It stands in so many loops as its `depth` says.
     """
 
     prefix: str
     span: Span
     limit: int
+    depth: int = 0
     outer: Body | None = None
     begins: frozenset[str] = frozenset()
-    names: dict[ir.Expr, Ref] = field(default_factory=dict)
-    values: dict[str, ir.Expr] = field(default_factory=dict)
+    names: dict[Expr, Ref] = field(default_factory=dict)
+    values: dict[str, Expr] = field(default_factory=dict)
 
-    def emit(self, expr: ir.Expr) -> Ref:
+    def emit(self, expr: Expr) -> Ref:
         """The name of the assignment that holds `expr`."""
-        if self.outer is not None and not isinstance(expr, ir.Noting):
-            own = (a for a in ir.atoms(expr) if isinstance(a, Ref))
-            if not any(a.name in self.values or a.name in self.begins for a in own):
+        if self.outer is not None and not isinstance(expr, Noting):
+            used = operands(expr)
+            if not any(name in self.values or name in self.begins for name in used):
                 return self.outer.emit(expr)
         found = self.names.get(expr)
         if found is None:
@@ -175,21 +178,16 @@ class Body:
             self.values[found.name] = expr
         return found
 
-    def assignments(self, wanted: Atoms) -> tuple[ir.Assign, ...]:
+    def assignments(self, wanted: Atoms) -> tuple[Assign, ...]:
         """The assignments that `wanted` need, in order."""
-        return ir.needed((ir.Assign(n, e) for n, e in self.values.items()), wanted)
-
-    @property
-    def depth(self) -> int:
-        """How many loops it stands in."""
-        return 0 if self.outer is None else self.outer.depth + 1
+        return needed(starmap(Assign, self.values.items()), wanted)
 
     def cut(self, size: int) -> None:
         """Forget all assignments but the first."""
         for name in list(self.values)[size:]:
             del self.names[self.values.pop(name)]
 
-    def reachable(self) -> dict[str, ir.Expr]:
+    def reachable(self) -> dict[str, Expr]:
         """All operations that may be used here, by their names."""
         return self.values if self.outer is None else self.outer.reachable() | self.values
 
@@ -201,16 +199,12 @@ def constant(value: Any) -> Any:
     """
     if isinstance(value, ArrayFunction) and value.definition.pointwise:
         return value.definition.function
-    if isinstance(value, np.integer):
-        return int(value)
-    if isinstance(value, np.bool):
-        return bool(value)
-    return value
+    return value.item() if isinstance(value, np.integer | np.bool) else value
 
 
 def is_number(value: Any) -> bool:
     """Whether `value` is a number known while the kernel is read."""
-    return isinstance(value, bool | int | float | complex | np.number | np.bool)
+    return isinstance(value, int | float | complex | np.number | np.bool)
 
 
 def varies_index(index: Any) -> bool:
@@ -240,15 +234,11 @@ class Axes:
     """
 
     neighborhood: Neighborhood | None
-    shown: int | None = None
-    pointwise: bool = False
-    factors: Offset = ()
+    count: int | None
+    shown: int | None
+    pointwise: bool
+    factors: Offset
     phase: Offset = ()
-    count: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.neighborhood is not None:
-            self.count = len(self.neighborhood)
 
     def check_count(self, name: str, offset: Offset) -> None:
         """Raise where there is an offset too many, or too few."""
@@ -310,31 +300,23 @@ class Reading(threading.local):
     # beginning of the innermost loop.
     path: tuple[tuple[Any, bool], ...]
     # The fields that hold positions, by their names in the kernel.
-    positions: dict[str, ir.Position]
-
-    def begin(self, place: Span, axes: Axes, stages: Met, limit: int, unsigned: bool) -> None:
-        """Begin with a kernel that stands at a place, of no more operations than a limit."""
-        self.axes, self.stages = axes, stages
-        here.span = place
-        self.body, self.windows = Body("t", place, limit), Body("w", place, limit)
-        self.written_out, self.unsigned = 0, unsigned
-        self.path, self.positions = (), {}
+    positions: dict[str, Position]
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
-        """Read another kernel inside the block, and go on with this one after it."""
-        before, span = dict(self.__dict__), here.span
+    def changed(self, **changes: Any) -> Iterator[None]:
+        """Read with these changes, or another kernel, until the block ends."""
+        before = dict(self.__dict__)
+        self.__dict__.update(changes)
         try:
             yield
         finally:
             self.__dict__.update(before)
-            here.span = span
 
 
 reading = Reading()
 
 
-def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
+def emit(expr: Expr, weak: bool = False, shape: Offset = ()) -> Value:
     """What an operation gives, in a window of that shape if it has one."""
     body = reading.windows if shape else reading.body
     return Value(body.emit(expr), weak, shape)
@@ -342,55 +324,55 @@ def emit(expr: ir.Expr, weak: bool = False, shape: Offset = ()) -> Value:
 
 def words(value: Any) -> str:
     """What a value is, in words."""
-    if isinstance(value, Value):
-        return f"a window of shape {value.shape}" if value.shape else "a number"
-    if isinstance(value, Field):
-        return f"the field '{value.name}' itself"
-    if isinstance(value, Coefficients | np.ndarray):
-        return f"an array of shape {tuple(value.shape)}"
-    if value is None:
-        return "None"
-    if isinstance(value, str):
-        return "text"
+    match value:
+        case Value():
+            return f"a window of shape {value.shape}" if value.shape else "a number"
+        case Field():
+            return f"the field '{value.name}' itself"
+        case Coefficients() | np.ndarray():
+            return f"an array of shape {tuple(value.shape)}"
+        case None:
+            return "None"
+        case str():
+            return "text"
+        case tuple():
+            return f"a tuple of {len(value)}" if value else "an empty tuple"
+        case _ if is_number(value):
+            return f"the number {value}"
+        case Function() | SelfReference() | Closure():
+            return "a function"
+        case _:
+            kind = type(value).__name__
+            return "a function" if callable(value) else f"a value of type '{kind}'"
+
+
+def is_known(value: Any) -> bool:
+    """Whether a value, or all that a tuple holds, is known and may be given to any function."""
     if isinstance(value, tuple):
-        return f"a tuple of {len(value)}" if value else "an empty tuple"
-    if is_number(value):
-        return f"the number {value}"
-    if callable(value) or isinstance(value, Function | SelfReference | Closure):
-        return "a function"
-    return f"a value of type '{type(value).__name__}'"
-
-
-def holds_value(value: Any) -> bool:
-    """Whether a tuple holds, at any depth, what is not known yet."""
-    return isinstance(value, tuple) and any(
-        isinstance(v, Value | Field | Coefficients) or holds_value(v) for v in value
-    )
+        return all(map(is_known, value))
+    known = value is None or isinstance(value, str | np.ndarray | slice | type)
+    return known or is_number(value)
 
 
 def settled(value: Any) -> Any:
-    """What was computed while the text is read, as the frame keeps it: lists are tuples."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return constant(value[()])
-    if isinstance(value, list):
-        return tuple(value)
-    return constant(value)
+    """What was computed while the text is read, as the frame keeps it: several are a tuple."""
+    if isinstance(value, tuple | list | Iterator):
+        return tuple(map(constant, value))
+    scalar = isinstance(value, np.ndarray) and value.ndim == 0
+    return constant(value[()] if scalar else value)
 
 
 # Elements of windows.
 
-# What writes an operation again, which is given as it was and with new operands.
-Write: TypeAlias = Callable[[Expr, Expr], Atom]
 
+def again(atom: Atom, expressions: Named, write: Callable[[Assign, Expr], Atom]) -> Atom:
+    """A value whose operations are written again, each once.
 
-def again(
-    atom: Atom, expressions: Mapping[str, Expr], stays: Callable[[Ref], bool], write: Write
-) -> Atom:
-    """A value whose operations are written again, each once; those that stay are as they were."""
+    `write` is given an operation as it was, and with new operands.
+    """
     new: dict[str, Atom] = {}
     for one in needed(starmap(Assign, expressions.items()), (atom,)):
-        if not stays(Ref(one.value.dtype, one.name)):
-            new[one.name] = write(one.value, renamed(one.value, new))
+        new[one.name] = write(one, renamed(one.value, new))
     return renamed_atom(atom, new)
 
 
@@ -413,7 +395,7 @@ def picked(window: Value, index: Any, text: str) -> Value:
     numbers = [int(place) for place in found.ravel()]
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
-    def some(_: Expr, new: Expr) -> Atom:
+    def some(_: Assign, new: Expr) -> Atom:
         match new:
             case Tap() | Coefficient():
                 # Where in the field's own window, or in the array, the elements lie.
@@ -423,14 +405,13 @@ def picked(window: Value, index: Any, text: str) -> Value:
                 new = replace(new, texts=tuple(new.texts[number] for number in numbers))
         return emit(new, False, found.shape).atom
 
-    def one_number(expr: Expr, new: Expr) -> Atom:
-        zero = zero_product(expr, expressions, numbers[0])
+    def one_number(old: Assign, new: Expr) -> Atom:
+        zero = zero_product(old.value, expressions, numbers[0])
         there = zero or at_index(new, at[0], numbers[0])
         return there if isinstance(there, Const) else emit(there).atom
 
     expressions = reading.windows.values
-    write = some if found.ndim else one_number
-    atom = again(window.atom, expressions, lambda _: False, write)
+    atom = again(window.atom, expressions, some if found.ndim else one_number)
     return Value(atom, window.weak, found.shape)
 
 

@@ -8,8 +8,7 @@
 
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
                | Call(function, (value | array)*)
-    statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
-               | Return | Call
+    statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Return | Call
 
 Every value has a machine type: "bool", "int8" to "uint64", "float32", "float64", "complex64" or
 "complex128".  Both operands of an operation have one type, and conversions are operations.  An
@@ -22,45 +21,35 @@ An array is a view of memory: elements of one type, lengths and strides along it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeAlias, TypeVar, dataclass_transform
+import re
+from typing import Any, TypeAlias
 
 import numpy as np
+
+from ..base.frozen import frozen
 
 BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
 FLOATS = ("float32", "float64")
 # The type of each part of a complex number.
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
-T = TypeVar("T")
+# What types are called in texts: by their first letter and their bits, as i16 and c128.
+SHORT = {kind: kind[0] + re.sub("[a-z]+", "", kind) for kind in (*BITS, *FLOATS, *PARTS)}
+SHORT["bool"] = "b1"
 
-# What types are called in texts.
-SHORT = {
-    "bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
-    "uint16": "u16", "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64",
-    "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
-
-# Operations that give a truth, of numbers of one type.
-QUESTIONS = frozenset({"signbit"})
+# Operations that give a truth, of numbers of one type; "signbit" does so too, of one float.
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
-def node(kind: type[T]) -> type[T]:
-    """A class of nodes, whose fields are given once."""
-    return dataclass(frozen=True, slots=True)(kind)
-
-
-@node
+@frozen
 class Number:
     """A constant."""
 
     type: str
-    value: bool | int | float | complex
+    value: Any
 
 
-@node
+@frozen
 class Name:
     """The value of a name."""
 
@@ -68,7 +57,7 @@ class Name:
     name: str
 
 
-@node
+@frozen
 class Op:
     """An operation of values; it has no effect, and may be computed where nobody needs it.
 
@@ -80,11 +69,11 @@ class Op:
 
     type: str
     op: str
-    args: tuple[Value, ...]
+    args: Values
     exact: bool = False
 
 
-@node
+@frozen
 class Array:
     """A name for a view of memory: elements of a type, along so many axes."""
 
@@ -99,12 +88,12 @@ class Array:
         return np.dtype(self.element).itemsize
 
 
-@node
+@frozen
 class Load:
     """An element of an array; one that other threads may write is read `anew` each time."""
 
     array: Array
-    index: tuple[Value, ...]
+    index: Values
     anew: bool = False
 
     @property
@@ -113,7 +102,7 @@ class Load:
         return self.array.element
 
 
-@node
+@frozen
 class Size:
     """The length of an array along an axis."""
 
@@ -122,7 +111,7 @@ class Size:
     type: str = "int64"
 
 
-@node
+@frozen
 class Call:
     """What a function of the module returns; `type` is empty if it returns nothing."""
 
@@ -132,9 +121,10 @@ class Call:
 
 
 Value: TypeAlias = Number | Name | Op | Load | Size | Call
+Values: TypeAlias = tuple[Value, ...]
 
 
-@node
+@frozen
 class Let:
     """Bind a name to a value."""
 
@@ -142,7 +132,7 @@ class Let:
     value: Value
 
 
-@node
+@frozen
 class Variable:
     """Bind a name that `Assign` may change; it begins with a value."""
 
@@ -150,7 +140,7 @@ class Variable:
     value: Value
 
 
-@node
+@frozen
 class Assign:
     """Give a variable another value, of the same type."""
 
@@ -158,16 +148,16 @@ class Assign:
     value: Value
 
 
-@node
+@frozen
 class Store:
     """Write an element of an array."""
 
     array: Array
-    index: tuple[Value, ...]
+    index: Values
     value: Value
 
 
-@node
+@frozen
 class View:
     """Bind an array to what another holds at some first indices, from element `first` on.
 
@@ -177,54 +167,48 @@ class View:
 
     array: Array
     of: Array
-    index: tuple[Value, ...] = ()
+    index: Values = ()
     first: Value | None = None
 
 
-@node
+@frozen
 class Alloc:
     """Bind an array to new memory, which begins at a line of the cache and lives as the call."""
 
     array: Array
-    shape: tuple[Value, ...]
-    zero: bool = False
+    shape: Values
 
 
-@node
+@frozen
 class For:
-    """Do statements for an index that goes from `start` to before `stop`."""
+    """Do statements for an index that goes up from `start` to before `stop`."""
 
     index: str
     start: Value
     stop: Value
-    body: tuple[Statement, ...]
+    body: Block
     step: int = 1
 
 
-@node
+@frozen
 class While:
     """Do `head`, then `body` if the test holds, and begin again."""
 
-    head: tuple[Statement, ...]
+    head: Block
     test: Value
-    body: tuple[Statement, ...]
+    body: Block
 
 
-@node
+@frozen
 class If:
     """Do one of two blocks."""
 
     test: Value
-    then: tuple[Statement, ...]
-    other: tuple[Statement, ...] = ()
+    then: Block
+    other: Block = ()
 
 
-@node
-class Break:
-    """Leave the innermost loop."""
-
-
-@node
+@frozen
 class Return:
     """Leave the function, which gives a value."""
 
@@ -232,11 +216,12 @@ class Return:
 
 
 Statement: TypeAlias = (
-    Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Return | Call
+    Let | Variable | Assign | Store | View | Alloc | For | While | If | Return | Call
 )  # fmt: skip
+Block: TypeAlias = tuple[Statement, ...]
 
 
-@node
+@frozen
 class Function:
     """A function: its parameters, and what it does.
 
@@ -246,18 +231,18 @@ class Function:
 
     name: str
     parameters: tuple[Name | Array, ...]
-    body: tuple[Statement, ...]
+    body: Block
     result: str = ""
     row: bool = False
 
 
-@node
+@frozen
 class Module:
     """Functions that call each other, and tables of constants, which are dense arrays."""
 
     functions: tuple[Function, ...]
     tables: tuple[tuple[str, np.ndarray], ...] = ()
-    fastmath: bool = field(default=False, kw_only=True)
+    fastmath: bool = False
 
     def function(self, name: str) -> Function:
         """The function of a name."""

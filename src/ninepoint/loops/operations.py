@@ -4,8 +4,7 @@
 
 Which types, which conversions, and how a quotient, a shift or a power is computed, is decided
 here.  A sum, a product or a shift of integers has no type of its own: it stands in a conversion,
-which cuts it to the width of that.  Numba, which compiles such text too, widens to 64 bits after
-each operation, and the conversion tells LLVM that it need not.
+which cuts it to the width of that, and no more bits of it are computed (see `reading`).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from ..analysis.ranges import Interval, interval, machine_type, working_type
 from ..language.dtypes import SHORT_FLOATS
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, DType, Expr, Select, Unary
-from .nodes import SHORT
+from .nodes import BITS, PARTS, SHORT
 from .values import wrapped
 
 # What generated text has of its own; other functions are NumPy's, or C's.
@@ -36,13 +35,14 @@ class Loose(str):
     """The text of an operator, which stands in parentheses where it is an operand."""
 
 
-class _Choice(Loose):
-    """That of a choice, which does so in another choice too."""
+def operand(text: str) -> str:
+    """A text where it is an operand."""
+    return f"({text})" if isinstance(text, Loose) else text
 
 
 def apply(op: str, *args: str) -> Loose:
     """An operator on one value or two of the same type."""
-    texts = [f"({arg})" if isinstance(arg, Loose) else arg for arg in args]
+    texts = list(map(operand, args))
     if len(texts) == 2:
         return Loose(f"{texts[0]} {op} {texts[1]}")
     return Loose(f"{'not ' if op == 'not' else op}{texts[0]}")
@@ -50,8 +50,7 @@ def apply(op: str, *args: str) -> Loose:
 
 def choose(test: str, then: str, other: str) -> Loose:
     """One of two values; both may be computed."""
-    parts = [f"({one})" if isinstance(one, _Choice) else one for one in (then, test, other)]
-    return _Choice("{} if {} else {}".format(*parts))
+    return Loose("{} if {} else {}".format(*map(operand, (then, test, other))))
 
 
 def called(name: str, *args: str) -> str:
@@ -66,11 +65,6 @@ def to(machine: str, text: str) -> str:
     return f"{SHORT[machine]}({text})"
 
 
-def _part(which: str, text: str) -> str:
-    """The real or the imaginary part."""
-    return f"({text}).{which}" if isinstance(text, Loose) else f"{text}.{which}"
-
-
 def _question(function: str, text: str) -> str:
     """Whether a float is what a function of NumPy asks for."""
     zero = apply("-", text, text)
@@ -83,26 +77,16 @@ def _question(function: str, text: str) -> str:
             return apply("&", apply("==", text, text), apply("!=", zero, "0"))
 
 
-def number(machine: str, value: bool | int | float | complex) -> str:
+def number(machine: str, value: Any) -> str:
     """A constant of a machine type; an integer is taken modulo what that holds."""
     if machine == "bool":
         return str(bool(value))
-    if machine.startswith("complex"):
+    if machine in BITS:
+        return to(machine, str(wrapped(int(value), machine)))
+    if machine in PARTS:
         whole = complex(value)
-        return to(machine, f"complex({_float(whole.real)}, {_float(whole.imag)})")
-    assert not isinstance(value, complex)
-    if machine.startswith("float"):
-        text = _float(float(value))
-        return text if machine == "float64" else to(machine, text)
-    return to(machine, str(wrapped(int(value), machine)))
-
-
-def _float(value: float) -> str:
-    if value != value:
-        return "nan"
-    if value in (float("inf"), float("-inf")):
-        return "inf" if value > 0 else "-inf"
-    return repr(value)
+        return to(machine, f"complex({whole.real}, {whole.imag})")
+    return _as(str(float(value)), "float64", machine)
 
 
 @dataclass(eq=False)
@@ -118,7 +102,7 @@ class Operations:
     names: Mapping[str, str]
 
     # The fewest bits of an integer that has a name.
-    least: ClassVar[int] = 8
+    least = 8
 
     def machine(self, atom: Atom) -> str:
         """The machine type of an operand."""
@@ -168,23 +152,19 @@ class Operations:
             case "not":
                 return apply("not", plain)
             case "real" | "imag":
-                return _part(expr.op, plain)
+                return f"{plain}.{expr.op}"
             case "conj":
                 return called("conj", plain)
             case "abs" if expr.arg.dtype.is_complex:
-                return to(own, called("hypot", _part("real", plain), _part("imag", plain)))
+                return to(own, called("hypot", f"{plain}.real", f"{plain}.imag"))
             case "abs" if expr.dtype.is_float:
                 return called("fabs", plain)
             case "abs":
                 arg = self.atom(expr.arg, work)
                 negative = apply("<", arg, number(work, 0))
                 return to(own, choose(negative, apply("-", arg), arg))
-        arg = self.atom(expr.arg, work)
-        if expr.dtype.is_integer and expr.op == "-":
-            return to(own, apply("-", number(own, 0), arg))
-        if expr.dtype.is_integer:
-            return to(own, apply("^", arg, number(own, -1)))
-        return apply(expr.op, arg)
+        text = apply(expr.op, self.atom(expr.arg, work))
+        return to(own, text) if expr.dtype.is_integer else text
 
     def _binary(self, expr: Binary, own: str, work: str) -> str:
         if expr.op in COMPARISONS:
@@ -206,9 +186,6 @@ class Operations:
             return called("floor_divide", left, right)
         if expr.op == "%":
             return to(own, called("remainder", left, right))
-        if expr.op == "/" and expr.dtype.is_complex:
-            # Numba's own operator raises where the divisor is zero.
-            return to(own, called("divide", left, right))
         if expr.op == "**":
             return self._float_power(expr, left, right, own)
         return apply(expr.op, left, right)
@@ -218,7 +195,7 @@ class Operations:
 
         Of the elements of a field nothing is known, and few are as large as that.
         """
-        divisor = expr.right.value if isinstance(expr.right, Const) else 0
+        divisor = _known(expr.right)
         whole = isinstance(divisor, float) and divisor.is_integer()
         if not whole or not 0 < abs(divisor) < 2**20:
             return False
@@ -235,8 +212,7 @@ class Operations:
         return choose(apply("==", left, left), chosen, left)
 
     def _float_power(self, expr: Binary, left: str, right: str, own: str) -> str:
-        known = expr.right.value if isinstance(expr.right, Const) else None
-        if known == 0.5 and not expr.dtype.is_complex:
+        if _known(expr.right) == 0.5 and not expr.dtype.is_complex:
             # Unlike a power, a root of -inf would be nan and of -0.0 be -0.0.
             root = apply("+", called("sqrt", left), number(own, 0.0))
             inf = number(own, np.inf)
@@ -257,26 +233,24 @@ class Operations:
             case "%":
                 return self._modulo(expr, own, work)
             case "round":
-                return to(own, self._wide_call("nearest_multiple", expr))
+                return self._wide_call("nearest_multiple", expr, own)
             case "**":
-                if isinstance(expr.right, Const) and expr.right.value in (2, 3):
-                    square = to(own, apply("*", left, left))
-                    cube = to(own, apply("*", square, left))
-                    return square if expr.right.value == 2 else cube
-                return to(own, self._wide_call("integer_power", expr))
+                if _known(expr.right) not in (2, 3):
+                    return self._wide_call("integer_power", expr, own)
+                square = to(own, apply("*", left, left))
+                return square if _known(expr.right) == 2 else to(own, apply("*", square, left))
             case "<<" | ">>":
                 return self._shift(expr, own, work)
             case _:
                 return to(own, apply(expr.op, left, right))
 
-    def _wide_call(self, name: str, expr: Binary) -> str:
+    def _wide_call(self, name: str, expr: Binary, own: str) -> str:
         """A function of two integers of 64 bits."""
-        wide = "uint64" if expr.dtype is DType.UINT else "int64"
-        return called(name, *self._both(expr, wide))
+        return to(own, called(name, *self._both(expr, expr.dtype.numpy.name)))
 
     def _floor_divide(self, expr: Binary, own: str, work: str) -> str:
-        divisor = _positive_constant(expr.right)
-        if divisor is None:
+        divisor = _known(expr.right) or 0
+        if divisor <= 0:
             return to(own, called("integer_divide", *self._both(expr, work)))
         if divisor & (divisor - 1) == 0:
             bits = number(work, divisor.bit_length() - 1)
@@ -299,21 +273,18 @@ class Operations:
         return _as(quotient, machine, own)
 
     def _modulo(self, expr: Binary, own: str, work: str) -> str:
-        left, right = self._both(expr, work)
-        divisor = _positive_constant(expr.right)
-        if divisor is None or divisor & (divisor - 1):
-            return to(own, called("integer_modulo", left, right))
-        return to(own, apply("&", left, number(work, divisor - 1)))
+        divisor = _known(expr.right) or 0
+        if divisor <= 0 or divisor & (divisor - 1):
+            return to(own, called("integer_modulo", *self._both(expr, work)))
+        return to(own, apply("&", self.atom(expr.left, work), number(work, divisor - 1)))
 
     def _shift(self, expr: Binary, own: str, work: str) -> str:
         count = interval(expr.right, self.known)
-        bits = np.dtype(work).itemsize * 8
-        if count.low < 0 or count.high >= bits:
+        if count.low < 0 or count.high >= BITS[work]:
             # A negative count is one of 64 and more, taken modulo 2**64.
             name = "shift_left" if expr.op == "<<" else "shift_right"
-            return to(own, self._wide_call(name, expr))
-        left, right = self._both(expr, work)
-        return to(own, apply(expr.op, left, right))
+            return self._wide_call(name, expr, own)
+        return to(own, apply(expr.op, *self._both(expr, work)))
 
     def _cast(self, expr: Cast, own: str) -> str:
         arg, source = expr.arg, expr.arg.dtype
@@ -333,13 +304,13 @@ class Operations:
     def _truncation(self, expr: Cast, own: str) -> str:
         """Float to integer: toward zero, saturating, NaN as 0."""
         arg, value = self.atom(expr.arg), interval(expr.arg, self.known)
-        target = expr.storage or ("uint64" if expr.dtype is DType.UINT else "int64")
+        target = expr.storage or expr.dtype.numpy.name
         info = np.iinfo(target)
         low, high = int(info.min), int(info.max)
         if low <= value.low and value.high <= high and not value.nan:
             wide = "int32" if value.low >= -(2**31) and value.high < 2**31 else target
             return _as(to(wide, arg), wide, own)
-        narrow = np.dtype(target).itemsize < 4
+        narrow = BITS[target] < 32
         name, limit = ("saturate", "int32") if narrow else ("saturate_wide", target)
         return to(own, called(name, arg, number(limit, low), number(limit, high)))
 
@@ -349,12 +320,11 @@ class Operations:
         if function in ("isnan", "isinf", "isfinite"):
             if not expr.args[0].dtype.is_complex:
                 return _question(function, first)
-            tests = [_question(function, _part(which, first)) for which in ("real", "imag")]
+            tests = [_question(function, f"{first}.{which}") for which in ("real", "imag")]
             return apply("&" if function == "isfinite" else "|", *tests)
         if function == "exp" and expr.dtype.is_float:
             return called(f"exp_{own}", *args)
-        found = called(function, *args)
-        return to(own, found) if function == "complex" or expr.dtype.is_float else found
+        return to(own, called(function, *args))
 
 
 def _as(text: str, machine: str, own: str) -> str:
@@ -362,7 +332,6 @@ def _as(text: str, machine: str, own: str) -> str:
     return text if machine == own else to(own, text)
 
 
-def _positive_constant(atom: Atom) -> int | None:
-    if isinstance(atom, Const) and isinstance(atom.value, int) and atom.value > 0:
-        return int(atom.value)
-    return None
+def _known(atom: Atom) -> Any:
+    """The number that an operand is; None if it is not known."""
+    return atom.value if isinstance(atom, Const) else None

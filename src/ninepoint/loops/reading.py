@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial, reduce
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -28,12 +28,11 @@ from .nodes import (
     BITS,
     COMPARISONS,
     PARTS,
-    QUESTIONS,
     SHORT,
     Alloc,
     Array,
     Assign,
-    Break,
+    Block,
     Call,
     For,
     Function,
@@ -49,37 +48,27 @@ from .nodes import (
     Statement,
     Store,
     Value,
+    Values,
     Variable,
     View,
     While,
 )
-from .values import (
-    applied,
-    chosen,
-    common,
-    compared,
-    convert,
-    cut,
-    negated,
-    number,
-    truth,
-    whole,
-    word,
-)
+from .values import applied, chosen, common, compared, convert, cut, negated, number, word
 
 # What looks at the bits of a number: of which type that is, the operation, and what it gives.
-_BITS = {
-    "float32_of_bits": ("int32", "bits", "float32"),
-    "float64_of_bits": ("int64", "bits", "float64"),
-    "bits_of_float32": ("float32", "bits", "int32"),
-    "bits_of_float64": ("float64", "bits", "int64"),
-    "float32_of_half": ("uint16", "unhalf", "float32"),
-    "half_of_float32": ("float32", "half", "uint16"),
-    "ones": ("uint64", "popcount", "int64"),
-}
+_LOOKS = """\
+float32_of_bits  int32    bits      float32
+float64_of_bits  int64    bits      float64
+bits_of_float32  float32  bits      int32
+bits_of_float64  float64  bits      int64
+float32_of_half  uint16   unhalf    float32
+half_of_float32  float32  half      uint16
+ones             uint64   popcount  int64
+"""
+_BITS = {name: told for name, *told in map(str.split, _LOOKS.splitlines())}
 
 # What the library has for plain Python alone: here it is an operation or a view.
-_WORDS = frozenset([*_BITS, *"now row row_from row_function type_of same_bits".split()])
+_WORDS = frozenset([*_BITS, *"now row row_function type_of same_bits".split()])
 
 # Operators of complex numbers that are functions, by their names.
 _COMPLEX = {"**": "power", "*": "multiply", "/": "divide"}
@@ -101,20 +90,24 @@ class NotRead(Exception):
 _CONVERSIONS = {short: machine for machine, short in SHORT.items()}
 _CONVERSIONS |= {"bool": "bool", "int": "int64", "float": "float64"}
 
-# What a name or an expression stands for; text is the name of a machine type, which converts what
-# it is called with.
-Known: TypeAlias = Value | Array | str | tuple["Known", ...]
+# What a function may be called with, and what a name or an expression stands for; text is the name
+# of a machine type, which converts what it is called with.
+Given: TypeAlias = Value | Array | str
+Known: TypeAlias = Given | tuple["Known", ...]
+
+# The functions of a text by their names.
+Texts: TypeAlias = Mapping[str, ast.FunctionDef]
 
 
 @cache
-def functions_of(text: str) -> Mapping[str, ast.FunctionDef]:
+def functions_of(text: str) -> Texts:
     """The functions of a text by their names."""
     return {one.name: one for one in parsed(text).body if isinstance(one, ast.FunctionDef)}
 
 
 def read(
     text: str,
-    library: Mapping[str, ast.FunctionDef],
+    library: Texts,
     constants: Mapping[str, float],
     types: Sequence[tuple[str, int]] = (),
     *,
@@ -134,11 +127,9 @@ def read(
     reader = _Reader(parsed(text), library, constants)
     for name in names:
         node = reader.texts[name]
+        kinds = types or [("int64", 0)] * len(node.args.args)
         given = [
-            Array(machine, ndim, one.arg) if ndim else Name(machine, one.arg)
-            for one, (machine, ndim) in zip(
-                node.args.args, types or repeat(("int64", 0)), strict=bool(types)
-            )
+            Array(machine, ndim, "") if ndim else Name(machine, "") for machine, ndim in kinds
         ]
         reader.function(node, given)
     tables = tuple(reader.tables.items())
@@ -151,57 +142,49 @@ class _Reader:
     def __init__(
         self,
         tree: ast.Module,
-        library: Mapping[str, ast.FunctionDef],
+        library: Texts,
         constants: Mapping[str, float],
     ) -> None:
         own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
         self.texts, self.constants = {**library, **own}, constants
-        self.functions: dict[tuple[object, ...], Function] = {}
-        self.tables: dict[str, np.ndarray] = {}
+        self.functions = dict[tuple[object, ...], Function]()
+        self.tables = dict[str, np.ndarray]()
         self._assigned = {
             one.targets[0].id: one.value
             for one in tree.body
             if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
         }
 
-    def function(self, node: ast.FunctionDef, args: Sequence[Value | Array | str]) -> Function:
+    def function(self, node: ast.FunctionDef, args: Sequence[Given]) -> Function:
         """A function, for arguments of these types; one that is a type is known inside."""
         key = (node.name, *map(_kind, args))
         if key not in self.functions:
             count = sum(known[0] == node.name for known in self.functions)
-            given = dict(zip((one.arg for one in node.args.args), args, strict=True))
-            parameters = tuple(
-                replace(arg, name=own) if isinstance(arg, Array) else Name(arg.type, own)
-                for own, arg in given.items()
-                if not isinstance(arg, str)
-            )
-            body = _Body(self, node, parameters)
-            body.names |= {k: arg for k, arg in given.items() if isinstance(arg, str)}
+            body = _Body(self, node, args)
             lines = body.block(node.body)
-            made = Function(
+            self.functions[key] = Function(
                 node.name + f".{count}" * bool(count),
-                parameters,
+                tuple(body.parameters),
                 (*body.front, *lines),
                 body.result,
                 bool(node.decorator_list),
             )
-            self.functions[key] = made
         return self.functions[key]
 
-    def table(self, name: str) -> Array | None:
+    def table(self, name: str) -> Array:
         """A constant array of the text."""
         if name not in self._assigned:
-            return None
+            raise NotRead(name)
         if name not in self.tables:
-            space: dict[str, Any] = {k: np.dtype(one).type for k, one in _CONVERSIONS.items()}
-            space |= {"np": np, "nan": np.nan, "inf": np.inf, "complex": complex}
+            space: dict[str, Any] = {short: np.dtype(kind).type for kind, short in SHORT.items()}
+            space |= {"np": np, **self.constants}
             expression = ast.Expression(self._assigned[name])
             self.tables[name] = eval(compile(expression, "<table>", "eval"), space)
         values = self.tables[name]
         return Array(values.dtype.name, values.ndim, name, dense=True)
 
 
-def _kind(value: Value | Array | str) -> object:
+def _kind(value: Given) -> object:
     """Of which type a value is, and which type it is itself."""
     if isinstance(value, Array):
         return replace(value, name="")
@@ -220,42 +203,39 @@ def _counted(node: ast.FunctionDef) -> Mapping[str, int]:
 class _Body:
     """Reads the body of one function."""
 
-    def __init__(
-        self, reader: _Reader, node: ast.FunctionDef, parameters: Sequence[Name | Array]
-    ) -> None:
+    def __init__(self, reader: _Reader, node: ast.FunctionDef, args: Sequence[Given]) -> None:
         self.reader, self.node = reader, node
         self.counts = _counted(node)
-        self.names: dict[str, Known] = {}
-        # The names of parameters and of variables, and what stands before all else.
-        self.given = {one.name for one in parameters}
-        self.variables: set[str] = set()
-        self.front: list[Statement] = []
-        self.lines: list[Statement] = self.front
+        self.names = dict[str, Known]()
+        # The names of variables, and what stands before all else.
+        self.variables = set[str]()
+        self.front = list[Statement]()
+        self.lines = self.front
         self.depth = 0
         self.made = 0
         self.result = ""
         self.returns = sum(isinstance(one, ast.Return) for one in ast.walk(node))
-        for one in parameters:
-            self.names[one.name] = one
-            if isinstance(one, Name) and self.counts[one.name] > 1:
-                self.names[one.name] = self._variable(one.name, one)
+        self.parameters = list[Name | Array]()
+        for name, arg in zip((one.arg for one in node.args.args), args, strict=True):
+            self.names[name] = arg
+            if not isinstance(arg, str):
+                own = replace(arg, name=name) if isinstance(arg, Array) else Name(arg.type, name)
+                self.parameters.append(own)
+                self.names[name] = own
+                if isinstance(own, Name) and self.counts[name] > 1:
+                    self.names[name] = self._variable(name, own)
 
-    def _apart(self, make: Callable[[], T]) -> tuple[tuple[Statement, ...], T]:
+    def _apart(self, make: Callable[[], T]) -> tuple[Block, T]:
         """What is made, and before it the statements that it takes."""
         before, self.lines = self.lines, []
         made = make()
         lines, self.lines = tuple(self.lines), before
         return lines, made
 
-    def block(self, statements: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+    def block(self, statements: Sequence[ast.stmt]) -> Block:
         """What statements do."""
-
-        def read() -> None:
-            for one in statements:
-                self._statement(one)
-
         self.depth += 1
-        made, _ = self._apart(read)
+        made, _ = self._apart(lambda: list(map(self._statement, statements)))
         self.depth -= 1
         return made
 
@@ -265,23 +245,22 @@ class _Body:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 # All are computed before any is assigned.
-                held = [self._kept(self._value(one)) for one in values]
+                held = [self._named(self._fresh(), self._value(one)) for one in values]
                 for target, value in zip(targets, held, strict=True):
                     self._assign(target, value)
             case ast.Assign(targets=[target]):
                 self._assign(target, self._value(node.value))
             case ast.AugAssign(target=target):
                 self._assign(target, self._value(ast.BinOp(target, node.op, node.value)))
-            case ast.For():
-                self._for(node)
+            case ast.For(target=ast.Name(id=name), iter=ast.Call(args=args), body=body):
+                self._for(name, args, body)
             case ast.While():
-                self._while(node)
+                head, test = self._apart(lambda: self._truth(node.test))
+                self.lines.append(While(head, test, self.block(node.body)))
             case ast.If():
                 self._if(node)
-            case ast.Return():
-                self._return(node)
-            case ast.Break():
-                self.lines.append(Break())
+            case ast.Return(value=ast.expr() as value):
+                self._return(self._number(value))
             case ast.Expr(value=ast.Call() as call):
                 found = self._value(call)
                 if isinstance(found, Call):
@@ -292,47 +271,43 @@ class _Body:
                 raise NotRead(ast.unparse(node))
 
     def _assign(self, target: ast.expr, value: Known) -> None:
-        match target:
-            case ast.Name(id=name) if self.counts[name] == 1 or not _is_value(value):
-                self.names[name] = self._named(name, value)
-            case ast.Name(id=name):
-                value = _only(value)
-                old = self.names.get(name)
-                if not isinstance(old, Name) or (self.depth == 1 and old.type != value.type):
-                    # At the top a name may hold something else from here on.
-                    old = self.names[name] = self._variable(name, number(value.type, 0))
-                elif old.type != value.type and common(old, value) != old.type:
-                    raise NotRead(f"{name} is of two types: {old.type} and {value.type}")
-                self.lines.append(Assign(old.name, convert(value, old.type)))
-            case ast.Subscript():
-                match self._subscript(target):
-                    case Array() as array:
-                        self._fill(array, value)
-                    case Load(array, index):
-                        held = cut(_only(value), array.element)
-                        self.lines.append(Store(array, index, held))
-                    case Call(_, _, (address,)):
-                        self._done_here("machine:put", [address, _word(value)])
-                    case _:
-                        raise NotRead(ast.unparse(target))
+        if isinstance(target, ast.Name):
+            self._assign_name(target.id, value)
+            return
+        match self._value(target):
+            case Array() as array:
+                self._fill(array, value)
+            case Load(array, index):
+                self.lines.append(Store(array, index, cut(_only(value), array.element)))
+            case Call(_, _, (address,)):
+                self._done_here("machine:put", [address, _word(value)])
             case _:
                 raise NotRead(ast.unparse(target))
 
+    def _assign_name(self, name: str, value: Known) -> None:
+        if self.counts[name] == 1 or isinstance(value, tuple | Array | str):
+            self.names[name] = self._named(name, value)
+            return
+        old = self.names.get(name)
+        if not isinstance(old, Name) or (self.depth == 1 and old.type != value.type):
+            # At the top a name may hold something else from here on.
+            old = self.names[name] = self._variable(name, number(value.type, 0))
+        elif old.type != value.type and common(old, value) != old.type:
+            raise NotRead(f"{name} is of two types: {old.type} and {value.type}")
+        self.lines.append(Assign(old.name, convert(value, old.type)))
+
     def _variable(self, name: str, value: Value) -> Name:
         """A variable that begins with a value, at the front of the function."""
-        own, count = name, 1
-        while own in self.variables or own in self.given:
-            count += 1
-            own = f"{name}.{count}"
+        taken = name in self.variables or name in (one.name for one in self.parameters)
+        own = self._fresh() if taken else name
         self.variables.add(own)
         self.front.append(Variable(own, value))
         return Name(value.type, own)
 
     def _named(self, name: str, value: Known) -> Known:
         """A value under a name, which needs no statement if it has one or is known."""
-        if not _is_value(value) or isinstance(value, Number | Size):
+        if isinstance(value, tuple | Array | str | Number | Size):
             return value
-        value = _only(value)
         if isinstance(value, Name) and value.name not in self.variables:
             return value
         self.lines.append(Let(name, value))
@@ -342,12 +317,9 @@ class _Body:
         self.made += 1
         return f"v{self.made}.{self.node.name}"
 
-    def _kept(self, value: Known) -> Known:
+    def _kept(self, value: Value) -> Value:
         """A value as it is now."""
-        return self._named(self._fresh(), value)
-
-    def _kept_value(self, value: Value) -> Value:
-        return _only(self._kept(value))
+        return _only(self._named(self._fresh(), value))
 
     def _fill(self, array: Array, value: Known) -> None:
         """Every element of an array, from one value or from those of another array."""
@@ -359,26 +331,19 @@ class _Body:
             body = For(names[axis], word(0), Size(array, axis), (body,))
         self.lines.append(body)
 
-    def _for(self, node: ast.For) -> None:
-        assert isinstance(node.iter, ast.Call)
-        assert isinstance(node.target, ast.Name)
-        limits = slice(*(self._kept_value(_word(self._value(one))) for one in node.iter.args))
+    def _for(self, name: str, args: Sequence[ast.expr], inner: Sequence[ast.stmt]) -> None:
+        limits = slice(*(self._kept(_word(self._value(one))) for one in args))
         step = limits.step or word(1)
         if not isinstance(step, Number):
-            raise NotRead(ast.unparse(node.iter))
-        name = node.target.id
+            raise NotRead(f"a step of {name}")
         # Loops one after the other may have one name; outside of them it means what it did.
         index = name if self.counts[name] == 1 else f"{name}.{self._fresh()}"
         before = {name: self.names[name]} if name in self.names else {}
         self.names[name] = Name("int64", index)
-        body = self.block(node.body)
-        self.lines.append(For(index, limits.start or word(0), limits.stop, body, whole(step)))
+        body = self.block(inner)
+        self.lines.append(For(index, limits.start or word(0), limits.stop, body, step.value))
         del self.names[name]
         self.names |= before
-
-    def _while(self, node: ast.While) -> None:
-        head, test = self._apart(lambda: self._truth(node.test))
-        self.lines.append(While(head, test, self.block(node.body)))
 
     def _if(self, node: ast.If) -> None:
         test = self._truth(node.test)
@@ -388,9 +353,7 @@ class _Body:
         then = self.block(node.body)
         self.lines.append(If(test, then, self.block(node.orelse)))
 
-    def _return(self, node: ast.Return) -> None:
-        assert node.value is not None
-        value = self._number(node.value)
+    def _return(self, value: Value) -> None:
         if not self.result and self.returns > 1 and value.type in BITS:
             # Another return may have more bits.
             self.result = "uint64" if value.type.startswith("u") else "int64"
@@ -403,12 +366,16 @@ class _Body:
         return _only(self._value(node))
 
     def _truth(self, node: ast.expr) -> Value:
-        return truth(self._number(node))
+        return convert(self._number(node), "bool")
 
     def _value(self, node: ast.expr) -> Known:
         match node:
+            case ast.Name(id=name) if name in self.names:
+                return self.names[name]
+            case ast.Name(id=name) if name in self.reader.constants:
+                return _literal(self.reader.constants[name])
             case ast.Name(id=name):
-                return self._name(name)
+                return self.reader.table(name)
             case ast.Constant(value=value):
                 return _literal(value)
             case ast.BinOp():
@@ -419,12 +386,18 @@ class _Body:
                 return applied(op, *pair)
             case ast.Subscript():
                 return self._subscript(node)
-            case ast.Call():
-                return self._call(node)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=place), attr=name)):
+                return self._method(place, name, node)
+            case ast.Call(func=ast.Name(id=name)):
+                return self._call(name, node)
             case ast.Compare():
-                return self._compare(node)
+                values = [self._number(one) for one in (node.left, *node.comparators)]
+                pairs = zip(node.ops, pairwise(values), strict=True)
+                tests = [compared(SYMBOLS[type(op)], *pair) for op, pair in pairs]
+                return reduce(lambda a, b: Op("bool", "&", (a, b)), tests)
             case ast.IfExp():
-                return self._choose(node)
+                ways = partial(self._number, node.body), partial(self._number, node.orelse)
+                return self._one_of(self._truth(node.test), *ways)
             case ast.UnaryOp():
                 return self._unary(node)
             case ast.BoolOp():
@@ -436,41 +409,20 @@ class _Body:
             case _:
                 raise NotRead(ast.unparse(node))
 
-    def _name(self, name: str) -> Known:
-        if name in self.names:
-            return self.names[name]
-        if name in self.reader.constants:
-            return _literal(self.reader.constants[name])
-        table = self.reader.table(name)
-        if table is None:
-            raise NotRead(name)
-        return table
-
-    def _compare(self, node: ast.Compare) -> Value:
-        values = [self._number(one) for one in (node.left, *node.comparators)]
-        pairs = zip(node.ops, pairwise(values), strict=True)
-        tests = [compared(SYMBOLS[type(op)], *pair) for op, pair in pairs]
-        return reduce(lambda a, b: Op("bool", "&", (a, b)), tests)
-
-    def _both(self, node: ast.BoolOp) -> Known:
+    def _both(self, node: ast.BoolOp) -> Value:
         is_and = isinstance(node.op, ast.And)
-        result: Known = self._truth(node.values[0])
+        result = self._truth(node.values[0])
         for one in node.values[1:]:
             more, known = partial(self._truth, one), partial(number, "bool", not is_and)
             ways = (more, known) if is_and else (known, more)
-            result = self._one_of(_only(result), *ways)
+            result = self._one_of(result, *ways)
         return result
 
-    def _choose(self, node: ast.IfExp) -> Known:
-        ways = partial(self._value, node.body), partial(self._value, node.orelse)
-        return self._one_of(self._truth(node.test), *ways)
-
-    def _one_of(self, test: Value, then: Callable[[], Known], other: Callable[[], Known]) -> Known:
+    def _one_of(self, test: Value, then: Callable[[], Value], other: Callable[[], Value]) -> Value:
         """One of two; what is not needed is computed only if that takes little."""
         if isinstance(test, Number):
             return then() if test.value else other()
         (before, first), (after, last) = (self._apart(way) for way in (then, other))
-        first, last = _only(first), _only(last)
         if not before and not after and _is_plain(first) and _is_plain(last):
             return chosen(test, first, last)
         machine = first.type if first.type == last.type else common(first, last)
@@ -484,7 +436,7 @@ class _Body:
         value = self._number(node.operand)
         match node.op:
             case ast.Not():
-                return Op("bool", "not", (truth(value),))
+                return Op("bool", "not", (convert(value, "bool"),))
             case ast.USub():
                 return negated(value)
             case ast.Invert():
@@ -497,13 +449,11 @@ class _Body:
 
     def _subscript(self, node: ast.Subscript) -> Known:
         of = self._value(node.value)
-        if isinstance(node.slice, ast.Slice):
-            return of
         index = self._value(node.slice)
         match of:
             case tuple():
                 assert isinstance(index, Number)
-                return of[whole(index)]
+                return of[index.value]
             case Array():
                 places = tuple(map(_word, index if isinstance(index, tuple) else (index,)))
                 left = of.ndim - len(places)
@@ -514,7 +464,7 @@ class _Body:
                 return Call("int64", "machine:at", (applied("+", _word(of), words),))
 
     def _view(
-        self, view: Array, of: Array, index: tuple[Value, ...] = (), first: Value | None = None
+        self, view: Array, of: Array, index: Values = (), first: Value | None = None
     ) -> Array:
         view = replace(view, name=self._fresh())
         self.lines.append(View(view, of, index, first))
@@ -522,17 +472,16 @@ class _Body:
 
     def _attribute(self, node: ast.Attribute) -> Known:
         if isinstance(node.value, ast.Name) and node.value.id == "np":
-            return {"bool_": "bool"}.get(node.attr, node.attr)
+            return node.attr
         value = self._value(node.value)
         if not isinstance(value, Array):
             of = _only(value)
             if node.attr not in ("real", "imag") or of.type not in PARTS:
                 raise NotRead(ast.unparse(node))
             return Op(PARTS[of.type], node.attr, (of,))
-        lengths: tuple[Value, ...] = tuple(Size(value, axis) for axis in range(value.ndim))
+        lengths: Values = tuple(Size(value, axis) for axis in range(value.ndim))
         facts: dict[str, Known] = {
             "shape": lengths,
-            "ndim": word(value.ndim),
             "itemsize": word(value.itemsize),
             "size": reduce(partial(applied, "*"), lengths),
         }
@@ -542,10 +491,7 @@ class _Body:
 
     # Calls.
 
-    def _call(self, node: ast.Call) -> Known:
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
-        if isinstance(node.func, ast.Attribute):
-            return self._method(node, node.func)
+    def _call(self, name: str, node: ast.Call) -> Known:
         # Numbers may have names of types, which are called nonetheless.
         kind = self.names.get(name)
         kind = kind if isinstance(kind, str) else _CONVERSIONS.get(name)
@@ -555,7 +501,7 @@ class _Body:
         if name in self.reader.texts and name not in _WORDS:
             return self._called(self.reader.texts[name], args)
         match name, args:
-            case ("row" | "row_from", [Array() as array, tuple(index), *first]):
+            case ("row", [Array() as array, tuple(index), *first]):
                 # The elements along the last axis, which lie side by side.
                 view = replace(array, ndim=1, dense=True)
                 return self._view(view, array, tuple(map(_word, index)), *map(_word, first))
@@ -593,29 +539,28 @@ class _Body:
             return self._kept(call)
         return call
 
-    def _method(self, node: ast.Call, func: ast.Attribute) -> Known:
-        place = func.value.id if isinstance(func.value, ast.Name) else ""
+    def _method(self, place: str, name: str, node: ast.Call) -> Known:
         if place in ("c", "machine"):
-            return self._done_here(f"{place}:{func.attr}", list(map(self._value, node.args)))
+            return self._done_here(f"{place}:{name}", list(map(self._value, node.args)))
         if place not in ("np", "math"):
             raise NotRead(ast.unparse(node))
-        if func.attr in ("empty", "zeros"):
+        if name == "empty":
             kind = self._value(node.keywords[0].value)
             assert isinstance(kind, str)
             shape = self._value(node.args[0])
             lengths = shape if isinstance(shape, tuple) else (shape,)
-            numbers = tuple(self._kept_value(_word(one)) for one in lengths)
+            numbers = tuple(self._kept(_word(one)) for one in lengths)
             array = Array(kind, len(numbers), self._fresh(), dense=True)
-            self.lines.append(Alloc(array, numbers, func.attr == "zeros"))
+            self.lines.append(Alloc(array, numbers))
             return array
-        return self._function(func.attr, [self._number(one) for one in node.args])
+        return self._function(name, [self._number(one) for one in node.args])
 
     def _done_here(self, name: str, args: list[Known]) -> Value:
         """What C or the machine does, in its turn; a first argument may be its type."""
         machine = "int64"
         if args and isinstance(args[0], str):
             machine, args = args[0], args[1:]
-        return self._kept_value(Call(machine, name, tuple(map(_only, args))))
+        return self._kept(Call(machine, name, tuple(map(_only, args))))
 
     def _function(self, name: str, args: Sequence[Value]) -> Value:
         """A function of NumPy, of floats or complex numbers of the type that all have."""
@@ -625,11 +570,7 @@ class _Body:
         if node is not None:
             return convert(_only(self._called(node, given)), machine)
         op = _OPERATORS.get(name, name)
-        return Op("bool" if name in QUESTIONS else machine, op, given)
-
-
-def _is_value(known: Known) -> bool:
-    return not isinstance(known, tuple | Array | str)
+        return Op("bool" if name == "signbit" else machine, op, given)
 
 
 def _only(known: Known) -> Value:

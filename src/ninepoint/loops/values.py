@@ -21,17 +21,11 @@ from .nodes import BITS, FLOATS, PARTS, Number, Op, Value
 MODULAR = frozenset({"+", "-", "*", "&", "|", "^", "~"})
 
 
-def number(machine: str, value: bool | int | float | complex) -> Number:
+def number(machine: str, value: Any) -> Number:
     """A constant; an integer is taken modulo what its type holds, a float is rounded to it."""
-    if machine == "bool":
-        return Number(machine, bool(value))
     if machine in BITS:
-        assert not isinstance(value, complex)
         return Number(machine, wrapped(int(value), machine))
-    if machine in FLOATS:
-        assert not isinstance(value, complex)
-        return Number(machine, float(np.dtype(machine).type(value)))
-    return Number(machine, complex(np.dtype(machine).type(value)))
+    return Number(machine, np.dtype(machine).type(value).item())
 
 
 def word(value: int) -> Number:
@@ -56,29 +50,15 @@ def known(value: Value) -> Any:
     return value.value if isinstance(value, Number) else None
 
 
-def whole(value: Number) -> int:
-    """The constant that an integer is."""
-    assert not isinstance(value.value, complex)
-    return int(value.value)
-
-
 def convert(value: Value, machine: str) -> Value:
     """The value in another machine type: cut to it, cut off or rounded."""
     if value.type == machine:
         return value
     if isinstance(value, Number):
         held = value.value
-        if machine not in BITS:
+        if machine not in BITS or (held == held and abs(held) != float("inf")):
             return number(machine, held)
-        assert not isinstance(held, complex)
-        if held == held and abs(held) != float("inf"):
-            return number(machine, int(held))
     return Op(machine, "to", (value,))
-
-
-def truth(value: Value) -> Value:
-    """Whether a number is not 0."""
-    return convert(value, "bool")
 
 
 def cut(value: Value, machine: str) -> Value:
@@ -121,14 +101,14 @@ def applied(op: str, left: Value, right: Value) -> Value:
     if machine in FLOATS or machine in PARTS:
         return Op(machine, op, (convert(left, machine), convert(right, machine)))
     if isinstance(left, Number) and isinstance(right, Number):
-        return number(machine, PYTHON[op](whole(left), whole(right)))
+        return number(machine, PYTHON[op](left.value, right.value))
     if left.type == right.type == "bool" and op in ("&", "|", "^"):
         return Op("bool", op, (left, right))
-    for one, other in ((left, right), (right, left)):
-        # Nothing is added to an index.
-        same = op == "+" or (op == "-" and other is right)
-        if same and known(other) == 0 and one.type == machine:
-            return one
+    # Nothing is added to an index.
+    if op in ("+", "-") and known(right) == 0 and left.type == machine:
+        return left
+    if op == "+" and known(left) == 0 and right.type == machine:
+        return right
     exact = machine == "int64" and op in ("+", "-", "*")
     return Op(machine, op, (convert(left, machine), convert(right, machine)), exact)
 
@@ -157,7 +137,7 @@ def _fitting(value: Value, other: Value) -> Value:
     if not isinstance(value, Number) or value.type not in BITS or other.type not in BITS:
         return value
     info = np.iinfo(other.type)
-    return convert(value, other.type) if info.min <= whole(value) <= info.max else value
+    return convert(value, other.type) if info.min <= value.value <= info.max else value
 
 
 def chosen(test: Value, then: Value, other: Value) -> Value:
@@ -173,7 +153,6 @@ def chosen(test: Value, then: Value, other: Value) -> Value:
 def negated(value: Value) -> Value:
     """-value."""
     if isinstance(value, Number) and value.type in (*FLOATS, "int64"):
-        assert not isinstance(value.value, complex)
         return replace(value, value=-value.value)
     if value.type in FLOATS or value.type in PARTS:
         return Op(value.type, "-", (value,))

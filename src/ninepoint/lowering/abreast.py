@@ -22,6 +22,7 @@ from ..analysis.rewrite import Lines, bodies, reads, replayed, rows
 from ..language.ir import (
     COMPARISONS,
     Atom,
+    Atoms,
     Binary,
     Call,
     Expr,
@@ -30,13 +31,11 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    State,
-    Values,
     operands,
     shifted,
 )
 from .cost import FUNCTION, LOAD, NEAR, PASS, STORE, WIDE, operation
-from .fusion import flattened
+from .fusion import flattened, unfit
 from .kept import rolling_axis
 from .schedule import Schedule
 
@@ -96,16 +95,13 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
 
 def _suitable(kernel: Kernel, schedule: Schedule) -> bool:
     """Whether the loops can make several rows at once."""
-    if schedule.rows == 1 or kernel.ndim < 2:
-        return False
-    if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
+    if schedule.rows == 1 or kernel.ndim < 2 or unfit(kernel):
         return False
     if not kernel.stages:
         # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
         return len({offset[:-1] for _, offset in rows(kernel.body)}) <= 1
     of_bytes = max(dtype.itemsize for _, dtype in kernel.fields) == 1
-    plain = all(isinstance(stage, Values | State) for stage in kernel.stages)
-    return plain and not of_bytes and rolling_axis(kernel) == -2
+    return not of_bytes and rolling_axis(kernel) == -2
 
 
 def together(kernel: Kernel, prefix: str = "r") -> tuple[Kernel | None, float]:
@@ -133,9 +129,9 @@ def abreast(kernel: Kernel, prefix: str = "r") -> Kernel:
     if kernel.rows == 1:
         return kernel
     lines = Lines(prefix)
-    outputs: list[Atom] = []
+    outputs = list[Atom]()
 
-    def written(by: Offset) -> tuple[Atom, ...]:
+    def written(by: Offset) -> Atoms:
         return replayed(kernel.body, kernel.outputs, lambda _, e: lines.emit(shifted(e, by)))
 
     for row in range(kernel.rows):
@@ -157,7 +153,7 @@ def _row_effort(kernel: Kernel) -> float:
     sizes = _sizes(kernel)
     lane = _lane(kernel, sizes)
     total = float(STORE * lane * len(kernel.outputs))
-    varying: set[str] = set()
+    varying = set[str]()
     for assign in kernel.body:
         if not isinstance(assign.value, Read) and not varying.intersection(operands(assign.value)):
             continue  # of scalars alone: done once for the whole row

@@ -24,12 +24,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.rewrite import Emit, as_type, binary, number, replayed
+from ..analysis.rewrite import as_type, binary, number, replayed
 from ..language.dtypes import kind_of
 from ..language.ir import (
     Atom,
     Cast,
     DType,
+    Emit,
     Expr,
     Histogram,
     Kernel,
@@ -207,7 +208,7 @@ def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
     """
     dtype, emit = reduce.result.dtype, staging.emit
     lines = [*zip(source.axes, reduce.shape, strict=True)]
-    if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source.axes):
+    if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source):
         lines.reverse()
     (along, length), (across, count) = lines
 
@@ -248,10 +249,7 @@ def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
         for place, length in runs(places, 1)
     ]
     *first, _ = min(lines)
-    steps = [
-        (*(a - b for a, b in zip(line, first, strict=False)), length) for *line, length in lines
-    ]
-    # In one plane these are the rows.
-    depth = -3 if len(found) == 1 else 0
-    element = added(tap.origin, tuple(first[-len(tap.origin) :]))
-    return element, tuple(line[depth:] for line in steps)
+    steps = tuple(
+        (*(a - b for a, b in zip(line, first, strict=True)), length) for *line, length in lines
+    )
+    return added(tap.origin, tuple(first[-len(tap.origin) :])), steps

@@ -15,18 +15,20 @@ and whose own rule leaves nothing out, is an ordinary stage, or computed where i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..analysis.rewrite import reads
+from ..analysis.rewrite import in_bodies, reads
+from ..base.frozen import frozen
 from ..language.box import Box
 from ..language.dtypes import short, value_type
 from ..language.ir import (
     Assign,
     Atom,
+    Atoms,
     Body,
     DType,
     Kernel,
@@ -46,12 +48,12 @@ from .schedule import Schedule
 Constant: TypeAlias = tuple[int, np.dtype, Literal["constant", "fill"]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Link:
     """One call: a lowered kernel, and the names that it has in the whole.
 
     `sources` says what its fields are: fields of the whole, or what an earlier call made.
-    `made` names its outputs; `names` those of its scalars and coefficients that have others.
+    `made` names its outputs; `names` its scalars and coefficients.
     `types` and `reaches` are those of its outputs.  Links with equal numbers as `border` have
     equal borders and constants.  The rule `keeps` values of the first fields, or `leaves` out
     points near the ends of rows, or of planes; it puts any value at all there if `unbounded`,
@@ -73,12 +75,12 @@ class Link:
         """Its kernel with the names of the whole, and for all else names with this end."""
         kernel = self.kernel
         arrays = {**self.names, **sources}
-        arrays |= {name: f"{name}{suffix}" for stage in kernel.stages for name in stage.names}
-        scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars if n in self.names}
-        return relabelled(kernel, arrays, lambda _, name, k: name + suffix, scalars)
+        arrays |= {name: f"{name}{suffix}" for name in kernel.stage_names}
+        scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars}
+        return relabelled(kernel, arrays, suffix, scalars)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Absent:
     """What is written in the place of points that have no neighbour: where, and by which rule.
 
@@ -91,7 +93,7 @@ class Absent:
     before: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Edge:
     """The ends of an array: what is written there, and by which border what lies beyond them.
 
@@ -107,10 +109,10 @@ class Edges:
     """The ends of all arrays of a chain, by their names, and those of its results.
 
     `borders` are the numbers of those that are used, and `axes` all axes, counted from the last,
-    down one of which the chain `rolls`; 0 where there is but one.
+    down one of which the chain `rolls`.
     """
 
-    axes: tuple[int, ...] = ()
+    axes: Offset
     rolls: int = 0
     arrays: dict[str, Edge] = field(default_factory=dict)
     results: tuple[Absent | None, ...] = ()
@@ -173,9 +175,9 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
     # A stage that is not stored is made as well beyond the ends.
     made = {stage.names[0] for stage in kernel.stages if isinstance(stage, Values)} & ends.keys()
 
-    def mirrors(number: int, name: str, body: Body) -> Body:
+    def mirrors(name: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
         low, high = (end[axis] for end in ends[name]) if name in made else (0, 0)
-        more: list[Assign] = []
+        more = list[Assign]()
         for array in dict.fromkeys(read.field for read in reads(body, edges.arrays)):
             known = list(reads(body, {array}))
             offsets = [read.offset[axis] for read in known]
@@ -185,50 +187,37 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
                     offset = list(known[0].offset)
                     offset[axis] = at
                     read = replace(known[0], offset=tuple(offset))
-                    more.append(Assign(f"{array}_m{number if name else ''}_{k}", read))
-        return tuple(more)
+                    # Nothing else is called so: no name of a user's ends in a digit.
+                    more.append(Assign(f"{array}_m0{name}_{k}", read))
+        return (*body, *more), values
 
-    return _extended(kernel, mirrors)
-
-
-def _extended(kernel: Kernel, more: Callable[[int, str, Body], Body]) -> Kernel:
-    """The kernel with `more` in each body: of its number, and the first name of its stage."""
-    stages: list[Stage] = []
-    for number, stage in enumerate(kernel.stages):
-        assert isinstance(stage, Values | State), stage
-        body = stage.body + more(number, stage.names[0], stage.body)
-        stages.append(replace(stage, body=body))
-    body = kernel.body + more(len(stages), "", kernel.body)
-    return replace(kernel, stages=tuple(stages), body=body)
+    return in_bodies(kernel, mirrors)
 
 
 class _Chain:
     def __init__(
-        self,
-        links: Sequence[Link],
-        fields: Sequence[tuple[str, np.dtype]],
-        wanted: Sequence[str],
+        self, links: Sequence[Link], fields: Sequence[tuple[str, np.dtype]], wanted: Sequence[str]
     ) -> None:
         self.links = links
         self.fields = fields
         self.wanted = wanted
         self.ndim = links[0].kernel.ndim
-        self.edges = Edges()
-        self.stages: list[Stage] = []
-        self.scalars: list[tuple[str, DType]] = []
+        self.edges = Edges(tuple(range(-1, -self.ndim - 1, -1)))
+        self.stages = list[Stage]()
+        self.scalars = list[tuple[str, DType]]()
         self.types = dict(fields)
         # The arrays in which a value stands: by the border of who looks beyond its ends, and for
         # all others.
-        self.sources: dict[str, dict[int | None, str]] = {}
+        self.sources = dict[str, dict[int | None, str]]()
         self.far = [_read_beyond(link.kernel) for link in links]
-        # What each stage, by its name, has to read at the own point.
-        self.owed: dict[str, Sequence[str]] = {}
+        # What each stage, by its first name, has to read at the own point; "" is the result.
+        self.owed = dict[str, Sequence[str]]()
         # Those of whose borders the rule puts any value at all beyond the ends.
         self.unbounded = {link.border for link in links if link.unbounded}
         # The borders of who looks beyond the ends of each value, and which values the rule "keep"
         # keeps.
-        self.readers: dict[str, list[int]] = {}
-        self.kept: set[str] = set()
+        self.readers = dict[str, list[int]]()
+        self.kept = set[str]()
         for link, far in zip(links, self.far, strict=True):
             for name, source in link.sources.items():
                 if name in far:
@@ -238,10 +227,11 @@ class _Chain:
 
     def kernel(self, schedule: Schedule) -> tuple[Kernel, Edges]:
         for name, _ in self.fields:
-            self._spread(name, name, made=False)
+            self._spread(name, made=False)
         for position in range(len(self.links) - 1):
             self._keep(position)
         stage, self.edges.results = self._made(len(self.links) - 1)
+        self.owed[""] = self.owed[stage.names[0]]
         body, outputs = self._wanted(dict(zip(stage.names, stage.values, strict=True)), stage.body)
         # What the last of the fields are.
         positions = {
@@ -252,7 +242,7 @@ class _Chain:
             fields=tuple(self.fields),
             scalars=tuple(self.scalars),
             coefficients=tuple(
-                (link.names.get(name, name), dtype, shape)
+                (link.names[name], dtype, shape)
                 for link in self.links
                 for name, dtype, shape in link.kernel.coefficients
             ),
@@ -261,22 +251,15 @@ class _Chain:
             stages=tuple(self.stages),
             positions=tuple(positions[name] for name, _ in self.fields if name in positions),
         )
-        named = {name for stage in kernel.stages for name in stage.names}
-        kernel = renumbered(inlined(kernel, schedule), named)
-        kernel = _extended(
-            kernel,
-            lambda number, name, body: self._read(
-                self.owed.get(name or stage.names[0], ()), body, number
-            ),
-        )
-        self.edges.axes = tuple(range(-1, -self.ndim - 1, -1))
-        self.edges.rolls = rolling_axis(kernel) if self.ndim > 1 else 0
+        short = renumbered(inlined(kernel, schedule), set(kernel.stage_names))
+        kernel = in_bodies(short, self._with_owed)
+        self.edges.rolls = rolling_axis(kernel)
         return kernel, self.edges
 
     def _made(self, position: int) -> tuple[Values, tuple[Absent, ...]]:
         """What a call makes, and what is absent of it."""
         link = self.links[position]
-        self.scalars += [(link.names.get(n, n), d) for n, d in link.kernel.scalars]
+        self.scalars += [(link.names[n], d) for n, d in link.kernel.scalars]
         sources = {
             name: self.sources[value][link.border if name in self.far[position] else None]
             for name, value in link.sources.items()
@@ -312,68 +295,64 @@ class _Chain:
         else:
             self.stages.append(stage)
         for name in names:
-            self._spread(name, name, made=True)
+            self._spread(name, made=True)
 
-    def _wanted(
-        self, made: Mapping[str, Atom], body: tuple[Assign, ...]
-    ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
+    def _wanted(self, made: Mapping[str, Atom], body: Body) -> tuple[Body, Atoms]:
         """What is `made` last and what was made before, as results."""
         absent = dict(zip(made, self.edges.results, strict=True))
-        outputs: list[Atom] = []
-        more: list[Assign] = []
+        outputs = list[Atom]()
+        more = list[Assign]()
         for number, value in enumerate(self.wanted):
             if value in made:
                 outputs.append(made[value])
                 continue
             array = self.sources[value][None]
-            dtype = value_type(self.types[array])
-            more.append(Assign(f"{array}_w{number}", Read(dtype, array, (0,) * self.ndim)))
-            outputs.append(Ref(dtype, more[-1].name))
+            one = Assign(f"{array}_w{number}", self._own(array))
+            more.append(one)
+            outputs.append(Ref(one.value.dtype, one.name))
         # What was made before has been filled already.
         self.edges.results = tuple(absent.get(value) for value in self.wanted)
         return (*body, *more), tuple(outputs)
 
     # The arrays in which values stand.
 
-    def _spread(self, value: str, array: str, made: bool) -> None:
-        """Copies of the array of a value for its readers, each with an end by the reader's border.
+    def _spread(self, name: str, made: bool) -> None:
+        """Copies of an array for its readers, each with an end by the reader's border.
 
         The first of them reads what a call has made itself; a field has no ends of its own.
         """
         # What the rule "keep" keeps stands in rows of its own.
-        copied = not made and value in self.kept
-        borders: list[int | None] = [*self.readers.get(value, [])]
+        copied = not made and name in self.kept
+        borders: list[int | None] = [*self.readers.get(name, [])]
         arrays = {
-            border: array if made and not k else self._copy(array, f"{array}_c{2 * k}", border)
+            border: name if made and not k else self._copy(name, f"{name}_c{2 * k}", border)
             for k, border in enumerate(borders or [None] * copied)
         }
-        self.sources[value] = {None: next(iter(arrays.values()), array), **arrays}
+        self.sources[name] = {None: next(iter(arrays.values()), name), **arrays}
 
     def _copy(self, name: str, copy: str, border: int | None) -> str:
         """A stage that is another array, with an end of its own."""
         dtype = self.types[copy] = self.types[name]
-        read = Read(value_type(dtype), name, (0,) * self.ndim)
-        one = Assign(f"{copy}_1", read)
-        free = border in self.unbounded
-        self.stages.append(State((copy,), (one,), (Ref(read.dtype, one.name),), (dtype,), free))
+        one, free = Assign(f"{copy}_1", self._own(name)), border in self.unbounded
+        value = Ref(one.value.dtype, one.name)
+        self.stages.append(State((copy,), (one,), (value,), (dtype,), free))
         self.edges.arrays[copy] = Edge(self._beyond(border, dtype), None)
         return copy
 
-    def _read(
-        self, arrays: Sequence[str], body: tuple[Assign, ...], number: int
-    ) -> tuple[Assign, ...]:
-        """Reads of arrays at the own point, as far as the body of this number lacks them.
+    def _own(self, name: str) -> Read:
+        """The read of an array at the own point."""
+        return Read(value_type(self.types[name]), name, (0,) * self.ndim)
+
+    def _with_owed(self, stage: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
+        """A body that reads all that it owes at the own point.
 
         Nobody uses what is read; but it is there when the rule "keep" asks for it, and no array
         is read later than where the result is written.
         """
-        own: Offset = (0,) * self.ndim
-        there = {read.field for read in reads(body) if read.offset == own}
-        return tuple(
-            Assign(f"{name}_k{number}", Read(value_type(self.types[name]), name, own))
-            for name in dict.fromkeys(arrays)
-            if name not in there
-        )
+        there = list(reads(body))
+        wanted = {name: self._own(name) for name in self.owed.get(stage, ())}
+        more = (Assign(f"{n}_k0{stage}_0", one) for n, one in wanted.items() if one not in there)
+        return (*body, *more), values
 
     # What the borders' rules do.
 

@@ -17,21 +17,14 @@ of what a user has named: u_0, r__2.  A name of the user's never ends so.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from ..analysis.rewrite import (
-    bodies,
-    copied,
-    drop_dead,
-    in_bodies,
-    reads,
-    replayed,
-    simplify,
-)
+from ..analysis.rewrite import bodies, copied, drop_dead, in_bodies, reads, replayed, simplify
 from ..language.ir import (
     Assign,
     Atom,
+    Atoms,
     Body,
     Cast,
     Expr,
@@ -41,8 +34,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    Stage,
-    State,
     Values,
     by_number,
     of_arrays,
@@ -55,31 +46,27 @@ from .schedule import Schedule
 def relabelled(
     kernel: Kernel,
     arrays: Mapping[str, str],
-    label: Callable[[str, str, int], str],
+    suffix: str = "",
     scalars: Mapping[str, Atom] | None = None,
 ) -> Kernel:
     """The kernel with other names: of `arrays`, stages among them, `scalars` and all operations.
 
-    `label` gives an operation's, of a beginning for its body, the old one and its number there.
+    An operation is called by its stage and its number there, with a `suffix`.
     """
 
-    def change(prefix: str, body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
+    def change(stage: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
+        prefix = f"{arrays[stage]}_" if stage else "t"
         return copied(
             body,
             values,
-            lambda name, k: label(prefix, name, k),
+            lambda _, k: f"{prefix}{k}{suffix}",
             lambda expr: of_arrays(expr, arrays),
             scalars,
         )
 
-    stages: list[Stage] = []
-    for stage in kernel.stages:
-        assert isinstance(stage, Values | State), stage
-        names = tuple(arrays[name] for name in stage.names)
-        body, values = change(f"{names[0]}_", stage.body, stage.values)
-        stages.append(replace(stage, names=names, body=body, values=values))
-    body, outputs = change("t", kernel.body, kernel.outputs)
-    return replace(kernel, stages=tuple(stages), body=body, outputs=outputs)
+    made = in_bodies(kernel, change)
+    stages = tuple(replace(s, names=tuple(arrays[name] for name in s.names)) for s in made.stages)
+    return replace(made, stages=stages)
 
 
 def unlike(label: str, taken: set[str]) -> str:
@@ -123,9 +110,9 @@ def _without(kernel: Kernel, stage: Values) -> Kernel:
     # No part has such names; `renumbered` makes all of them short.
     fresh = (f"{stage.names[0]}_i{number}" for number in itertools.count())
 
-    def inserted(body: Body, values: tuple[Atom, ...]) -> tuple[Body, tuple[Atom, ...]]:
-        made: list[Assign] = []
-        copies: dict[Offset, tuple[Atom, ...]] = {}
+    def inserted(_: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
+        made = list[Assign]()
+        copies = dict[Offset, Atoms]()
 
         def emit(name: str, expr: Expr) -> Atom:
             if isinstance(expr, Read) and expr.field in stage.names:
@@ -151,11 +138,11 @@ def _without(kernel: Kernel, stage: Values) -> Kernel:
 
 def renumbered(kernel: Kernel, named: Set[str]) -> Kernel:
     """Short names for what has none of its own: stages but for those `named`, and operations."""
-    arrays: dict[str, str] = {}
-    for name in (name for stage in kernel.stages for name in stage.names):
+    arrays = dict[str, str]()
+    for name in kernel.stage_names:
         short = f"v{len(arrays) - len(named & arrays.keys())}"
         arrays[name] = name if name in named else short
-    return relabelled(kernel, arrays, lambda prefix, _, k: f"{prefix}{k}")
+    return relabelled(kernel, arrays)
 
 
 def flattened(kernel: Kernel, most: int) -> Kernel | None:

@@ -9,20 +9,13 @@ planes (of rows) where a stage is read in other planes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from ..analysis.rewrite import bodies, reads
+from ..base.frozen import frozen
 from ..language.box import Box, joined
-from ..language.ir import (
-    Body,
-    Kernel,
-    Offset,
-    Stage,
-    State,
-)
+from ..language.ir import Body, Kernel, Offset, Stage, State
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kept:
     """What is needed of a stage, relative to a point of the result, and how much is kept.
 
@@ -45,11 +38,21 @@ class Kept:
 
 def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
     """What is kept of each stage that is read, in their order."""
-    need = needed(kernel)
-    axis = rolling_axis(kernel)
-    read = [stage for stage in kernel.stages if stage.names[0] in need]
-    found = [Kept(stage, *need[stage.names[0]], axis, 1) for stage in read]
-    return tuple(replace(one, count=_count(kernel, one, found)) for one in found)
+    need, axis = needed(kernel), rolling_axis(kernel)
+    used = [stage for stage in kernel.stages if stage.names[0] in need]
+    # Each body, and which of its planes is made in one turn.
+    made = [(kernel.body, 0), *((one.body, need[one.names[0]][1][axis]) for one in used)]
+    found = list[Kept]()
+    for stage in used:
+        low, high = need[stage.names[0]]
+        planes = [
+            plane + full(read.offset)[axis]
+            for body, plane in made
+            for read in reads(body, stage.names)
+        ]
+        # From the last one that is read back to the first.
+        found.append(Kept(stage, low, high, axis, high[axis] - min(planes) + 1))
+    return tuple(found)
 
 
 def rows_kept(kernel: Kernel) -> dict[str, int]:
@@ -67,11 +70,10 @@ def needed(
     at the points themselves too, which may be what lies beyond the ends.
     """
     here = full((0,) * kernel.ndim)
-    need: dict[str, Box] = {}
-    staged = {name for stage in kernel.stages for name in stage.names}
+    need = dict[str, Box]()
 
     def visit(body: Body, at: Box) -> None:
-        for read in reads(body, staged):
+        for read in reads(body, kernel.stage_names):
             one = at.shift(full(read.offset))
             need[read.field] = one | need.get(read.field, one)
 
@@ -103,7 +105,7 @@ def computed_at(kernel: Kernel) -> list[tuple[Body, Box]]:
 
 def rolling_axis(kernel: Kernel) -> int:
     """The axis down which stages roll, counted from the last: -2 for rows, -3 for planes."""
-    staged = {name for stage in kernel.stages for name in stage.names}
+    staged = kernel.stage_names
     offsets = [full(read.offset) for body in bodies(kernel) for read in reads(body, staged)]
     axes = [next((k for k, o in enumerate(at) if o), len(at)) - len(at) for at in offsets]
     return min((-2, *axes))
@@ -112,15 +114,3 @@ def rolling_axis(kernel: Kernel) -> int:
 def full(offset: Offset) -> Offset:
     """An offset of at least two axes: one row is the only row of its plane."""
     return offset if len(offset) > 1 else (0, *offset)
-
-
-def _count(kernel: Kernel, kept: Kept, others: list[Kept]) -> int:
-    """How many planes of a stage are read in one turn, from the last one back."""
-    axis = kept.axis
-    lowest = kept.high[axis]
-    readers = [(0, kernel.body)]
-    readers += [(one.high[axis], one.stage.body) for one in others]
-    for plane, body in readers:
-        for read in reads(body, kept.stage.names):
-            lowest = min(lowest, plane + full(read.offset)[axis])
-    return kept.high[axis] - lowest + 1

@@ -11,29 +11,32 @@ operation by operation, so that they give the same bits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ..analysis.rewrite import bodies, mapped
+from ..analysis.rewrite import bodies, in_bodies
+from ..base.frozen import frozen
 from ..language.box import Box
 from ..language.ir import (
     Gather,
     Histogram,
     Kernel,
     Loop,
+    Offset,
     Read,
     Reduce,
-    Stage,
     Tap,
+    inside,
+    mapped,
     within,
 )
 
 # How arrays lie: a number says how many lanes each column of a row has.  Of an order of the axes,
 # axis k is axis `how[k]` of the others.
-How: TypeAlias = int | tuple[int, ...]
+How: TypeAlias = int | Offset
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turn:
     """How kernels are written for arrays that lie so.
 
@@ -58,17 +61,9 @@ class Turn:
         # Nobody knows where an offset points that is computed.
         if any(isinstance(a.value, Gather) for body in bodies(kernel) for a in within(body)):
             return None
-        stages: list[Stage] = []
-        for stage in kernel.stages:
-            if isinstance(stage, Histogram):
-                return None
-            stages.append(replace(stage, body=mapped(stage.body, self._expression)))
-        return replace(
-            kernel,
-            ndim=len(self.offset((0,) * kernel.ndim)),
-            body=mapped(kernel.body, self._expression),
-            stages=tuple(stages),
-        )
+        if any(isinstance(stage, Histogram) for stage in kernel.stages):
+            return None
+        return in_bodies(kernel, lambda _, body, values: (mapped(body, self._expression), values))
 
     def _expression(self, expr: Any) -> Any:
         match expr:
@@ -81,6 +76,6 @@ class Turn:
                     lanes *= self.how
                 return replace(expr, origin=self.offset(expr.origin), axes=axes, lanes=lanes)
             case Reduce() | Loop():
-                return replace(expr, body=mapped(expr.body, self._expression))
+                return inside(expr, self._expression)
             case _:
                 return expr

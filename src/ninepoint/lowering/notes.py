@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..analysis.ranges import machine_type, ranges, turn_ranges, working_type
 from ..analysis.rewrite import bodies, reads
+from ..base.frozen import frozen
 from ..language.ir import (
     Body,
     Carried,
@@ -39,7 +39,7 @@ from .schedule import Refused, Schedule
 from .windows import small
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Note:
     """One choice: about what, what was chosen, and why nothing else was."""
 
@@ -105,7 +105,7 @@ def _shape(reduce: Reduce) -> str:
     return " x ".join(map(str, reduce.shape)) + (" elements" if len(reduce.shape) == 1 else "")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Work:
     """Loads, stores and operations for each point.
 
@@ -131,7 +131,7 @@ def work(kernel: Kernel) -> Work:
     more than a few rows.
     """
     rows, kernel = kernel.rows, abreast(kernel)
-    known = dict(ranges(kernel))
+    known = ranges(kernel)
     # Operations by their lanes, and loads.
     lanes, load = Counter[str](), "load"
 
@@ -164,7 +164,7 @@ def work(kernel: Kernel) -> Work:
             continue
         count(stage.body)
     count(kernel.body)
-    stores = len(kernel.outputs) + sum(len(stage.names) for stage in kernel.stages)
+    stores = len(kernel.outputs) + len(kernel.stage_names)
     loads = lanes.pop(load, 0)
     widths = sorted(lanes.items(), key=lambda pair: (np.dtype(pair[0]).itemsize, pair[0]))
     shares = tuple((name, operations / rows) for name, operations in widths)

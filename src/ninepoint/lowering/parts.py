@@ -21,8 +21,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import TypeAlias
@@ -30,18 +29,8 @@ from typing import TypeAlias
 import numpy as np
 
 from ..analysis.rewrite import uncast
-from ..language.ir import (
-    Atom,
-    Binary,
-    Const,
-    DType,
-    Expr,
-    Offset,
-    Reduce,
-    Ref,
-    Weight,
-    operands,
-)
+from ..base.frozen import frozen
+from ..language.ir import Atom, Binary, Const, DType, Named, Offset, Reduce, Ref, Weight, operands
 from .schedule import Refused
 
 NO_PRODUCT = "its weights are no product of one factor for each axis"
@@ -54,13 +43,13 @@ FINE = 2.0**-50
 Factors: TypeAlias = tuple[tuple[float, ...], ...]
 
 
-def factors(reduce: Reduce, values: Mapping[str, Expr]) -> tuple[Atom, Factors, frozenset[str]]:
+def factors(reduce: Reduce, values: Named) -> tuple[Atom, Factors, frozenset[str]]:
     """The window's element without its constant weights, and the weights axis by axis.
 
     An axis without weights has the factor ().  The names are those of the assignments that
     need no weight.  Refused if the weights are no product, or are not simply multiplied with.
     """
-    heavy: set[str] = set()
+    heavy = set[str]()
     for name, value in values.items():
         if isinstance(value, Weight) or heavy.intersection(operands(value)):
             heavy.add(name)
@@ -85,7 +74,7 @@ def factors(reduce: Reduce, values: Mapping[str, Expr]) -> tuple[Atom, Factors, 
     raise Refused("its weights are not simply multiplied with")
 
 
-def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Factors:
+def separated(weights: np.ndarray, whole: bool, tolerance: float) -> Factors:
     """A factor for each axis whose product is `weights`.
 
     Refused if there are none, and for `whole` numbers that a float does not hold.
@@ -129,7 +118,7 @@ LEVEL = 1
 SEARCHED = 500
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Runs:
     """A window as `found` runs along an axis: where each begins, and how long it is.
 
@@ -138,7 +127,7 @@ class Runs:
 
     axis: int
     found: tuple[tuple[Place, int], ...]
-    sizes: tuple[int, ...]
+    sizes: Offset
     idempotent: bool
 
     @property
@@ -156,7 +145,7 @@ class Runs:
 @cache
 def runs_of(places: tuple[Place, ...], idempotent: bool) -> Runs:
     """The cheapest runs of elements that stand at `places`, each of them once."""
-    ways: list[Runs] = []
+    ways = list[Runs]()
     for axis in (0, 1):
         found = tuple(runs(places, axis))
         lengths = Counter(length for _, length in found)
@@ -170,7 +159,7 @@ def runs(places: Iterable[Place], axis: int) -> list[tuple[Place, int]]:
     """Where the longest runs along an axis begin, and how long they are."""
     left = set(places)
     down, right = (0, 1) if axis else (1, 0)
-    found: list[tuple[Place, int]] = []
+    found = list[tuple[Place, int]]()
     for row, column in sorted(left):
         if (row - down, column - right) in left:
             continue
@@ -182,7 +171,7 @@ def runs(places: Iterable[Place], axis: int) -> list[tuple[Place, int]]:
 
 
 @cache
-def levels(length: int, idempotent: bool, radix: int = 0) -> tuple[int, ...]:
+def levels(length: int, idempotent: bool, radix: int = 0) -> Offset:
     """The lengths of runs that are made for a longer one, each of some of the one before.
 
     31 elements      ->      4 of x, 4 of those (16 of x); the window is two pieces of 16
@@ -190,12 +179,12 @@ def levels(length: int, idempotent: bool, radix: int = 0) -> tuple[int, ...]:
     Each is `radix` times as long, or so many times that the fewest loads are needed.
     """
 
-    def loads(sizes: tuple[int, ...]) -> int:
+    def loads(sizes: Offset) -> int:
         made = sum(last // first + LEVEL for first, last in pairwise(sizes))
         return made + len(cut(length, sizes, idempotent))
 
     radices = [radix] if radix else range(2, 9) if length <= SEARCHED else [4]
-    found: list[tuple[int, ...]] = [(1,)]
+    found: list[Offset] = [(1,)]
     for sizes in found:
         found += [(*sizes, sizes[-1] * k) for k in radices if sizes[-1] * k <= length]
     return min(found, key=lambda sizes: (loads(sizes), -len(sizes), sizes))
@@ -206,7 +195,7 @@ def cut(length: int, sizes: Sequence[int], idempotent: bool) -> list[tuple[int, 
     if idempotent:
         size = sizes[-1]
         return [(size, k) for k in (*range(0, length - size, size), length - size)]
-    found: list[tuple[int, int]] = []
+    found = list[tuple[int, int]]()
     start = 0
     for size in reversed(sizes):
         while length - start >= size:

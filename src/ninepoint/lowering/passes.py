@@ -27,39 +27,30 @@ from .sharing import evened, shared
 from .storage import stored, wholesome, widened
 from .windows import unrolled
 
-Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]
+Pass: TypeAlias = Callable[[Kernel, Request], Kernel]
 
 # What follows from the types of the results.
-STORED: tuple[Pass, ...] = (
-    ("stored", stored),
-    ("widened", lambda kernel, _: widened(kernel)),
-)
+STORED: tuple[Pass, ...] = (stored, widened)
 
 # What neighbours compute as well is kept in rows.
-ROWS: tuple[Pass, ...] = (
-    ("staged", staged),
-    ("unrolled", unrolled),
-    ("evened", lambda kernel, _: evened(kernel)),
-    ("wholesome", lambda kernel, _: wholesome(kernel)),
-    ("shared", lambda kernel, request: shared(kernel, request.schedule)),
-)
+ROWS: tuple[Pass, ...] = (staged, unrolled, evened, wholesome, shared)
 
 
 def passed(
     passes: Sequence[Pass], kernel: Kernel, request: Request, reach: Box
 ) -> Mapping[str, Kernel]:
     """The kernel after each pass, by its name."""
-    forms: dict[str, Kernel] = {}
-    for name, run in passes:
-        kernel = forms[name] = checked(run(kernel, request), reach)
+    forms = dict[str, Kernel]()
+    for run in passes:
+        kernel = forms[run.__name__] = checked(run(kernel, request), reach)
     return forms
 
 
 # What looks at each kernel that a pass has made, and how far it may look: tests add to it.
-LOOKS: list[Callable[[Kernel, Box | None], None]] = []
+LOOKS: list[Callable[[Kernel, Box], None]] = []
 
 
-def checked(kernel: Kernel, reach: Box | None = None) -> Kernel:
+def checked(kernel: Kernel, reach: Box) -> Kernel:
     """The kernel, once it is looked at if the tests ask for it."""
     for look in LOOKS:
         look(kernel, reach)

@@ -14,16 +14,18 @@ A request is what a kernel is compiled for besides the types of its arguments.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ..base.frozen import frozen
 
 if TYPE_CHECKING:
     from ..language.box import Neighborhood
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Schedule:
     """The choices of one compilation.
 
@@ -98,7 +100,7 @@ class Refused(Exception):
 VERIFY = "NINEPOINT_VERIFY"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Request:
     """What is asked of a kernel: the types of its results, how they are stored, which points.
 

@@ -27,6 +27,7 @@ from ..language.ir import (
     DType,
     Expr,
     Kernel,
+    Named,
     Noting,
     Offset,
     Read,
@@ -43,10 +44,10 @@ from ..language.ir import (
     shifted,
 )
 from .cost import operation, saved_by_row
-from .schedule import Schedule
+from .schedule import Request
 
 
-def evened(kernel: Kernel) -> Kernel:
+def evened(kernel: Kernel, _: Request) -> Kernel:
     """The kernel, in which a difference whose sign nobody asks for is taken in one order.
 
     t2 = x[0, -1] - x[0, 0];  t3 = t2 * t2      ->      t2 = x[0, 0] - x[0, -1];  t3 = t2 * t2
@@ -70,7 +71,7 @@ def evened(kernel: Kernel) -> Kernel:
     return replace(kernel, body=body)
 
 
-def _turns(expr: Expr, values: Mapping[str, Expr]) -> bool:
+def _turns(expr: Expr, values: Named) -> bool:
     """Whether an expression is an element minus a later one of the same field."""
     if not isinstance(expr, Binary) or expr.op != "-":
         return False
@@ -88,7 +89,7 @@ def _opposite(expr: Expr | None) -> Atom | None:
     return expr.arg if isinstance(expr, Unary) and expr.op == "-" else None
 
 
-def _is_even(expr: Expr, values: Mapping[str, Expr]) -> bool:
+def _is_even(expr: Expr, values: Named) -> bool:
     """Whether a value stays if its operands change their signs."""
     match expr:
         case Unary(op="abs"):
@@ -100,10 +101,10 @@ def _is_even(expr: Expr, values: Mapping[str, Expr]) -> bool:
             return False
 
 
-def shared(kernel: Kernel, schedule: Schedule) -> Kernel:
+def shared(kernel: Kernel, request: Request) -> Kernel:
     """Keep what is computed at several shifts, the most rewarding class first."""
     while members := max(_classes(kernel), key=lambda one: _saved(kernel, one), default=None):
-        if _saved(kernel, members) <= schedule.shared - 1:
+        if _saved(kernel, members) <= request.schedule.shared - 1:
             break
         kernel = _kept(kernel, members)
     return kernel
@@ -119,9 +120,9 @@ def _saved(kernel: Kernel, members: Mapping[str, Offset]) -> float:
 def _classes(kernel: Kernel) -> Collection[dict[str, Offset]]:
     """The shifts of what is the same but for them, by the names."""
     scalars = {name for name, _ in kernel.scalars}
-    numbers: dict[Expr, int] = {}
-    place: dict[str, tuple[int, Offset]] = {}
-    found: dict[int, dict[str, Offset]] = {}
+    numbers = dict[Expr, int]()
+    place = dict[str, tuple[int, Offset]]()
+    found = dict[int, dict[str, Offset]]()
     for assign in kernel.body:
         known = _class(assign.value, place, scalars)
         if known is None:
@@ -147,7 +148,7 @@ def _class(
         return None
     base = place[used[0]][1]
     back = tuple(-step for step in base)
-    alias: dict[str, Atom] = {}
+    alias = dict[str, Atom]()
     for name in used:
         number, shift = place[name]
         alias[name] = Ref(DType.BOOL, f"{number} {added(shift, back)}")
@@ -156,7 +157,7 @@ def _class(
 
 def _kept(kernel: Kernel, members: Mapping[str, Offset]) -> Kernel:
     """Make a stage of a class, moved to the point itself, and read it where its members were."""
-    name = f"v{sum(len(stage.names) for stage in kernel.stages)}"
+    name = f"v{len(kernel.stage_names)}"
     first, shift = next(iter(members.items()))
     back = tuple(-step for step in shift)
     own = Ref(named(kernel.body)[first].dtype, first)

@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 from ..analysis.rewrite import (
-    Emit,
     Lines,
     along_rows,
     as_type,
@@ -22,14 +21,17 @@ from ..analysis.rewrite import (
     replayed,
     uncast,
 )
+from ..base.frozen import frozen
 from ..language.ir import (
     RANKED,
     Atom,
+    Atoms,
     BinaryOp,
     Body,
     Coefficient,
     Const,
     DType,
+    Emit,
     Expr,
     Kernel,
     Offset,
@@ -48,7 +50,7 @@ from .schedule import Refused, Schedule
 from .windows import combined, most, small
 
 # Makes a stage of its names, its body and its values.
-Build: TypeAlias = Callable[[tuple[str, ...], Body, tuple[Atom, ...]], Stage]
+Build: TypeAlias = Callable[[tuple[str, ...], Body, Atoms], Stage]
 
 # Of an element taken twice nothing changes, so pieces of a window may overlap.
 IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
@@ -59,7 +61,7 @@ WIDE = 48
 PIECE = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Fold:
     """An operation by which elements are combined, and the type in which that is done."""
 
@@ -102,7 +104,7 @@ def first(source: Tap, emit: Emit) -> Atom:
 
 def planes(source: Tap, picked: Iterable[Offset]) -> dict[Offset, list[Place]]:
     """The rows and columns of elements of a window, in each plane of the last two axes."""
-    found: dict[Offset, list[Place]] = {}
+    found = dict[Offset, list[Place]]()
     for index in picked:
         place = [0] * max(2, len(source.origin))
         for axis, step in zip(source.axes, index, strict=True):
@@ -124,7 +126,7 @@ Piece: TypeAlias = tuple[Tap, float | None]
 def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
     """Combine elements, each with its weight."""
     op, dtype = fold.op, fold.dtype
-    groups: dict[float | None, list[Atom]] = {}
+    groups = dict[float | None, list[Atom]]()
     for piece, weight in pieces:
         item = first(piece, emit)
         if piece.dtype is DType.BOOL and dtype is not DType.BOOL:
@@ -132,7 +134,7 @@ def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
         elif not piece.dtype.is_integer:
             item = as_type(item, dtype, emit)
         groups.setdefault(weight, []).append(item)
-    totals: list[Atom] = []
+    totals = list[Atom]()
     for weight, group in groups.items():
         # Equal weights are applied to the sum: fewer products, and no more rounding. Integers
         # are added as such, in narrow lanes, before they become floats.
@@ -149,7 +151,7 @@ def _added(before: Tap | None, pieces: Sequence[Piece], fold: Fold, emit: Emit) 
     return own if before is None else binary(fold.op, first(before, emit), own, emit)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Line:
     """One axis of a window, and the weights along it, if there are any."""
 
@@ -178,7 +180,7 @@ class Staging:
         self.main = Lines("t")
         self.emit = self.main.emit
         # By what they compute, whatever they are called.
-        self.stages: dict[Stage, Stage] = {}
+        self.stages = dict[Stage, Stage]()
 
     def stage(
         self, make: Callable[[Emit], Iterable[Atom]], build: Build = Values
@@ -227,7 +229,7 @@ class Staging:
         if len(set(source.picked)) < len(source.picked) and not idempotent:
             raise Refused("elements are picked twice")
         extents = [max(axis) - min(axis) + 1 for axis in zip(*source.picked, strict=True)]
-        if self.by_rows(extents, source.axes) and small(reduce, self.schedule):
+        if self.by_rows(extents, source) and small(reduce, self.schedule):
             raise Refused("its elements are no box, and few")
         cost = sum(one.cost for _, one in _runs(source, idempotent))
         if cost >= min(len(source.picked), most(reduce, self.schedule)):
@@ -236,7 +238,7 @@ class Staging:
     def _over_runs(self, source: Tap, fold: Fold) -> Atom:
         """Reduce a window of any shape, in runs that neighbours share."""
         last = len(source.origin) - 1
-        parts: list[Piece] = []
+        parts = list[Piece]()
         for plane, found in _runs(source, fold.idempotent):
             base = by(replace(source, picked=()), (*plane, 0, 0)[-last - 1 :])
             axis = last - 1 + found.axis
@@ -301,20 +303,14 @@ class Staging:
             raise Refused("its elements have weights")
         return source
 
-    def by_rows(self, extents: Sequence[int], axes: Sequence[int]) -> bool:
+    def by_rows(self, extents: Sequence[int], source: Tap) -> bool:
         """Whether a window is done along its rows first, which rows made at once share.
 
         Floats are added in this order, however many rows are made.
         """
-        return max(extents) <= NEAR and min(axes) >= self.kernel.ndim - 2
+        return max(extents) <= NEAR and min(source.axes) >= self.kernel.ndim - 2
 
-    def over_axes(
-        self,
-        source: Tap,
-        shape: Offset,
-        fold: Fold,
-        weights: Factors = (),
-    ) -> Atom:
+    def over_axes(self, source: Tap, shape: Offset, fold: Fold, weights: Factors = ()) -> Atom:
         """Reduce along each axis of the window in turn; the last in the main body."""
         if source.picked:
             return self._over_runs(source, fold)
@@ -322,7 +318,7 @@ class Staging:
         lines = map(_Line, source.axes, shape, weights)
         work = [line for line in lines if line.length > 1 or line.weights]
         work = work or [_Line(source.axes[-1], 1)]
-        if self.by_rows(shape, source.axes):
+        if self.by_rows(shape, source):
             work.reverse()
         if len(set(work[-1].weights)) > WIDE:
             work.append(_Line(work[-1].axis, 1))

@@ -22,7 +22,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -40,7 +39,7 @@ from ..analysis.ranges import (
     window_range,
     words,
 )
-from ..analysis.rewrite import Emit, Lines, binary, number, replayed, simplify
+from ..analysis.rewrite import Lines, binary, number, replayed, simplify
 from ..language.dtypes import common, short, value_type
 from ..language.ir import (
     Assign,
@@ -51,8 +50,10 @@ from ..language.ir import (
     Cast,
     Const,
     DType,
+    Emit,
     Expr,
     Kernel,
+    Named,
     Reduce,
     Ref,
     Select,
@@ -70,7 +71,7 @@ def misfit(storage: np.dtype, results: str) -> ValueError:
     )
 
 
-def natural_dtypes(kernel: Kernel, kept: int = 0, phases: int = 1) -> tuple[np.dtype, ...]:
+def natural_dtypes(kernel: Kernel, kept: int, phases: int) -> tuple[np.dtype, ...]:
     """The storage type of every result by the rule, each of which has an output in each phase.
 
     The first `kept` results must also hold every value of the field in their position.
@@ -110,7 +111,7 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
     """
     assert request.dtypes is not None, "the types of the results are chosen before"
     known, overflow = ranges(kernel), request.overflow
-    outputs: list[Atom] = []
+    outputs = list[Atom]()
     lines = Lines("s")
     lines.body += kernel.body
     emit = lines.emit
@@ -164,7 +165,7 @@ def limited(atom: Atom, value: Interval, storage: np.dtype, emit: Emit) -> Atom:
     return atom
 
 
-def widened(kernel: Kernel) -> Kernel:
+def widened(kernel: Kernel, _: Request) -> Kernel:
     """Average as floats where the sum of integers might wrap.
 
     mean of x over 3, x of int64      ->      mean of float64(x) over 3
@@ -191,7 +192,7 @@ def widened(kernel: Kernel) -> Kernel:
     return replace(kernel, body=tuple(body))
 
 
-def wholesome(kernel: Kernel) -> Kernel:
+def wholesome(kernel: Kernel, _: Request) -> Kernel:
     """Divide integers as integers, where the quotient is rounded to a whole number."""
     known, made = ranges(kernel), dict[str, Expr]()
 
@@ -200,7 +201,7 @@ def wholesome(kernel: Kernel) -> Kernel:
             found = _rounded(expr.arg, made)
             # Integers of 64 bits have no vectors for it: a mean of 3 x 3 int32 took twice as long
             # as one of floats (512 x 512, Zen 5).
-            if found is not None and interval(found[1], known).below(2.0**30):
+            if found is not None and interval(found[1], known).largest < 2.0**30:
                 whole = _divided(*found, emit)
                 if not expr.storage:
                     return whole
@@ -218,7 +219,7 @@ def wholesome(kernel: Kernel) -> Kernel:
     return simplify(replace(kernel, body=body, outputs=outputs))
 
 
-def _rounded(atom: Atom, made: Mapping[str, Expr]) -> tuple[str, Atom, int] | None:
+def _rounded(atom: Atom, made: Named) -> tuple[str, Atom, int] | None:
     """How a float is rounded that is a rounded quotient of integers, and these."""
     call = made_as(atom, made)
     if not isinstance(call, Call) or call.function not in WHOLE:
@@ -226,11 +227,11 @@ def _rounded(atom: Atom, made: Mapping[str, Expr]) -> tuple[str, Atom, int] | No
     match made_as(call.args[0], made):
         case Binary(op="/", dtype=DType.F64, left=left, right=Const(value=float(divisor))):
             rounds = call.function in ("rint", "floor") and divisor.is_integer()
-            match made_as(left, made):
-                case Cast(arg=dividend) if rounds and 0 < divisor < 2**20:
-                    whole = call.function, dividend, int(divisor)
-                    return whole if dividend.dtype is DType.INT else None
-            return None
+            whole = made_as(left, made)
+            if not rounds or not 0 < divisor < 2**20 or not isinstance(whole, Cast):
+                return None
+            is_integer = whole.arg.dtype is DType.INT
+            return (call.function, whole.arg, int(divisor)) if is_integer else None
         case _:
             # To round a whole number once more changes nothing.
             return _rounded(call.args[0], made)

@@ -37,7 +37,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..analysis.rewrite import Emit, Lines, as_type, binary, number, replayed, simplify
+from ..analysis.rewrite import Lines, as_type, binary, number, replayed, simplify
 from ..language.ir import (
     RANKED,
     Atom,
@@ -47,6 +47,7 @@ from ..language.ir import (
     Coefficient,
     Const,
     DType,
+    Emit,
     Expr,
     Kernel,
     Offset,
@@ -122,7 +123,7 @@ def _written(reduce: Reduce, emit: Emit) -> Atom:
             return combined(items, OPERATIONS[reduce.kind], emit)
         case "var":
             mean = divided(combined(items, "+", emit), dtype, count, emit)
-            squares: list[Atom] = []
+            squares = list[Atom]()
             for item in items:
                 apart = binary("-", as_type(item, dtype, emit), mean, emit)
                 squares.append(binary("*", apart, apart, emit))
@@ -142,7 +143,7 @@ def _written(reduce: Reduce, emit: Emit) -> Atom:
 def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
     """The value at every index of a window."""
     values = named(reduce.body)
-    found: list[Atom] = []
+    found = list[Atom]()
     for position, index in enumerate(window_indices(reduce.shape)):
 
         def element(
@@ -232,9 +233,9 @@ def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Em
     height, width = len(columns[0]), len(columns)
     count = height * width
     below = 0
-    lists: list[list[Atom]] = []
+    lists = list[list[Atom]]()
     for i in range(height):
-        places: list[int] = []
+        places = list[int]()
         for j in range(width):
             if (height - i) * (width - j) > count - low:
                 below += 1  # too many are not less: it comes before the wanted ones
@@ -251,7 +252,7 @@ def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Em
             ordered = sort(row, emit)
             lists.append([ordered[j] for j in places])
     rank, remaining = low - below, sum(map(len, lists))
-    merged: list[Atom] = []
+    merged = list[Atom]()
     for one in sorted(lists, key=len):
         merged = merge(merged, one, emit)
         # An element at place p of `merged` has p to p + (what is still to come) before it.
@@ -307,14 +308,14 @@ def _of_valid(reduce: Reduce, items: Sequence[Atom], emit: Emit) -> Atom:
     pairs = zip(truths, items, strict=True)
     ordered = sort([emit(Select(dtype, truth, item, fill)) for truth, item in pairs], emit)
     # Counted in lanes of the elements' own width.
-    one, zero = Const(dtype, "1.0"), Const(dtype, "0.0")
+    one, zero = number(dtype, 1), number(dtype, 0)
     valid = combined([emit(Select(dtype, truth, one, zero)) for truth in truths], "+", emit)
     result: Atom = Const(reduce.dtype, "nan")
     last: Atom = result
     for count, (place, fraction) in enumerate(places, 1):
         way = interpolated(ordered[place : place + 2], fraction, reduce.dtype, emit)
         if way != last:
-            enough = binary(">=", valid, Const(dtype, repr(float(count))), emit)
+            enough = binary(">=", valid, number(dtype, count), emit)
             result = emit(Select(reduce.dtype, enough, way, result))
         last = way
     return result

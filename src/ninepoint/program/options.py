@@ -178,7 +178,7 @@ class Parameters:
         self._positional = count = len(names) - len(arguments.kwonlyargs)
         self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         # Python binds them itself: a call of a small array takes no longer than that.
-        text = str(signature(function, dict.fromkeys(defaults)))[1:-1]
+        text = str(signature(function.definition, dict.fromkeys(defaults)))[1:-1]
         self._bind = bind = eval(f"lambda {text}: ({''.join(f'{name}, ' for name in names)})")
         bind.__defaults__ = tuple(defaults[name] for name in names[:count] if name in defaults)
         bind.__kwdefaults__ = {n: defaults[n] for n in names[count:] if n in defaults}

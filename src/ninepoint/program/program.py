@@ -107,8 +107,13 @@ class Program:
 
     @property
     def name(self) -> str:
-        """What its last call is called."""
-        return self.last.call.definition.name.strip("<>")
+        """What its last call is called, and how many there are: blur+2 after two, blur*20."""
+        names = [node.call.definition.name.strip("<>") for node in self.nodes]
+        last, before = names[-1], len(names) - 1
+        steps = names.count(last)
+        if steps > 1 and not len(names) % steps:
+            return f"{last}*{steps}"
+        return f"{last}+{before}" if before else last
 
     @property
     def held(self) -> int:
@@ -254,7 +259,7 @@ def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) ->
     from ..arrays import cuda
 
     with cuda.beside(fields) as device:
-        return list(cuda.checked_out(out, shapes, dtypes, device))
+        return cuda.checked_out(out, shapes, dtypes, device)
 
 
 # Arrays that go together in a graph.

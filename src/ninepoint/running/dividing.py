@@ -198,12 +198,12 @@ def follow(program: Program, made: Arrays) -> None:
         # What Dask makes one with something else is not there for others.
         fused = not all(isinstance(one.layer, Lazy) for one in before)
         there = set() if fused else made[0].dask.layers.keys()
-        if not whole.fits or not {array.name for array in whole.arrays} <= there:
+        if not whole.fits or not {array.name for array in whole.held} <= there:
             return
     passed = frozenset().union(*(one.passed for one in before))
     whole.layer = whole.blocks(layer.name)
     whole.passed = own.passed | passed
-    layer.further = whole.layer, passed, bool(whole.sources)
+    layer.further = whole.layer, passed, bool(whole.sources) or any(whole.reread)
     own.further = whole
 
 

@@ -4,17 +4,17 @@ whole cores   no axis that the program works along is cut: each task takes its c
 regions       the fields are views of something that can be sliced: each task reads what it
               needs; chosen where that decodes little more than half more than the blocks alone
 edges         each block is made of its chunk and of faces of its neighbours
+rereading     the same of views of sources: a chunk is read for its block and once more for its
+              faces, so that none is held until its neighbours are there
 groups        the same on groups of chunks, where these are thin or fields are cut otherwise
 
-What such a plan costs is said before anything is run.
+What such a plan costs is said before anything is run (`costs`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import getitem
@@ -29,12 +29,11 @@ from dask.highlevelgraph import HighLevelGraph
 from ...base import limits
 from .. import accepted
 from ..accepted import is_cupy
-from ..blocks import Job, meta_of, part_of, whole_of
+from ..blocks import Job, meta_of, whole_of
 from ..grid import (
     Chunks,
     Output,
     axes_of,
-    axis_of,
     cut_as,
     grid_of,
     grouped,
@@ -44,6 +43,7 @@ from ..grid import (
 )
 from ..layout import Shape
 from ..regions import Node, Program, rings
+from .costs import decoded
 from .layer import Field, Lazy, Origin, Source, known
 
 # Most of Dask's functions carry no annotations.
@@ -57,7 +57,7 @@ class Computation:
 
     On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
     those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
-    from `sources`, where there are some.
+    from `sources`, where there are some.  Chunks may have been `joined` before.
     """
 
     program: Program
@@ -68,6 +68,7 @@ class Computation:
     layer: Any = None
     passed: frozenset[str] = frozenset()
     further: Computation | None = None
+    joined: bool = False
 
     @cached_property
     def outputs(self) -> list[Output]:
@@ -95,6 +96,15 @@ class Computation:
         return takes_whole(self.program.nodes, self.arrays, self.chunks)
 
     @property
+    def plan(self) -> str:
+        """What it is called how tasks get what they need."""
+        if self.alone or self.sources:
+            return "regions" if self.sources else "whole cores"
+        if self.joined:
+            return "groups"
+        return "edges" if self.held else "rereading"
+
+    @property
     def fits(self) -> bool:
         """Whether all fields are cut so, and each block takes something of the next ones only."""
         alike = all(array.chunks == cut_as(array.shape, self.chunks) for array in self.arrays)
@@ -103,10 +113,34 @@ class Computation:
     def grouped(self) -> Computation:
         """The same in groups of chunks where these are thin, of which fields are put together."""
         groups = grouped(self.program, self.chunks)
-        arrays = [
-            array.rechunk(cut_as(array.shape, groups), method="tasks") for array in self.arrays
-        ]
-        return Computation(self.program, self.shape, groups, arrays)
+        arrays = [cut_anew(array, cut_as(array.shape, groups)) for array in self.arrays]
+        joined = any(
+            known(after, "source") is None and before.chunks != after.chunks
+            for before, after in zip(self.arrays, arrays, strict=True)
+        )
+        return Computation(self.program, self.shape, groups, arrays, joined=joined)
+
+    @cached_property
+    def reread(self) -> list[Source | None]:
+        """Of each array the source of which its chunks are read twice; None where they wait."""
+        sources = [known(array, "source") for array in self.arrays]
+        views = [array for array in self.arrays if known(array, "source")]
+        few = self.waiting(views) <= limits.current.held_bytes
+        return [None] * len(sources) if few else sources
+
+    @property
+    def held(self) -> list[Any]:
+        """The arrays of which blocks are given chunks."""
+        pairs = zip(self.arrays, self.reread, strict=True)
+        return [array for array, source in pairs if source is None]
+
+    def waiting(self, arrays: Sequence[Any]) -> int:
+        """The bytes of arrays of which chunks wait for those around them: about two layers."""
+        cut = [sizes for sizes in self.chunks if len(sizes) > 1]
+        if self.alone or not cut:
+            return 0
+        part = min(1.0, 2 * max(cut[0]) / sum(cut[0]))
+        return math.ceil(part * sum(int(array.nbytes) for array in arrays))
 
     @property
     def names(self) -> list[str]:
@@ -128,11 +162,12 @@ class Computation:
         # A text: Dask takes long to go through many numbers.
         thick = repr([axis.faces for axis in axes])
         fields = []
-        for array in self.arrays:
+        for array, source in zip(self.arrays, self.reread, strict=True):
             pairs = zip(array.shape, self.shape[len(self.shape) - array.ndim :], strict=True)
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
-            fields.append(Field(array.name, f"faces-{tokenize(array.name, cut, thick)}", cut))
+            faces = f"faces-{tokenize(array.name, cut, thick)}"
+            fields.append(Field(array.name, faces, cut, source))
         return Lazy(name, job, self.chunks, tuple(fields))
 
     def results(self, chunks: Chunks) -> list[Any]:
@@ -146,7 +181,7 @@ class Computation:
             pairs = [one for a in self.arrays for one in (a, axes[len(axes) - a.ndim :])]
             blocks = _whole(whole_of, axes, job, None, *pairs, name=rule.name, meta=metas[0])
         else:
-            below = () if self.sources else self.arrays
+            below = [] if self.sources else self.held
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
         self.layer = blocks.dask.layers[rule.name]
@@ -156,11 +191,12 @@ class Computation:
             one = blocks
             if len(self.outputs) > 1:
                 one = _whole(getitem, axes, blocks, axes, k, None, name=name, meta=metas[k])
-            one.dask.layers[name].origin = Origin(self, k)
             own = output.chunks if self.alone else output.blocks
             array = untyped.Array(one.dask, name, own(self.chunks), meta=metas[k])
             if not self.alone or self.chunks != chunks:
                 array = array.rechunk(output.chunks(chunks), method="tasks")
+            array.dask.layers[array.name].origin = Origin(self, k)
+            self.passed |= {array.name}
             found.append(array)
         return found
 
@@ -187,15 +223,14 @@ def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
     """
     shape, chunks = grid_of(fields)
     arrays = [as_array(field, chunks) for field in fields]
-    given = one = Computation(program, shape, chunks, arrays)
+    one = Computation(program, shape, chunks, arrays)
     if not one.alone:
         for field in arrays:
             # A block has a place, which is not known behind such a chunk.
             refuse_unknown(field)
         one.sources = readable(program, arrays, chunks)
         if not one.sources:
-            one = given.grouped()
-    note(given, one)
+            one = one.grouped()
     return one.results(chunks)
 
 
@@ -219,92 +254,9 @@ def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()
     return True
 
 
-_WHY = {
-    "whole cores": "no axis that it works along is cut",
-    "regions": "each task reads its block, and what lies around it, from the source",
-    "edges": "each block is made of its chunk and of its neighbours' faces",
-    "groups": "chunks are thin for how far it looks, so {} groups of them are computed; results "
-    "keep the chunks",
-    "put together": "fields are cut in different ways, so chunks are put together first",
-}
-
-
-def _described(given: Computation, one: Computation) -> str:
-    """What a plan costs that is on fields as they were `given`, or on groups of their chunks.
-
-    The tasks of a chunk of the result, without what makes the fields; the bytes of all faces,
-    which have to move where workers are many; the bytes of a task, which a thread holds.
-    """
-    groups, moved, tasks = one.chunks, 0, 1.0
-    plan = why = "whole cores" if given.alone else "regions" if one.sources else "edges"
-    pairs = zip(given.arrays, one.arrays, strict=True)
-    joined = sum(before.chunks != after.chunks for before, after in pairs)
-    axes = [] if plan == "whole cores" else axes_of(one.program, groups)
-    if plan == "edges":
-        thick = [sum(map(sum, axis.faces)) for axis in axes]
-        for array, dtype in one.inputs:
-            points, missing = math.prod(array.shape), len(axes) - array.ndim
-            each = zip(array.shape, one.shape[missing:], thick[missing:], strict=True)
-            faces = sum(points // max(1, n) * far for n, whole, far in each if n == whole)
-            moved += faces * dtype.itemsize
-            tasks += faces > 0
-    if joined or groups != given.chunks:
-        plan, why = "groups", "groups" if groups != given.chunks else "put together"
-    read, blocks = sum(dtype.itemsize for _, dtype in one.inputs), math.prod(map(len, groups))
-    held = sum(output.dtype.itemsize for output in one.outputs) * _largest(groups)
-    if plan == "regions":
-        held += math.prod(max(b - a for a, b in axis.needs) for axis in axes) * read
-    else:
-        held += read * _largest(groups) + moved // max(1, blocks)
-    tasks = (tasks + joined) * blocks / max(1, math.prod(map(len, given.chunks)))
-    first = one.outputs[0]
-    if len(one.outputs) > 1 or repr(first.blocks(groups)) != repr(first.chunks(given.chunks)):
-        tasks += len(one.outputs)
-    return (
-        f"{one.program.name}: {plan}, {tasks:.3g} task{'s' * (tasks != 1)} a chunk, "
-        f"{_bytes(moved)} of faces, {_bytes(held)} held a thread\n"
-        f"                {_WHY[why].format(blocks)}"
-    )
-
-
-def _largest(chunks: Chunks) -> int:
-    """The points of the largest block, as far as lengths are known."""
-    known = [[size for size in sizes if not math.isnan(size)] for sizes in chunks]
-    return math.prod(max(sizes, default=1) for sizes in known)
-
-
-def _bytes(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
-
-
-_notes: ContextVar[list[str] | None] = ContextVar("plans that somebody asks for", default=None)
-
-
-@contextmanager
-def noted() -> Iterator[list[str]]:
-    """Give the plans that are chosen meanwhile, in words."""
-    notes: list[str] = []
-    token = _notes.set(notes)
-    try:
-        yield notes
-    finally:
-        _notes.reset(token)
-
-
-def note(given: Computation, one: Computation) -> None:
-    """Tell of a plan, if somebody asks."""
-    notes = _notes.get()
-    if notes is not None:
-        notes.append(_described(given, one))
-
-
 # Sources: what an array is a plain view of, and what reading it costs.  Tasks that read from them
 # take of each what their block looks at, and depend on nothing: nothing is moved.  What lies
-# around a block is decoded again for each block that looks at it: `_decoded` tells that price.
+# around a block is decoded again for each block that looks at it: `decoded` tells that price.
 
 # An array of NumPy is one node of the graph up to this size [bytes], which a worker fetches once
 # and keeps; a larger one is cut, as Dask does it.
@@ -329,53 +281,42 @@ def readable(program: Program, arrays: Sequence[Any], chunks: Chunks) -> list[So
         # No block of neighbours serves calls that take an axis as a ring and others.
         return None
     sources = [known(array, "source") for array in arrays]
-    if None in sources or _decoded(program, sources, chunks) > limits.current.decoded_ratio:
+    if None in sources:
         return None
-    return sources
+    own, read = decoded(program, sources, chunks)
+    return sources if read <= limits.current.decoded_ratio * own else None
 
 
-def _decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> float:
-    """How many times as much is decoded as reading the blocks alone would decode."""
-    least = most = 0.0
-    for source in sources:
-        own = all_read = float(source.dtype.itemsize)
-        axes = zip(source.pieces, cut_as(source.shape, chunks), strict=True)
-        for axis, (piece, sizes) in enumerate(axes, -len(source.shape)):
-            n = sum(sizes)
-            if len(sizes) == 1:
-                own, all_read = own * n, all_read * n
-                continue
-            one = axis_of(program, sizes, axis)
-            pieces = [one for span in one.needs for one in part_of((n,), span).pieces[0]]
-            own *= decoded(piece, one.cuts)
-            all_read *= decoded(piece, [(read.start, read.stop) for _, read in pieces])
-        least, most = least + own, most + all_read
-    return most / least if least else 1.0
-
-
-def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
-    """How much is decoded for some spans of an axis, each on its own.
-
-    >>> decoded(10, [(0, 10), (9, 21)])
-    40
-    """
-    return sum((-(-b // piece) - a // piece) * piece for a, b in spans if b > a)
+def cut_anew(array: Any, chunks: Chunks) -> Any:
+    """An array in other chunks: a view of its source, or chunks put together by Dask."""
+    source = known(array, "source")
+    if source is None or array.chunks == chunks:
+        made = array.rechunk(chunks, method="tasks")
+        made.dask.layers[made.name].origin = known(array, "origin")
+        return made
+    return replace(source, name=f"view-{tokenize(source.name, chunks)}").view(chunks)
 
 
 def recut(array: Any, chunks: Chunks) -> Any:
     """Give the results of a program that reads sources in other chunks, where that can be.
 
-    Its tasks then read other regions, and nothing is moved; other arrays are given as they are.
+    Its tasks then read other regions, and nothing is moved; other arrays are given as they are,
+    and those of which pieces would be decoded for several blocks each.
     """
     origin = known(array, "origin")
     if origin is None or array.chunks == chunks:
         return array
     own, which = origin.computation, origin.which
     for one in (own.further, own):
-        if one and one.sources and one.outputs[which].chunks(chunks) == chunks:
-            sources = readable(one.program, one.arrays, chunks)
-            if sources:
-                return replace(one, chunks=chunks, sources=sources).results(chunks)[which]
+        if one is None or one.alone or one.outputs[which].chunks(chunks) != chunks:
+            continue
+        sources = [known(field, "source") for field in one.arrays]
+        if None in sources:
+            continue
+        now, then = (decoded(one.program, sources, cut)[0] for cut in (one.chunks, chunks))
+        if then <= limits.current.decoded_ratio * now:
+            fields = [cut_anew(field, cut_as(field.shape, chunks)) for field in one.arrays]
+            return lazily(one.program, fields)[which]
     return array
 
 

@@ -23,6 +23,7 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
+from operator import getitem
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -69,36 +70,6 @@ def known(array: Any, what: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
-    """A field of blocks: the names of its array and of its faces.
-
-    Along the axes where that is `cut` it is cut as the whole is; along others it has one element.
-    Axes that it lacks are the first ones.
-    """
-
-    name: str
-    faces: str
-    cut: tuple[bool, ...]
-
-    def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
-        """What a block is given of it, where faces that it needs are tasks that may be new."""
-        missing = len(place) - len(self.cut)
-        own = tuple([k if cut else 0 for k, cut in zip(place[missing:], self.cut, strict=True)])
-        numbers = zip(near[missing:], self.cut, strict=True)
-        found = []
-        for at in itertools.product(*[one.numbers if cut else (0,) for one, cut in numbers]):
-            ref = chunk = TaskRef((self.name, *at))
-            if at != own:
-                ref = TaskRef((self.faces, *at))
-                if ref.key not in made:
-                    thick = zip(axes[missing:], at, self.cut, strict=True)
-                    depths = tuple([one.faces[k] if cut else (0, 0) for one, k, cut in thick])
-                    made[ref.key] = Task(ref.key, faces_of, chunk, depths)
-            found.append(ref)
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     """Something with slices, of which `pieces` so long are decoded at once; `name` is its own."""
 
@@ -115,9 +86,13 @@ class Source:
 
     def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
         """What a block is given of it; see `Field`."""
+        return [self.node(made)]
+
+    def node(self, made: Tasks) -> TaskRef:
+        """What is sliced, as a node that may be new."""
         if self.key not in made:
             made[self.key] = DataNode(self.key, self.held)
-        return [TaskRef(self.key)]
+        return TaskRef(self.key)
 
     def view(self, chunks: Chunks) -> Any:
         """An array of Dask, each chunk of which is a slice."""
@@ -126,6 +101,50 @@ class Source:
         graph.layers[self.name].source = self
         meta = np.empty((0,) * len(chunks), self.dtype)
         return _core.Array(graph, self.name, chunks, meta=meta)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of blocks: the names of its array and of its faces.
+
+    Along the axes where that is `cut` it is cut as the whole is; along others it has one element.
+    Axes that it lacks are the first ones.  Where it is a view of a `source`, who needs a chunk
+    reads it: twice at most, for its block and for its faces, so nobody holds it meanwhile.
+    """
+
+    name: str
+    faces: str
+    cut: tuple[bool, ...]
+    source: Source | None = None
+
+    def given(
+        self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks
+    ) -> list[Any]:
+        """What a block is given of it, where faces that it needs are tasks that may be new."""
+        missing = len(place) - len(self.cut)
+        own = tuple([k if cut else 0 for k, cut in zip(place[missing:], self.cut, strict=True)])
+        numbers = zip(near[missing:], self.cut, strict=True)
+        found: list[Any] = []
+        for at in itertools.product(*[one.numbers if cut else (0,) for one, cut in numbers]):
+            if at == own:
+                found.append(self._chunk(at, axes[missing:], made))
+                continue
+            ref = TaskRef((self.faces, *at))
+            if ref.key not in made:
+                thick = zip(axes[missing:], at, self.cut, strict=True)
+                depths = tuple([one.faces[k] if cut else (0, 0) for one, k, cut in thick])
+                chunk = self._chunk(at, axes[missing:], made)
+                made[ref.key] = Task(ref.key, faces_of, chunk, depths)
+            found.append(ref)
+        return found
+
+    def _chunk(self, at: Place, axes: Sequence[Axis], made: Tasks) -> Any:
+        """A chunk: the task that makes it, or one within the task that needs it."""
+        if self.source is None:
+            return TaskRef((self.name, *at))
+        cuts = zip(axes, at, self.cut, strict=True)
+        region = tuple([slice(*one.cuts[k]) if cut else slice(None) for one, k, cut in cuts])
+        return Task(None, getitem, self.source.node(made), region)
 
 
 class Lazy(Layer):

@@ -14,7 +14,7 @@ import numpy as np
 from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import is_cupy, is_device
-from ninepoint.arrays.cuda.executable import Executable, Work, understood
+from ninepoint.arrays.cuda.executable import Executable, understood
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.strided import overlaps_itself, standing
 from ninepoint.backends.cuda import driver
@@ -22,7 +22,6 @@ from ninepoint.backends.cuda.driver import DeviceArray
 
 __all__ = [
     "Executable",
-    "Work",
     "are_apart",
     "as_fields",
     "beside",
@@ -51,7 +50,7 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:
     ]
     first = next(k for k, array in enumerate(found) if array is not None)
     device = driver.device_of(found[first])
-    fields: list[DeviceArray] = []
+    fields = list[DeviceArray]()
     for value, array, name in zip(values, found, names, strict=True):
         if array is None:
             array = _number(value, name, names[first], device)
@@ -78,14 +77,13 @@ def taken_to(fields: Sequence[Any], arrays: Sequence[np.ndarray]) -> list[Device
 
 
 def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
+    # Says what is wrong with anything that is no array of numbers.
+    number = accepted.as_field(value, name)
     if isinstance(value, np.ndarray) or not isinstance(value, np.generic | int | float | complex):
-        # Says what is wrong with anything that is no array of numbers.
-        accepted.as_field(value, name)
         raise TypeError(
             f"'{other}' lies on a GPU and '{name}' in the memory of the CPU, and a stencil takes "
             f"neither to the other: give cupy.asarray({name}), or cupy.asnumpy({other})."
         )
-    number = accepted.as_field(value, name)
     with driver.on(device):
         return driver.uploaded(number)
 
@@ -93,8 +91,8 @@ def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
 def checked_out(
     out: object, shapes: Sequence[Shape], dtypes: Sequence[np.dtype], device: int
 ) -> list[DeviceArray]:
-    """Check that `out` holds an array on this GPU for each result."""
-    found: list[DeviceArray] = []
+    """Check that `out` holds an array on this GPU for each result, which share no memory."""
+    found = list[DeviceArray]()
     for one, shape, dtype in zip(on_numpy.each_out(out, len(shapes)), shapes, dtypes, strict=True):
         if not is_device(one):
             raise TypeError(
@@ -136,10 +134,8 @@ def overlap(one: DeviceArray, other: DeviceArray) -> bool:
 
 
 def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> bool:
-    """Whether outputs can be written as they are, none of them sharing memory with another."""
-    return not any(
-        overlap(out, other) for k, out in enumerate(outs) for other in (*fields, *outs[:k])
-    )
+    """Whether outputs can be written as they are, none of them sharing memory with a field."""
+    return not any(overlap(out, field) for out in outs for field in fields)
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -32,8 +31,10 @@ from ninepoint.arrays.strided import SOMEWHERE, memory_order, merged_axes, stand
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.cuda.driver import DeviceArray
-from ninepoint.backends.cuda.source import STACK, Launch, Scratch, Source
+from ninepoint.backends.cuda.printing import Array
+from ninepoint.backends.cuda.source import STACK, Launch, Source
 from ninepoint.base import limits
+from ninepoint.base.frozen import frozen
 from ninepoint.base.remembered import Remembered
 from ninepoint.language import errors
 
@@ -48,44 +49,6 @@ MOST_BLOCKS = 2**31 - 1
 _Start: TypeAlias = Callable[[Sequence[int], Sequence[Any]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """A call of one kernel under a border, and the text that does it."""
-
-    compiled: Compiled
-    border: Border
-    cval: Any
-    source: Source
-
-    @staticmethod
-    def of(node: Node, border: Border) -> Work:
-        """A call of a node; raises if its kernel takes the general path, for the CPU only."""
-        understood(node.compiled)
-        return Work(node.compiled, border, node.cval, node.text(border))
-
-    def extents(self, core: Shape) -> Sequence[Region]:
-        """The points that each output has, of fields of these lengths along the core axes."""
-        program = self.compiled
-        plan = layout(core, program.reaches, self.border)
-        types, positions = (program.field_dtypes, program.out_dtypes), len(program.positions)
-        on_numpy.check_values(self.border, self.cval, *types, positions)
-        return [output.extent for output in plan.outputs]
-
-    def constants(self) -> tuple[Any, ...]:
-        """The constants of the text; raises where one does not fit.
-
-        Nobody reads beside positions.
-        """
-        dtypes, positions = self.compiled.field_dtypes, len(self.compiled.positions)
-        read = dtypes[: len(dtypes) - positions]
-        return tuple(
-            dtype.type(0)
-            if rule == "constant" and dtype not in read
-            else dtype.type(fitting_cval(self.cval, dtype, "the result"))
-            for _, dtype, rule in self.source.constants
-        )
-
-
 def understood(compiled: Compiled) -> None:
     """Raise where a kernel is one for the CPU only."""
     if found := compiled.cpu_only:
@@ -94,7 +57,7 @@ def understood(compiled: Compiled) -> None:
 
 
 class Executable:
-    """What a text does on arrays that lie just like these, on the current GPU.
+    """What a call of one kernel under a border does on arrays that lie like these, on this GPU.
 
     The core axes lie `along` some.  It is called with fields and an `out` like those that
     it was bound to, which share no memory, and with numbers: coefficient arrays, then scalars.
@@ -104,23 +67,31 @@ class Executable:
     ------
     ValueError
         If the border's constant does not fit, or there are too few axes.
+    StencilError
+        If the kernel takes the general path, for the CPU only.
     """
 
     def __init__(
-        self, work: Work, fields: Sequence[DeviceArray], along: on_numpy.Behind, out: Any = None
+        self,
+        node: Node,
+        border: Border,
+        fields: Sequence[DeviceArray],
+        along: on_numpy.Behind,
+        out: Any = None,
     ) -> None:
-        program = work.compiled
-        ndim = program.ndim
+        program, cval = node.compiled, node.cval
+        understood(program)
+        source, ndim = node.text(border), program.ndim
         shape = on_numpy.broadcast_shape([field.shape for field in fields])
         if len(shape) < ndim:
             raise on_numpy.too_few_axes(ndim, shape)
         read = [_lies(field, shape) for field in fields]
         targets = [_lies(one, one.shape) for one in listed(out)]
-        order = _order(work, shape, along, [one for one in (*read, *targets) if one is not None])
+        order = _order(program, shape, along, [*read, *targets])
         self._back = _inverse(order)
         # The fields that are copied before they are read, and the order of their axes then.
-        self._copied: list[tuple[int, list[int]]] = []
-        arrays: list[_Array] = []
+        self._copied = list[tuple[int, list[int]]]()
+        arrays = list[_Array]()
         for k, (one, field) in enumerate(zip(read, fields, strict=True)):
             lies = None if one is None else one.transpose(order)
             if lies is None or _is_scattered(lies):
@@ -129,7 +100,10 @@ class Executable:
             arrays.append(_Array(f"field{k}", lies, (0,) * ndim))
         lengths = tuple(shape[axis] for axis in order)
         lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
-        regions = work.extents(core)
+        on_numpy.check_values(
+            border, cval, program.field_dtypes, program.out_dtypes, len(program.positions)
+        )
+        regions = [one.extent for one in layout(core, program.reaches, border).outputs]
         self._made = [
             ((*lead, *region.shape), dtype)
             for region, dtype in zip(regions, program.out_dtypes, strict=True)
@@ -142,14 +116,14 @@ class Executable:
             written = [standing(SOMEWHERE, *one) for one in self._made]
         for k, (lies, region) in enumerate(zip(written, regions, strict=True)):
             arrays.append(_Array(f"out{k}", lies, region.start))
-        self._scratch: list[tuple[Shape, np.dtype]] = []
-        self._starts: list[_Start] = []
+        self._scratch = list[tuple[Shape, np.dtype]]()
+        self._starts = list[_Start]()
         self._constants: tuple[Any, ...] = ()
         if math.prod(shape) and any(math.prod(one) for one, _ in self._made):
-            between = [_between(one, lead, core) for one in work.source.scratch]
+            between = [_between(one, lead, core) for one in source.scratch]
             self._scratch = [(one.lies.shape, one.lies.dtype) for one in between]
-            self._constants = work.constants()
-            self._starts = _starts(work, [*arrays, *between], lead, core)
+            self._constants = _constants(program, source, cval)
+            self._starts = _starts(program, source, [*arrays, *between], lead, core)
         # What makes of numbers what a function is given.
         self._given: list[Callable[[Any], Any]] = [
             partial(_coefficient, dtype) for dtype, _ in program.coefficient_types
@@ -167,7 +141,7 @@ class Executable:
         arrays = [*fields, *results]
         # All that is made here lives until everything is started: the pool knows the stream.
         for k, own in self._copied:
-            arrays[k] = driver.contiguous(driver.aligned(arrays[k]).transpose(own))
+            arrays[k] = driver.contiguous(arrays[k], own)
         arrays += starmap(driver.empty, self._scratch)
         pointers = list(map(_address, arrays))
         told = [to(value) for to, value in zip(self._given, numbers, strict=True)]
@@ -178,6 +152,20 @@ class Executable:
         return results
 
 
+def _constants(program: Compiled, source: Source, cval: Any) -> tuple[Any, ...]:
+    """The constants of the text; raises where one does not fit.
+
+    Nobody reads beside positions.
+    """
+    read = program.field_dtypes[: len(program.field_dtypes) - len(program.positions)]
+    return tuple(
+        dtype.type(0)
+        if rule == "constant" and dtype not in read
+        else dtype.type(fitting_cval(cval, dtype, "the result"))
+        for dtype, rule in source.constants
+    )
+
+
 # Where an array begins.
 _address = operator.attrgetter("data.ptr")
 
@@ -185,13 +173,13 @@ _address = operator.attrgetter("data.ptr")
 # How arrays lie.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Array:
     """An array of a text: how it is called there, where its elements lie, and its first point."""
 
     name: str
     lies: np.ndarray
-    start: tuple[int, ...]
+    start: Shape
 
     @property
     def steps(self) -> Shape:
@@ -199,9 +187,10 @@ class _Array:
         return tuple(step // self.lies.itemsize for step in self.lies.strides)
 
 
-def _between(one: Scratch, lead: Shape, core: Shape) -> _Array:
+def _between(one: Array, lead: Shape, core: Shape) -> _Array:
     """An array between two launches."""
-    region = Region(tuple(zip(one.low, map(operator.add, core, one.high), strict=True)))
+    low, high = one.region or ((), ())
+    region = Region(tuple(zip(low, map(operator.add, core, high), strict=True)))
     lies = standing(SOMEWHERE, (*lead, *region.shape), one.dtype)
     return _Array(one.name, lies, region.start)
 
@@ -235,11 +224,11 @@ def _inverse(order: Sequence[int]) -> list[int]:
 
 
 def _order(
-    work: Work, shape: Shape, along: on_numpy.Behind, lying: Sequence[np.ndarray]
-) -> tuple[int, ...]:
+    program: Compiled, shape: Shape, along: on_numpy.Behind, lying: Sequence[np.ndarray | None]
+) -> Shape:
     """Find the order in which the axes are taken: core axes last."""
-    known = [one for one in lying if one.shape == shape]
-    if work.compiled.at_points and known:
+    known = [one for one in lying if one is not None and one.shape == shape]
+    if program.at_points and known:
         return memory_order(shape, [one.strides for one in known])
     return core_last(len(shape), along)
 
@@ -247,53 +236,51 @@ def _order(
 # Launches.
 
 
-def _starts(work: Work, arrays: Sequence[_Array], lead: Shape, core: Shape) -> list[_Start]:
-    """Say what is started, for arrays that lie so."""
-    program = work.compiled
+def _starts(
+    program: Compiled, source: Source, arrays: Sequence[_Array], lead: Shape, core: Shape
+) -> list[_Start]:
+    """Say what is started, for arrays that lie so: with so long a stack, and core axes."""
     steps = [one.steps for one in arrays]
     # Where the point 0 of each core axis stands, in elements.
-    pairs = zip(arrays, steps, strict=True)
-    origins = [-sum(map(operator.mul, one.start, step[len(lead) :])) for one, step in pairs]
-    axes = lead
+    origins = [-sum(map(operator.mul, one.start, one.steps[len(lead) :])) for one in arrays]
+    # All axes are alike at points: they are as few as can be.
+    axes = (*lead, *core) if program.at_points else lead
+    stack, merged = merged_axes(axes, [step[: len(axes)] for step in steps])
     if program.at_points:
-        # All axes are alike: they are as few as can be.
-        axes = (*lead, *core)
-    lengths, merged = merged_axes(axes, [step[: len(axes)] for step in steps])
-    if program.at_points:
-        core = tuple(lengths[-1:]) or (1,)
+        core = tuple(stack[-1:]) or (1,)
         cores = [tuple(step[-1:]) or (1,) for step in merged]
-        lengths, merged = lengths[:-1], [step[:-1] for step in merged]
+        stack, merged = stack[:-1], [step[:-1] for step in merged]
     else:
         cores = [step[len(lead) :] for step in steps]
     reach = max(map(abs, (*program.reach.lo, *program.reach.hi)))
     far = any(_is_far(core, steps, reach) for steps in cores)
     functions = cubins.functions(
-        work.source.text, program.name, program.fastmath, far, driver.current()
+        source.text, program.name, program.fastmath, far, driver.current()
     )
-    starts: list[_Start] = []
+    starts = list[_Start]()
     # The first axes of a long stack are gone through one by one.
-    extra = max(0, len(lengths) - STACK)
-    for frame in np.ndindex(*lengths[:extra]):
+    extra = max(0, len(stack) - STACK)
+    for frame in np.ndindex(*stack[:extra]):
         placed = {}
         for k, one in enumerate(arrays):
             size, own = one.lies.itemsize, merged[k]
             place = (origins[k] + sum(map(operator.mul, frame, own))) * size
             placed[one.name] = _Placed(k, place, size, cores[k], tuple(own[extra:]))
-        for launch in work.source.launches:
+        for launch in source.launches:
             used = [placed[name] for name in launch.arrays]
-            starts.append(_start(launch, functions, core, tuple(lengths[extra:]), used))
+            starts.append(_start(launch, functions, core, tuple(stack[extra:]), used))
     return starts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Placed:
     """An array of a launch: its number, what is added to its address, and its steps."""
 
     number: int
     place: int
     itemsize: int
-    core: tuple[int, ...]
-    frames: tuple[int, ...]
+    core: Shape
+    frames: Shape
 
 
 def _start(
@@ -325,20 +312,16 @@ def _start(
         and not any(step * one.itemsize % size for step in (*one.core[:-1], *one.frames))
         for _, one, size in wide
     )
-    plain: Any = functions[launch.plain] if launch.plain else None
-    chosen: Any = functions[launch.function] if can else plain
-    # What an address must be a multiple of, less 1; where one is not, `plain` is started.
-    masks = [(k, size - 1) for k, _, size in wide] if can else []
+    module = functions.module
+    plain: Any = driver.function(module, launch.plain) if launch.plain else None
+    chosen: Any = driver.function(module, launch.function) if can else plain
     grid, block, geometry = (count,), launch.threads, driver.by_value(np.array(told, np.int64))
     places = [(one.number, one.place) for one in arrays]
 
     def start(pointers: Sequence[int], more: Sequence[Any]) -> None:
         given = [pointers[k] + place for k, place in places]
-        function = chosen
-        for k, mask in masks:
-            if given[k] & mask:
-                function = plain
-        function(grid, block, (*given, *more, geometry))
+        uneven = any(given[k] % size for k, _, size in wide)
+        (plain if uneven else chosen)(grid, block, (*given, *more, geometry))
 
     return start
 
@@ -361,5 +344,4 @@ def _coefficient(dtype: np.dtype, values: np.ndarray) -> int:
     found = _uploaded.get(key)
     if found is None:
         found = _uploaded[key] = driver.uploaded(array)
-    address: int = found.data.ptr
-    return address
+    return int(found.data.ptr)

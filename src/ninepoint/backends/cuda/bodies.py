@@ -15,8 +15,7 @@ Every name in a text is the compiler's own: fields are f0, f1, ..., stages v0, .
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
@@ -24,11 +23,11 @@ import numpy as np
 
 from ...analysis.ranges import Interval
 from ...language.dtypes import computed
-from ...language.ir import Assign, Atom, Binary, DType, Element, Expr, Kernel, Read
+from ...language.ir import Atom, Binary, DType, Kernel
 from ...loops.operations import Operations, called
-from ...loops.reading import functions_of, read
-from ...lowering.chain import Constant
+from ...loops.reading import Texts, functions_of, read
 from .printing import C_TYPES, Array, Local, Memory, Printer, block, loaded, number, stored_type
+from .source import Constant
 
 # What texts call besides the library of the CPU: the device's text has these too.
 _OWN = """
@@ -70,15 +69,15 @@ class Body(Operations):
         text = {name: f"k{k}_number" for k, name in enumerate(types)}
         super().__init__(dict(function.known), types, text)
         self.function = function
-        self.lines: list[str] = []
+        self.lines = list[str]()
         # Lines of the loop language's constants.
-        self.constants: list[str] = []
+        self.constants = list[str]()
         # What is given by name: of which machine type, and with how many axes.
         self._given = {text[name]: (machine, 0) for name, machine in types.items()}
         # What it is called in C++.
         self._names = {name: f"k{k}" for k, name in enumerate(self._given)}
-        self._indices: set[str] = set()
-        self._arrays: dict[str, Memory] = {}
+        self._indices = set[str]()
+        self._arrays = dict[str, Memory]()
         self._made = 0
 
     def take(self, name: str, machine: str, text: str) -> str:
@@ -87,9 +86,9 @@ class Body(Operations):
         self._given[name], self._names[name] = (machine, 0), text
         return name
 
-    def constant(self, parameter: str, dtype: np.dtype) -> str:
-        """The name of a constant that the function is called with."""
-        machine = computed(dtype).name
+    def constant(self, dtype: np.dtype) -> str:
+        """The name of the constant that stands beyond the ends of arrays of a type."""
+        parameter, machine = self.function.constant(dtype, "constant"), computed(dtype).name
         return self.take(parameter, machine, loaded(machine, dtype, parameter))
 
     def index(self, name: str) -> str:
@@ -108,11 +107,11 @@ class Body(Operations):
         self._made += 1
         return f"{word}_{self._made}_own"
 
-    def result(self, atom: Atom, machine: str = "") -> str:
-        """The name in C++ of a value, in a machine type, once the body is printed."""
-        name, text = self.new("result"), self.atom(atom, machine or None)
-        self._given[name] = machine or self.machine(atom), 1
-        self.lines.append(f"{name}[0] = {text}")
+    def result(self, atom: Atom) -> str:
+        """The name in C++ of a value, once the body is printed."""
+        name = self.new("result")
+        self._given[name] = self.machine(atom), 1
+        self.lines.append(f"{name}[0] = {self.atom(atom)}")
         own = self._names[name] = self.function.fresh()
         return own
 
@@ -132,7 +131,7 @@ class Body(Operations):
         return super()._float_extreme(expr, left, right)
 
 
-def _library() -> Mapping[str, ast.FunctionDef]:
+def _library() -> Texts:
     folder = resources.files("ninepoint.backends.llvm")
     library = functions_of(folder.joinpath("library.py").read_text(encoding="utf-8"))
     own = functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))
@@ -164,6 +163,7 @@ class Function:
     name: str
     outs: Sequence[Array]
     coefficients: dict[str, Local] = field(init=False)
+    plain: str = field(default="", init=False)
     arrays: list[Array] = field(default_factory=list, init=False)
     # Texts of arrays of constants, of so many bytes; and how many values have names.
     tables: list[str] = field(default_factory=list, init=False)
@@ -198,34 +198,9 @@ class Function:
         self.tables.append(f"{head} = {{\n  {listed}\n}};")
         return Local(name, values.dtype, values.shape)
 
-    def write(
-        self,
-        body: Body,
-        lines: Sequence[Assign],
-        take: Callable[[Body, str, Read], None],
-        others: Callable[[str, Expr], list[str]] | None = None,
-    ) -> None:
-        """Write what some lines compute at a point.
-
-        What is read `take` gives its name in the body; `others` has lines for all else, where that
-        is more than operations.
-        """
-        for assign in lines:
-            match assign.value:
-                case Read() as read:
-                    take(body, assign.name, read)
-                case Element(array=name, index=index):
-                    array = self.coefficients[name]
-                    body.types[assign.name] = computed(array.dtype).name
-                    place = f"{body.memory(array, len(index))}[{', '.join(map(str, index))}]"
-                    body.lines.append(f"{assign.name} = {place}")
-                case expr if others is not None:
-                    body.lines += others(assign.name, expr)
-                case expr:
-                    body.lines.append(f"{assign.name} = {body.text(assign.name, expr)}")
-
-    def constant(self, one: Constant) -> str:
+    def constant(self, dtype: np.dtype, rule: str) -> str:
         """The name of a constant; empty where no rule asks for it."""
+        one = dtype, rule
         return f"b{self.constants.index(one)}" if one in self.constants else ""
 
     def use(self, array: Array) -> Array:
@@ -234,24 +209,24 @@ class Function:
             self.arrays.append(array)
         return array
 
-    def lines(self, body: Sequence[str], threads: int, plain: str = "") -> list[str]:
+    def lines(self, body: Sequence[str], threads: int) -> list[str]:
         """The text of the function, with this body for so many threads in a block.
 
-        The same body is that of a function called `plain`: it is told whether rows are read and
-        written in vectors, where they are `wide`.
+        The same body is that of a function called `plain`, if there is one: it is told whether
+        rows are read and written in vectors, where they are `wide`.
         """
         kernel = f'extern "C" __global__ void __launch_bounds__({threads}) '
         given = [*self._parameters(), f"const npt_geometry<{self.ndim}, {len(self.arrays)}> g"]
         parameters = "(\n    " + ",\n    ".join(given) + ") {"
         head = ["", *self.tables]
-        if not plain:
+        if not self.plain:
             return [*head, *block(f"{kernel}{self.name}{parameters}", body)]
         inner, names = f"{self.name}_body", ", ".join(one.rpartition(" ")[2] for one in given)
         return [
             *head,
             *block(f"template <bool wide> NPT void {inner}{parameters}", body),
             *block(f"{kernel}{self.name}{parameters}", [f"{inner}<true>({names});"]),
-            *block(f"{kernel}{plain}{parameters}", [f"{inner}<false>({names});"]),
+            *block(f"{kernel}{self.plain}{parameters}", [f"{inner}<false>({names});"]),
         ]
 
     def _parameters(self) -> list[str]:
@@ -266,17 +241,5 @@ class Function:
         ]
         parameters += [f"{C_TYPES[d.numpy.name]} k{k}" for k, (_, d) in enumerate(kernel.scalars)]
         return parameters + [
-            f"{stored_type(dtype)} b{k}" for k, (_, dtype, _) in enumerate(self.constants)
+            f"{stored_type(dtype)} b{k}" for k, (dtype, _) in enumerate(self.constants)
         ]
-
-    def frames(self, frame: str) -> list[str]:
-        """Move every array to a frame, of this number, and name its steps along the axes."""
-        lines = [
-            f"{array.parameter} += npt_frame(g, {position}, {frame});"
-            for position, array in enumerate(self.arrays)
-        ]
-        for position, array in enumerate(self.arrays):
-            for axis in range(self.ndim):
-                step = f"npt_index(g.core[{position}][{axis}])"
-                lines.append(f"const npt_index {array.parameter}_{axis} = {step};")
-        return lines

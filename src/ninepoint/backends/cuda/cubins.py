@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from ...base.frozen import frozen
 from ...base.remembered import Remembered
 from .. import cache as disk
 from . import driver
@@ -24,19 +25,15 @@ _modules: Remembered[Functions] = Remembered(512)
 _loading = threading.Lock()
 
 
-class Functions(dict[str, Any]):
-    """The functions of a module by name; each is looked up when it is first asked for.
+@frozen
+class Functions:
+    """The functions of a module of machine code.
 
     `made` tells that they were compiled by this process, not loaded from the disk.
     """
 
-    def __init__(self, module: Any, made: bool) -> None:
-        super().__init__()
-        self._module, self.made = module, made
-
-    def __missing__(self, name: str) -> Any:
-        found = self[name] = driver.function(self._module, name)
-        return found
+    module: Any
+    made: bool
 
 
 def functions(text: str, name: str, fastmath: bool, far: bool, device: int) -> Functions:
@@ -46,13 +43,11 @@ def functions(text: str, name: str, fastmath: bool, far: bool, device: int) -> F
     """
     key = text, fastmath, far, device
     found = _modules.get(key)
-    if found is None:
-        with _loading:
-            found = _modules.get(key)
-            if found is None:
-                options = (*OPTIONS, *(_FAST if fastmath else ()), *(FAR if far else ()))
-                found = _modules[key] = _loaded(text, name, options, device)
-    return found
+    if found is not None:
+        return found
+    options = (*OPTIONS, *(_FAST if fastmath else ()), *(FAR if far else ()))
+    with _loading:
+        return _modules.made(key, lambda: _loaded(text, name, options, device))
 
 
 def known() -> list[Functions]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -115,8 +115,7 @@ def as_array(value: Any, name: str) -> DeviceArray:
 
 def device_of(array: DeviceArray) -> int:
     """The number of the GPU that an array lies on."""
-    device: int = array.data.device_id
-    return device
+    return int(array.data.device_id)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> DeviceArray:
@@ -149,14 +148,13 @@ def downloaded(array: DeviceArray) -> np.ndarray:
 _threads = threading.local()
 
 
-def own_stream() -> AbstractContextManager[Any]:
+def own_stream() -> Any:
     """Make a stream of the calling thread the current one for a while; of the GPU it is on."""
     streams = _threads.__dict__.setdefault("streams", {})
     device = current()
     if device not in streams:
         streams[device] = cupy().cuda.Stream(non_blocking=True)
-    found: AbstractContextManager[Any] = streams[device]
-    return found
+    return streams[device]
 
 
 def wait_for(stream: Any) -> None:
@@ -164,15 +162,12 @@ def wait_for(stream: Any) -> None:
     _with_room(stream.synchronize)
 
 
-def contiguous(array: DeviceArray) -> DeviceArray:
-    """Give an array in C order; itself, if it is so already."""
-    return _with_room(cupy().ascontiguousarray, array)
-
-
-def aligned(array: DeviceArray) -> DeviceArray:
-    """Give an array where a GPU can read its elements; itself, if it lies so already."""
-    # CuPy copies what is contiguous byte by byte.
-    return _with_room(array.copy) if array.data.ptr % array.dtype.itemsize else array
+def contiguous(array: DeviceArray, order: Sequence[int]) -> DeviceArray:
+    """Give an array whose axes are in an order in C order, where a GPU can read its elements."""
+    if array.data.ptr % array.dtype.itemsize:
+        # CuPy copies what is contiguous byte by byte.
+        array = _with_room(array.copy)
+    return _with_room(cupy().ascontiguousarray, array.transpose(order))
 
 
 def _with_room(make: Callable[..., Any], *arguments: Any) -> Any:
@@ -211,16 +206,12 @@ def memory() -> tuple[int, int]:
 
 def current() -> int:
     """The number of the current GPU."""
-    device: int = cupy().cuda.runtime.getDevice()
-    return device
+    return int(cupy().cuda.runtime.getDevice())
 
 
-def on(device: int) -> AbstractContextManager[Any]:
+def on(device: int) -> Any:
     """Make a GPU the current one for a while."""
-    if device == current():
-        return nullcontext()
-    found: AbstractContextManager[Any] = cupy().cuda.Device(device)
-    return found
+    return nullcontext() if device == current() else cupy().cuda.Device(device)
 
 
 def current_stream() -> Any:
@@ -230,21 +221,19 @@ def current_stream() -> Any:
 
 def name(device: int) -> str:
     """What a GPU is called."""
-    found: bytes = cupy().cuda.runtime.getDeviceProperties(device)["name"]
-    return found.decode()
+    return str(cupy().cuda.runtime.getDeviceProperties(device)["name"].decode())
 
 
 def architecture(device: int) -> str:
     """What a GPU can do, as two digits or three: "90" is 9.0."""
-    found: str = cupy().cuda.Device(device).compute_capability
-    return found
+    return str(cupy().cuda.Device(device).compute_capability)
 
 
 def described() -> str:
     """Name every GPU, what it can do, its memory, and what CUDA its driver is for."""
     module = cupy()
     runtime = module.cuda.runtime
-    found: dict[str, int] = {}
+    found = dict[str, int]()
     for device in range(runtime.getDeviceCount()):
         properties = runtime.getDeviceProperties(device)
         able = f"{properties['major']}.{properties['minor']}"

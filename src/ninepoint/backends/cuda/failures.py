@@ -17,7 +17,7 @@ _INVALID, _TOO_MANY_RESOURCES, _TIMEOUT = 1, 701, 702
 
 # After these the GPU does nothing more for a process: not there, broken memory (214), or a kernel
 # of this process, whichever it was, that touched what it must not, or was ended.
-_LOST = frozenset((46, 100, 101, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999))
+_LOST = frozenset((46, 100, 101, 214, 700, 702, 709, 710, *range(714, 720), 999))
 
 _CPU = "arrays of NumPy, as cupy.asnumpy(x) gives, are computed on the CPU meanwhile"
 _REPORT = (

@@ -15,43 +15,23 @@ done, and windows that are looped over.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 
 import numpy as np
 
 from ...analysis.rewrite import reads
+from ...base.frozen import frozen
 from ...language.box import Box
 from ...language.dtypes import computed
-from ...language.ir import (
-    Binary,
-    Call,
-    Cast,
-    Element,
-    Kernel,
-    Offset,
-    Read,
-    Select,
-    Unary,
-)
+from ...language.ir import Carried, Kernel, Noting, Offset, Read, Reduce, named
 from ..numba.points import plus
 from .bodies import Body, Function
-from .printing import (
-    C_TYPES,
-    Array,
-    Rules,
-    block,
-    either,
-    ends,
-    finders,
-    instead,
-    left_out,
-    loaded,
-    stored,
-)
+from .printing import C_TYPES, Array, Rules, block, either, ends, finders, left_out, loaded, stored
 from .source import Launch
 from .windows import Windows
 
@@ -83,7 +63,7 @@ def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
     return (*low[:-1], first), (*high[:-1], last)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tile:
     """What a thread loads of a plane of a field: `rows` of them, `low` and more from its first.
 
@@ -112,7 +92,7 @@ class Tile:
         return max(beside, self.rows) > _SPAN or (narrow and beside > columns)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Shape:
     """How many columns and rows a thread makes, of which tiles.
 
@@ -130,8 +110,7 @@ def shape_of(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array])
     Points above each other share more than those side by side.
     Arrays that are read have their names in the kernel.
     """
-    plain = (Read, Element, Unary, Binary, Select, Cast, Call)
-    if not all(isinstance(a.value, plain) for a in kernel.body):
+    if any(isinstance(a.value, Reduce | Noting | Carried) for a in kernel.body):
         return Shape()
     planes: dict[tuple[str, Offset], list[Offset]] = defaultdict(list)
     for read in reads(kernel.body):
@@ -195,6 +174,8 @@ class Patches(Function):
         self.own = ((1,) * (self.ndim - 2) + (shape.rows, shape.columns))[-self.ndim :]
         self.threads = ((1,) * self.ndim + _THREADS[min(self.ndim, 2)])[-self.ndim :]
         self.tile = tuple(a * b for a, b in zip(self.own, self.threads, strict=True))
+        # What is started where rows are not read in vectors.
+        self.plain = f"{self.name}_plain" if shape.tiles else ""
         # The first points; columns begin where a load may.
         *lead, column = self.begin
         self.low = (*lead, column // self.own[-1] * self.own[-1])
@@ -203,47 +184,50 @@ class Patches(Function):
         """How the function is started, once its text is written."""
         names = tuple(array.name for array in self.arrays)
         threads = (self.threads[-1], self.threads[-2] if self.ndim > 1 else 1, 1)
-        launch = Launch(self.name, names, threads, self.tile, self.low, self.end)
-        if not self.shape.tiles:
-            return launch
-        used = {id(one) for one in self.outs} | {
-            id(self.fields[n.field]) for n in self.shape.tiles
-        }
-        wide = [a.dtype.itemsize * self.shape.columns * (id(a) in used) for a in self.arrays]
-        return replace(launch, wide=tuple(wide), plain=f"{self.name}_plain")
+        used = {*self.outs, *(self.fields[one.field] for one in self.shape.tiles)}
+        size = self.shape.columns if self.plain else 0
+        wide = tuple(a.dtype.itemsize * size * (a in used) for a in self.arrays)
+        return Launch(self.name, names, threads, self.tile, self.low, self.end, wide, self.plain)
 
     def text(self) -> list[str]:
         """The text of the function."""
         for one in self.shape.tiles:
             self.use(self.fields[one.field])
-        made = self._patch() if self.shape.tiles else self._point()
+        made = self._patch() if self.plain else self._point()
         for target in self.outs:
             self.use(target)
-        threads = int(np.prod(self.threads))
-        if not self.shape.tiles:
-            return self.lines([*self._head(), *made], threads)
-        inside = ["const bool inside =", f"  {self._inside()};"]
-        lines = [*self._head(), *inside, *self._loads(), *made]
-        return self.lines(lines, threads, plain=f"{self.name}_plain")
+        head = self._head()
+        if self.plain:
+            head += ["const bool inside =", f"  {self._inside()};", *self._loads()]
+        return self.lines([*head, *made], math.prod(self.threads))
 
     def _head(self) -> list[str]:
-        """The position of the first point, i0, i1, ...; the arrays begin with the frame."""
+        """The position of the first point, i0, i1, ..., and the steps of arrays along the axes.
+
+        The arrays begin with the frame.
+        """
         told = (self.tile, self.own, self.low, self.end)
         numbers = ", ".join(f"{{{', '.join(map(str, one))}}}" for one in told)
         patch = f"npt_patch<{self.ndim}>{{{numbers}}}"
-        return [
+        lines = [
             f"const npt_place<{self.ndim}> here = npt_start(g, {patch});",
             "if (here.none) return;",
-            *(
-                f"const npt_index i{axis} = here.at[{axis}], n{axis} = here.length[{axis}];"
-                for axis in range(self.ndim)
-            ),
-            *self.frames("here.frame"),
         ]
+        for axis in range(self.ndim):
+            lines.append(
+                f"const npt_index i{axis} = here.at[{axis}], n{axis} = here.length[{axis}];"
+            )
+        for k, array in enumerate(self.arrays):
+            lines.append(f"{array.parameter} += npt_frame(g, {k}, here.frame);")
+        for k, array in enumerate(self.arrays):
+            for axis in range(self.ndim):
+                step = f"npt_index(g.core[{k}][{axis}])"
+                lines.append(f"const npt_index {array.parameter}_{axis} = {step};")
+        return lines
 
     def _inside(self) -> str:
         """Whether everything that is read and written lies inside, and is as it should be."""
-        tests: list[str] = []
+        tests = list[str]()
         for axis in range(self.ndim):
             low, high = self._bounds(axis)
             if low > self.low[axis]:
@@ -304,29 +288,47 @@ class Patches(Function):
         if array.region is not None:
             rules = (("nearest", "nearest"),) * self.ndim
         low, high = self._region(one)
-        places = []
+        lines, absent = list[str](), list[str]()
         for axis, step in enumerate(one.lead):
             place, n = plus(f"i{axis}", step), f"n{axis}"
             inside = f"npt_within({place}, {low[axis]}, {plus(n, high[axis])})"
-            places.append(f"at{axis}({place}, {n})" if array.region is None else inside)
-        lines, there = array.row(places, rules)
+            found = f"at{axis}({place}, {n})" if array.region is None else inside
+            lines.append(f"const npt_index a{axis} = {found};")
+            absent += [f"a{axis}"] * ("constant" in rules[axis])
+        steps = array.steps([f"a{axis}" for axis in range(len(one.lead))])
+        lines.append(f"const {array.stored} *const row = {' + '.join([array.parameter, *steps])};")
+        there = f"({' | '.join(absent)}) >= 0" if absent else "true"
         # First position, ends and step of rows and of columns.
-        told, found = ["{0, 0, 1, 0}"] * (self.ndim < 2), [finders(("nearest", "nearest"))]
+        told, ways = ["{0, 0, 1, 0}"] * (self.ndim < 2), [finders(("nearest", "nearest"))]
         for axis, first in enumerate((one.low, 0)[-self.ndim :], max(0, self.ndim - 2)):
             span = (plus(f"i{axis}", first), str(low[axis]), plus(f"n{axis}", high[axis]))
             told.append(f"{{{', '.join((*span, f'{array.parameter}_{axis}'))}}}")
-            found.append(finders(rules[axis]))
-        if array.region is None and (constant := self.constant((0, array.dtype, "constant"))):
+            ways.append(finders(rules[axis]))
+        if array.region is None and (constant := self.constant(array.dtype, "constant")):
             told.append(constant)
         given = ", ".join(["row", there, *told])
-        return block("{", [*lines, f"{one.name}.map<{', '.join(found[-2:])}, wide>({given});"])
+        return block("{", [*lines, f"{one.name}.map<{', '.join(ways[-2:])}, wide>({given});"])
 
     # What is computed.
 
+    def _body(self, take: Callable[[Body, str, Read], None]) -> Body:
+        """What is computed at a point; what is read `take` gives its name in the body."""
+        text = Body(self)
+        storage = {n: one.dtype for n, one in (*self.fields.items(), *self.coefficients.items())}
+        arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
+        nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
+        windows = Windows(text, storage, arrays, nowhere, read=partial(self._read, text))
+        for name, expr in named(self.kernel.body).items():
+            if isinstance(expr, Read):
+                take(text, name, expr)
+            else:
+                text.lines += windows.lines(name, expr)
+        text.constants += windows.constants
+        return text
+
     def _patch(self) -> list[str]:
         """All points of the patch, and their results, by rows where everything is inside."""
-        text, columns, rows = Body(self), self.shape.columns, self.shape.rows
-        self.write(text, self.kernel.body, self._taken)
+        columns, rows, text = self.shape.columns, self.shape.rows, self._body(self._taken)
         kinds, puts, fills, whole = list[str](), list[str](), list[str](), list[str]()
         inner = [text.result(one) for one in self.kernel.outputs]
         for k, (one, value) in enumerate(zip(self.kernel.outputs, inner, strict=True)):
@@ -354,15 +356,7 @@ class Patches(Function):
 
     def _point(self) -> list[str]:
         """One point, and its results."""
-        text = Body(self)
-        storage = {name: one.dtype for name, one in self.fields.items()}
-        storage |= {name: one.dtype for name, one in self.coefficients.items()}
-        nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
-        arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
-        reader = partial(self._read, text)
-        windows = Windows(text, storage, arrays, nowhere, reader=reader)
-        self.write(text, self.kernel.body, self._take, windows.lines)
-        text.constants += windows.constants
+        text = self._body(self._take)
         made = [(text.machine(one), text.result(one)) for one in self.kernel.outputs]
         pairs = enumerate(zip(self.outs, made, strict=True))
         puts = [self._put(k, stored(target.dtype, *one)) for k, (target, one) in pairs]
@@ -380,9 +374,9 @@ class Patches(Function):
     ) -> tuple[list[str], str]:
         """An element of a field, moved along axes, and the lines that come before it."""
         array = self.use(self.fields[field])
-        lines: list[str] = []
-        places: list[str] = []
-        absent: list[str] = []
+        lines = list[str]()
+        places = list[str]()
+        absent = list[str]()
         for axis, step in enumerate(offset):
             place = plus(text.index(f"i{axis}"), step)
             if axis in along:
@@ -400,7 +394,7 @@ class Patches(Function):
             places.append(place)
         element = f"{text.memory(array, len(places))}[{', '.join(places)}]"
         if absent:
-            name = text.constant(self.constant((0, array.dtype, "constant")), array.dtype)
+            name = text.constant(array.dtype)
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"
         return lines, element
 
@@ -434,7 +428,7 @@ class Patches(Function):
 
         def other(rule: str) -> str:
             if rule == "fill":
-                return self.constant((0, target.dtype, "fill"))
+                return self.constant(target.dtype, "fill")
             name, dtype = self.kernel.fields[position]
             source = self.use(self.fields[name]).at(here)
             if dtype == target.dtype:
@@ -446,5 +440,7 @@ class Patches(Function):
         tests = ends(self.rules, self.reaches[position], places) if self.reaches else []
         skipped = [test for test, rule in tests if rule == "valid"]
         written = [one for one in tests if one[1] != "valid"]
-        line = f"{target.at(here)} = {instead(written, value, other)};"
+        for test, rule in reversed(written):
+            value = f"{test} ? {other(rule)} : {value}"
+        line = f"{target.at(here)} = {value};"
         return f"if (!({' || '.join(skipped)})) {line}" if skipped else line

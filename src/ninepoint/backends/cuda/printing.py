@@ -19,18 +19,20 @@ fill        o0[...] = i1 < 1 ? b1 : t4          where a result has no neighbour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...base.frozen import frozen
 from ...language.box import Box
 from ...language.dtypes import SHORT_FLOATS, short
 from ...language.ir import Offset
 from ...loops import nodes
 from ...loops.nodes import (
     BITS,
+    FLOATS,
     PARTS,
     Assign,
     Call,
@@ -47,8 +49,8 @@ from ...loops.nodes import (
     Variable,
     While,
 )
-from ...loops.values import convert
-from ...lowering.chain import Constant
+from ...loops.operations import Loose, apply, operand
+from ...loops.values import convert, wrapped
 
 # The rules before and after an array along each core axis.
 Rules: TypeAlias = tuple[tuple[str, str], ...]
@@ -57,28 +59,25 @@ Rules: TypeAlias = tuple[tuple[str, str], ...]
 ABSENT = ("fill", "keep", "valid")
 
 # How the machine types are called in C++: those of values, and those that only storage has.
-C_TYPES = {
-    "bool": "bool",
+C_TYPES = {name: one.device for name, one in SHORT_FLOATS.items()} | {
     "int8": "signed char",
     "int16": "short",
     "int32": "int",
-    "int64": "npt_int64",
     "uint8": "unsigned char",
     "uint16": "unsigned short",
     "uint32": "unsigned",
-    "uint64": "npt_uint64",
     "float32": "float",
     "float64": "double",
-    "complex64": "npt_complex64",
-    "complex128": "npt_complex128",
-} | {name: one.device for name, one in SHORT_FLOATS.items()}
+}
+C_TYPES |= {name: f"npt_{name}" for name in ("int64", "uint64", *PARTS)} | {"bool": "bool"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Array:
     """An array of a text: its name in launches, its parameter, and what its elements are.
 
-    What a launch before has made has no border, but reaches beyond the ends by a `region`.
+    What a launch before has made has no border, but reaches beyond the ends by a `region`: from
+    its first corner to the length of the fields plus its second one.
     """
 
     name: str
@@ -102,26 +101,14 @@ class Array:
         """The element at a position along each core axis."""
         return f"{self.parameter}[{' + '.join(self.steps(places))}]"
 
-    def row(self, places: Sequence[str], rules: Rules) -> tuple[list[str], str]:
-        """Lines that find a row, whose place along each axis but the last is told by its rule.
 
-        With them comes whether there is such a row.
-        """
-        lines = [f"const npt_index a{axis} = {place};" for axis, place in enumerate(places)]
-        names = [f"a{axis}" for axis in range(len(places))]
-        row = " + ".join([self.parameter, *self.steps(names)])
-        absent = [name for name, pair in zip(names, rules, strict=False) if "constant" in pair]
-        there = f"({' | '.join(absent)}) >= 0" if absent else "true"
-        return [*lines, f"const {self.stored} *const row = {row};"], there
-
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class Local:
     """A contiguous array of known lengths: coefficients, a table, or memory of a thread."""
 
     name: str
     dtype: np.dtype
-    shape: tuple[int, ...]
+    shape: Offset
 
     def at(self, places: Sequence[str]) -> str:
         """An element."""
@@ -186,7 +173,7 @@ def ends(rules: Rules, reach: Box, places: Sequence[tuple[str, str]]) -> list[tu
     `places` are its position and the length along each axis.  At a corner the first axis decides,
     and its beginning over its end.
     """
-    found: list[tuple[str, str]] = []
+    found = list[tuple[str, str]]()
     counts = left_out(rules, reach)
     for (before, after), (low, high), (place, length) in zip(rules, counts, places, strict=True):
         if low:
@@ -196,25 +183,8 @@ def ends(rules: Rules, reach: Box, places: Sequence[tuple[str, str]]) -> list[tu
     return found
 
 
-def instead(tests: Sequence[tuple[str, str]], value: str, other: Callable[[str], str]) -> str:
-    """The value of a point, or what the rule of an end has `other` than it."""
-    for test, rule in reversed(tests):
-        value = f"{test} ? {other(rule)} : {value}"
-    return value
-
-
-def asked(constants: Iterable[Constant], borders: Sequence[Rules]) -> tuple[Constant, ...]:
-    """The constants that a rule of their border asks for, each once."""
-    rules = [{side for pair in one for side in pair} for one in borders]
-    return tuple(one for one in dict.fromkeys(constants) if one[2] in rules[one[0]])
-
-
-# How tightly an operator binds; more binds more.
-_BINDING = {
-    "|": 5, "^": 6, "&": 7, "==": 8, "!=": 8, "<": 9, "<=": 9, ">": 9, ">=": 9, "<<": 10,
-    ">>": 10, "+": 11, "-": 11, "*": 12, "/": 12,
-}  # fmt: skip
-_CHOICE, _SIGN, _CLOSED = 2, 13, 15
+# Operators between their operands.
+_INFIX = frozenset("| ^ & == != < <= > >= << >> + - * /".split())
 
 # Of integers these are done modulo a power of two.
 _MODULAR = frozenset("+-*")
@@ -276,7 +246,7 @@ class Printer:
             case If(test, then, other):
                 return either(self._text(test), self.lines(then), self.lines(other))
             case _:
-                # Texts store nothing but results, take no memory, and leave no loop in its middle.
+                # Texts store nothing but results, and take no memory.
                 raise AssertionError(node)
 
     def _named(self, name: str) -> str:
@@ -294,33 +264,25 @@ class Printer:
     # Values.
 
     def _text(self, value: Value) -> str:
-        return self._print(value)[0]
-
-    def _print(self, value: Value) -> tuple[str, int]:
-        """The text, and how tightly it binds."""
         match value:
-            case Number():
-                text = self._number(value)
-                return text, _SIGN if text.startswith("-") else _CLOSED
+            case Number(machine, held):
+                # A short one becomes as long as what it is beside.
+                is_short = machine == "int64" and abs(held) < 2**31
+                text = str(held) if is_short else number(machine, held)
+                return Loose(text) if text.startswith("-") else text
             case Name(_, name):
-                return self.names[name], _CLOSED
+                return self.names[name]
             case Load(array, index):
                 source = self.arrays[array.name]
                 element = source.at(list(map(self._text, index)))
-                return loaded(array.element, source.dtype, element), _CLOSED
+                return loaded(array.element, source.dtype, element)
             case Call(_, function, args):
                 name = function.partition(".")[0].removeprefix("complex_").removeprefix("float_")
-                return self._called(name, args), _CLOSED
+                return self._called(name, args)
             case Op():
                 return self._operation(value)
             case _:
                 raise AssertionError(value)
-
-    def _number(self, value: Number) -> str:
-        if value.type == "int64" and isinstance(value.value, int) and abs(value.value) < 2**31:
-            # It becomes as long as what it is beside.
-            return str(value.value)
-        return number(value.type, value.value)
 
     def _called(self, name: str, args: Sequence[Value | nodes.Array]) -> str:
         """A function of the device's text."""
@@ -347,7 +309,7 @@ class Printer:
             case _:
                 return False
 
-    def _operation(self, value: Op) -> tuple[str, int]:
+    def _operation(self, value: Op) -> str:
         machine, args = value.type, value.args
         match value.op, args:
             case "to", (arg,):
@@ -358,17 +320,16 @@ class Printer:
                     if isinstance(test, Op):
                         test = replace(test, args=tuple(map(self._negative, test.args)))
                     chosen = list(map(self._negative, chosen))
-                parts = (self._within(one, _CHOICE + 1) for one in (test, *chosen))
-                return "{} ? {} : {}".format(*parts), _CHOICE
+                parts = (operand(self._text(one)) for one in (test, *chosen))
+                return Loose("{} ? {} : {}".format(*parts))
             case "not" | "~" | "-", (arg,):
-                sign = "!" if value.op == "not" else value.op
-                return f"{sign}{self._within(arg, _SIGN + 1)}", _SIGN
-            case op, (left, right) if machine in BITS and (op in _MODULAR or op == "<<"):
-                return self._wrapping(value, left, right)
-            case op, (left, right) if op in _BINDING:
-                return self._infix(op, left, right)
+                return apply("!" if value.op == "not" else value.op, self._text(arg))
+            case op, _ if machine in BITS and (op in _MODULAR or op == "<<"):
+                return self._wrapping(value)
+            case op, _ if op in _INFIX:
+                return apply(op, *map(self._text, args))
             case _:
-                return self._called(_CALLED.get(value.op, value.op), args), _CLOSED
+                return self._called(_CALLED.get(value.op, value.op), args)
 
     def _negative(self, value: Value) -> Value:
         """The same number; a negation is one whose sign ptxas keeps, see `device.h`."""
@@ -381,41 +342,26 @@ class Printer:
                 opposite = _opposite(value)
         return value if opposite is None else Op(value.type, "negative", (opposite,))
 
-    def _within(self, value: Value, binding: int) -> str:
-        """The text, in parentheses unless it binds as tightly as that."""
-        text, own = self._print(value)
-        return text if own >= binding else f"({text})"
-
-    def _converted(self, machine: str, arg: Value) -> tuple[str, int]:
+    def _converted(self, machine: str, arg: Value) -> str:
+        text = self._text(arg)
         if machine in PARTS:
-            return f"npt_as<{C_TYPES[machine]}>::from({self._text(arg)})", _CLOSED
+            return f"npt_as<{C_TYPES[machine]}>::from({text})"
         if machine == "bool":
-            zero = "{}" if arg.type in PARTS else "0"
-            return f"{self._within(arg, _BINDING['!='] + 1)} != {zero}", _BINDING["!="]
-        return cast(machine, self._text(arg)), _CLOSED
+            return apply("!=", text, "{}" if arg.type in PARTS else "0")
+        return cast(machine, text)
 
-    def _infix(self, op: str, left: Value, right: Value) -> tuple[str, int]:
-        binding = _BINDING[op]
-        # Who reads `a < b & c` or `a & b == c` need not know which binds more.
-        least = _BINDING["+"] if binding < _BINDING["<<"] else binding
-        text = f"{self._within(left, least)} {op} {self._within(right, least + 1)}"
-        return text, binding
-
-    def _wrapping(self, value: Op, left: Value, right: Value) -> tuple[str, int]:
+    def _wrapping(self, value: Op) -> str:
         """An operation of integers, which wraps unless it is known that it does not."""
         own = all(arg.type == value.type == "int32" and not _cut(arg) for arg in value.args)
+        first, last = map(self._text, value.args)
         if value.exact or (own and value.op in _MODULAR):
             # What the ranges of kernels prove to fit in 32 bits does not wrap.
-            return self._infix(value.op, left, right)
+            return apply(value.op, first, last)
         unsigned = f"uint{max(32, BITS[value.type])}"
-        first = cast(unsigned, self._text(left))
-        last = self._within(right, _SIGN)
         if value.op in _MODULAR:
-            last = cast(unsigned, self._text(right))
-        text = f"{first} {value.op} {last}"
-        if value.type == unsigned:
-            return text, _BINDING[value.op]
-        return cast(value.type, text), _CLOSED
+            last = cast(unsigned, last)
+        text = apply(value.op, cast(unsigned, first), last)
+        return text if value.type == unsigned else cast(value.type, text)
 
 
 def _opposite(value: Value) -> Value | None:
@@ -451,38 +397,31 @@ def cast(machine: str, text: str) -> str:
     return f"({name})({text})" if " " in name else f"{name}({text})"
 
 
-def number(machine: str, value: bool | int | float | complex) -> str:
+def number(machine: str, value: Any) -> str:
     """A number of a machine type."""
     if machine == "bool":
         return "true" if value else "false"
-    if machine.startswith("complex"):
-        whole = complex(value)
-        part = "float32" if machine == "complex64" else "float64"
+    if machine in PARTS:
+        whole, part = complex(value), PARTS[machine]
         return f"{C_TYPES[machine]}{{{number(part, whole.real)}, {number(part, whole.imag)}}}"
-    assert not isinstance(value, complex)
-    if machine.startswith("float"):
+    if machine in FLOATS:
         return _float(float(value), machine)
-    bits = np.dtype(machine).itemsize * 8
-    whole_value = int(value) % 2**bits
-    if machine.startswith("int") and whole_value >= 2 ** (bits - 1):
-        whole_value -= 2**bits
+    held = wrapped(int(value), machine)
     suffix = {"uint32": "u", "int64": "ll", "uint64": "ull"}.get(machine, "")
-    if whole_value == -(2 ** (bits - 1)) and bits >= 32:
+    if held in (-(2**31), -(2**63)):
         # C++ has no negative numbers: the sign is an operator on one that is too large.
-        return f"({whole_value + 1}{suffix} - 1)"
-    return f"{whole_value}{suffix}"
+        return f"({held + 1}{suffix} - 1)"
+    return f"{held}{suffix}"
 
 
 def _float(value: float, machine: str) -> str:
     bits = machine.removeprefix("float")
     if value != value:
         return f"NPT_NAN{bits}"
-    if machine == "float32":
-        with np.errstate(over="ignore"):
-            value = float(np.float32(value))
-    if value in (float("inf"), float("-inf")):
-        return f"{'-' if value < 0 else ''}NPT_INF{bits}"
+    with np.errstate(over="ignore"):
+        value = float(np.dtype(machine).type(value))
+    if abs(value) == np.inf:
+        return f"{'-' * (value < 0)}NPT_INF{bits}"
     mantissa, exponent = value.hex().split("p")
-    if "." in mantissa:
-        mantissa = mantissa.rstrip("0").removesuffix(".")
-    return f"{mantissa}p{exponent}{'f' if machine == 'float32' else ''}"
+    mantissa = mantissa.rstrip("0").removesuffix(".")
+    return f"{mantissa}p{exponent}{'f' * (machine == 'float32')}"

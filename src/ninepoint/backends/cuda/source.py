@@ -39,15 +39,20 @@ to be compiled with `FAR`, for 64 bits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from typing import TypeAlias
 
 import numpy as np
 
+from ...base.frozen import frozen
 from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Offset
-from ...lowering.chain import Constant
+from .printing import Array
+
+# A value that a border's rule writes, as the type and the rule: "constant" puts it beyond the ends
+# of an array, "fill" in the place of points that are left out.
+Constant: TypeAlias = tuple[np.dtype, str]
 
 # How every text is compiled, so that its bits are those of the CPU.
 OPTIONS = ("--std=c++17", "--fmad=false")
@@ -59,20 +64,7 @@ FAR = ("--define-macro=NPT_INDEX=long long",)
 STACK = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """An array between two launches, contiguous, of `dtype`.
-
-    Along each core axis it has the points from `low` to the length of the fields plus `high`.
-    """
-
-    name: str
-    dtype: np.dtype
-    low: Offset
-    high: Offset
-
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class Launch:
     """One function of a text: its name there, and how it is started.
 
@@ -86,24 +78,25 @@ class Launch:
     function: str
     arrays: tuple[str, ...]
     threads: tuple[int, int, int]
-    tile: tuple[int, ...]
+    tile: Offset
     low: Offset
     high: Offset
-    wide: tuple[int, ...] = ()
+    wide: Offset = ()
     plain: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """The functions of a whole text, and the launches that compute every output, in order.
 
-    The values of "constant" and "fill" are its `constants`, as those of a chain are; a kernel by
-    itself has one border, of number 0.
+    An array of `scratch` stands between two launches, contiguous: along each core axis it has the
+    points of its region.  The values of the border's rules "constant" and "fill" are its
+    `constants`: in which types.
     """
 
     functions: str
     launches: tuple[Launch, ...]
-    scratch: tuple[Scratch, ...] = ()
+    scratch: tuple[Array, ...] = ()
     constants: tuple[Constant, ...] = ()
 
     @property

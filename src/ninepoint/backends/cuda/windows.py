@@ -11,8 +11,9 @@ found bit by bit: a thread has no memory for all elements, but can count those b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,6 @@ from ...loops.nodes import SHORT
 from ...lowering.algorithms import ordered_by
 from ...lowering.windows import quantile_position
 from ..numba.points import Point, Window
-
-# What reads an element of a field, so far along each axis and further along some: the lines that
-# come before it, and its text.
-Reader = Callable[[str, Sequence[int], Mapping[int, str]], tuple[list[str], str]]
 
 # The element of some rank, found bit by bit, by counting the elements below a number.
 _OF_RANK = """
@@ -63,15 +60,19 @@ for all:
 
 @dataclass
 class Windows(Point):
-    """The texts of window loops of a body, whose elements are read as `reader` says."""
+    """The texts of window loops of a body.
 
-    reader: Reader | None = None
+    `read` gives an element of a field, so far along each axis and further along some: the lines
+    that come before it, and its text.
+    """
+
+    read: Any = None
 
     def element(
         self, field: str, origin: Sequence[int], along: Mapping[int, str]
     ) -> tuple[list[str], str]:
-        assert self.reader is not None
-        return self.reader(field, origin, along)
+        lines, text = self.read(field, origin, along)
+        return lines, text
 
     def ranked(self, window: Window) -> list[str]:
         reduce = window.reduce
@@ -83,25 +84,25 @@ class Windows(Point):
                 machine = self.types[item]
                 window = replace(window, item=item, known=self.known[item])
             low, fraction = quantile_position(window.count, reduce.quantile)
-            keys, wanted = Keys(machine, window.known), 2 if fraction else 1
-            lines, found = _of_rank(window, keys, window.item, str(low), wanted)
+            lines, found = _of_rank(window, machine, window.item, str(low), fraction > 0)
             lines += window.lines(_STRANGE) if window.known.nan else []
             return [*lines, *window.between(found)]
         filled = f"({window.item} if {window.item} == {window.item} else {SHORT[machine]}(inf))"
-        keys, wanted = Keys(machine, window.known), 1 if reduce.kind == "nanrank" else 2
-        lines, found = _of_rank(window, keys, filled, f"low_{window.name}", wanted)
+        two = reduce.kind != "nanrank"
+        lines, found = _of_rank(window, machine, filled, f"low_{window.name}", two)
         return [*window.lines(_VALID), *window.places(), *lines, *window.valid(found)]
 
 
 def _of_rank(
-    window: Window, keys: Keys, element: str, rank: str, wanted: int
+    window: Window, machine: str, element: str, rank: str, two: bool
 ) -> tuple[list[str], tuple[str, str]]:
-    """Lines that find the element of some rank, and the next one if two are wanted; both."""
+    """Lines that find the element of some rank, and the next one if `two` are wanted; both."""
+    keys = Keys(machine, window.known)
     words = {"word": keys.short, "bits": keys.bits, "last": keys.bits - 1, "rank": rank}
-    program = _OF_RANK if wanted == 1 else _OF_RANK + _AND_NEXT.lstrip()
+    program = _OF_RANK + _AND_NEXT.lstrip() * two
     most, key = 2**keys.width - 1, f"key_{window.name}"
     lines = window.lines(program, **words, most=most, element=keys.of(element))
-    above = key if wanted == 1 else f"above_{window.name}"
+    above = f"above_{window.name}" if two else key
     return lines, (keys.value(key), keys.value(above))
 
 

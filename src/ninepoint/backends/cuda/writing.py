@@ -15,14 +15,13 @@ from ...base.remembered import Remembered
 from ...language.box import Box
 from ...language.ir import Kernel, Values
 from ...lowering import kept
-from ...lowering.chain import Constant
 from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed
 from ..compiled import Compiled
 from .bodies import field_arrays, out_arrays
 from .patches import Patches, padded, shape_of
-from .printing import Array, Rules, asked, maps
-from .source import Scratch, Source
+from .printing import Array, Rules, maps
+from .source import Source
 
 # Operations up to which a kernel is done in one piece, counting what its neighbours compute as
 # well: a stage costs a launch, and is written and read.
@@ -59,11 +58,7 @@ def written(compiled: Compiled, rules: Rules) -> Source:
 
 
 def points(
-    kernel: Kernel,
-    name: str,
-    reaches: Sequence[Box],
-    outs: Sequence[np.dtype],
-    rules: Rules,
+    kernel: Kernel, name: str, reaches: Sequence[Box], outs: Sequence[np.dtype], rules: Rules
 ) -> Source:
     """The text of a kernel whose threads make the points of each stage, and then the results.
 
@@ -75,10 +70,12 @@ def points(
     on.  Functions are called after `name`.
     """
     known, need = ranges(kernel), kept.needed(kernel)
-    beyond: list[Constant] = [(0, dtype, "constant") for _, dtype in kernel.fields]
-    constants = asked([*beyond, *((0, dtype, "fill") for dtype in outs)], [rules])
-    arrays, scratch = field_arrays(kernel), list[Scratch]()
-    parts: list[Patches] = []
+    told = [(dtype, "constant") for _, dtype in kernel.fields] + [(one, "fill") for one in outs]
+    asked = {rule for pair in rules for rule in pair}
+    # Those that a rule asks for, each once.
+    constants = tuple(one for one in dict.fromkeys(told) if one[1] in asked)
+    arrays, scratch = field_arrays(kernel), list[Array]()
+    parts = list[Patches]()
     for position, stage in enumerate(kernel.stages):
         # Steps in a chain are no points, and nothing slides along rows here.
         assert isinstance(stage, Values)
@@ -88,12 +85,12 @@ def points(
         one = replace(
             kernel, stages=kernel.stages[:position], body=stage.body, outputs=stage.values
         )
-        made: dict[str, Array] = {}
+        made = dict[str, Array]()
         for value, own in zip(stage.names, stage.values, strict=True):
             number, dtype = len(scratch), np.dtype(machine_type(own.dtype, known[value]))
             region = padded(low, high, dtype)
             made[value] = Array(f"scratch{number}", f"v{number}", dtype, region)
-            scratch.append(Scratch(made[value].name, dtype, *region))
+            scratch.append(made[value])
         called, targets = f"{name}_{len(parts) + 1}", list(made.values())
         parts.append(Patches(one, known, constants, called, targets, low, high, arrays, rules))
         arrays = arrays | made

@@ -13,14 +13,14 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ...base.frozen import frozen
 from ...language.functions import FLOAT_FUNCTIONS
-from ...loops.nodes import BITS, COMPARISONS, FLOATS, PARTS
+from ...loops.nodes import BITS, COMPARISONS, FLOATS, PARTS, SHORT
 
 # A line of the cache [bytes]: memory begins at one.
 LINE = 64
@@ -34,11 +34,8 @@ _INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor
 _FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _ORDER = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge", "==": "eq", "!=": "ne"}
 
-_ENDS = {"float32": "f32", "float64": "f64"}
-_SUFFIX = {"float32": "f", "float64": ""}
 
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class Memory:
     """A view of an array: where its elements begin, how many there are, and the bytes between.
 
@@ -94,8 +91,8 @@ class Instructions:
         # What the module declares, and the flags of its arithmetic on floats.
         self.declared, self.flags = declared, flags
         # What stands before all else, then the rest; and where that is now, if it goes on there.
-        self.front: list[str] = []
-        self.lines: list[str] = []
+        self.front = list[str]()
+        self.lines = list[str]()
         self.here, self.open = "begin", True
         self._made = 0
 
@@ -146,14 +143,6 @@ class Instructions:
         self.front.append(f"  {name} = alloca {kind}")
         return name
 
-    def read(self, kind: str, place: str, more: str = "") -> str:
-        """What stands at a pointer."""
-        return self.new(f"load {kind}, ptr {place}{more}")
-
-    def write(self, kind: str, place: str, value: str, more: str = "") -> None:
-        """Put a value there."""
-        self.do(f"store {kind} {value}, ptr {place}{more}")
-
     def address(self, word: str) -> str:
         """A word, as a pointer."""
         return self.new(f"inttoptr i64 {word} to ptr")
@@ -164,18 +153,14 @@ class Instructions:
 
     def load(self, machine: str, place: str, more: str = "") -> str:
         """The element at a pointer, which is aligned as its type is."""
-        value = self.read(stored(machine), place, more)
+        value = self.new(f"load {stored(machine)}, ptr {place}{more}")
         return self.new(f"icmp ne i8 {value}, 0") if machine == "bool" else value
 
     def store(self, machine: str, place: str, value: str, more: str = "") -> None:
         """Write an element at a pointer."""
         if machine == "bool":
             value = self.new(f"zext i1 {value} to i8")
-        self.write(stored(machine), place, value, more)
-
-    def times(self, first: str, last: str) -> str:
-        """A product of words that does not overflow."""
-        return self.new(f"mul nsw i64 {first}, {last}")
+        self.do(f"store {stored(machine)} {value}, ptr {place}{more}")
 
     def place(self, array: Memory, index: Sequence[str]) -> str:
         """Where the element at an index begins; with fewer indices, the first of those."""
@@ -186,7 +171,8 @@ class Instructions:
             return self.further(array.data, kind, index[0])
         offset = "0"
         for one, stride in zip(index, self.strides(array), strict=False):
-            offset = self.new(f"add nsw i64 {offset}, {self.times(one, stride)}")
+            step = self.new(f"mul nsw i64 {one}, {stride}")
+            offset = self.new(f"add nsw i64 {offset}, {step}")
         return self.further(array.data, "i8", offset)
 
     def strides(self, array: Memory) -> tuple[str, ...]:
@@ -196,7 +182,7 @@ class Instructions:
         steps, step = [], str(np.dtype(array.machine).itemsize)
         for length in reversed(array.shape):
             steps.append(step)
-            step = self.times(step, length)
+            step = self.new(f"mul nsw i64 {step}, {length}")
         return tuple(reversed(steps))
 
     # Functions.
@@ -223,10 +209,6 @@ class Instructions:
 
     # Numbers.
 
-    def part(self, machine: str, value: str, k: int) -> str:
-        """The real or the imaginary part of a complex number."""
-        return self.new(f"extractvalue {TYPES[machine]} {value}, {k}")
-
     def pair(self, machine: str, parts: Sequence[str]) -> str:
         """A complex number of its parts."""
         kind, part, made = TYPES[machine], TYPES[PARTS[machine]], "undef"
@@ -238,7 +220,11 @@ class Instructions:
         self, machine: str, args: Sequence[str], make: Callable[..., str], *more: str
     ) -> list[str]:
         """What is made of the real parts of complex numbers, and of the imaginary ones."""
-        return [make(*(self.part(machine, arg, k) for arg in args), *more) for k in range(2)]
+        made = []
+        for k in range(2):
+            each = [self.new(f"extractvalue {TYPES[machine]} {arg}, {k}") for arg in args]
+            made.append(make(*each, *more))
+        return made
 
     def convert(self, value: str, source: str, target: str) -> str:
         """The number in another machine type: cut to it, cut off or rounded."""
@@ -317,30 +303,30 @@ class Instructions:
         return self.new(f"sub {kind} {quotient}, {self.new(less)}")
 
     def _of_floats(self, op: str, machine: str, args: Sequence[str]) -> str:
-        kind, end = TYPES[machine], _ENDS[machine]
+        kind = TYPES[machine]
         given = f"{kind} {', '.join(args)}"
         if op in _FLOATING and len(args) == 2:
             return self.new(f"{_FLOATING[op]}{self.flags} {given}")
         match op:
             case "-":
                 return self.new(f"fneg {given}")
-            case "**":
-                return self._function(f"llvm.pow.{end}", machine, args)
             case "fmod":
                 return self.new(f"frem {given}")
             case "signbit":
                 bits = f"i{machine[5:]}"
                 held = self.new(f"bitcast {given} to {bits}")
                 return self.new(f"icmp slt {bits} {held}, 0")
-        row = FLOAT_FUNCTIONS[op]
-        name = f"llvm.{row.c}.{end}" if row.intrinsic else row.c + _SUFFIX[machine]
+        row = FLOAT_FUNCTIONS["power" if op == "**" else op]
+        name = f"{row.c}{'f' * (machine == 'float32')}"
+        if row.intrinsic:
+            name = f"llvm.{row.c}.{SHORT[machine]}"
         return self._function(name, machine, args)
 
     def _of_parts(self, op: str, machine: str, args: Sequence[str]) -> str:
         """An operation of complex numbers."""
         part = PARTS[machine]
         if op == "conj":
-            real, imaginary = (self.part(machine, args[0], k) for k in range(2))
+            real, imaginary = self.by_parts(machine, args, str)
             turned = self.new(f"fsub {TYPES[part]} -0.0, {imaginary}")
             return self.pair(machine, (real, turned))
         if op not in _FLOATING:
@@ -355,10 +341,10 @@ class Instructions:
         if sys.platform == "win32":
             # There a pair is told by its address.
             given, place = self.variable(kind), self.variable(kind)
-            self.write(kind, given, wide)
+            self.do(f"store {kind} {wide}, ptr {given}")
             result = f"ptr sret({kind})"
             self.called(name, "void", [(result, place), ("ptr", given)])
-            made = self.read(kind, place)
+            made = self.new(f"load {kind}, ptr {place}")
         else:
             made = self.called(name, kind, [(kind, wide)], "nounwind readnone")
         return self.convert(made, "complex128", machine)

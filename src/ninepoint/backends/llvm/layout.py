@@ -4,28 +4,23 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from ...base.frozen import frozen
 from ...base.undisturbed import imported
 
 # What computes a block of a kernel.
 BLOCK = "ninepoint_block"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kind:
     """What an argument is: a number, or an array of so many axes, which may be written."""
 
     dtype: np.dtype
     ndim: int = 0
     mutable: bool = False
-
-    @property
-    def machine(self) -> str:
-        """Its machine type."""
-        return self.dtype.name
 
     @property
     def words(self) -> int:

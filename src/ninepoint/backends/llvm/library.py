@@ -24,16 +24,11 @@ def row_function(*, fastmath=False):
     return lambda function: function
 
 
-def row(array, index):
-    """The elements of `array` along its last axis, at the given indices of the others.
+def row(array, index, first=0):
+    """The elements of `array` along its last axis, from one on, at indices of the other axes.
 
     The caller sees to it that they lie side by side.
     """
-    return array[index]
-
-
-def row_from(array, index, first):
-    """A row as `row` gives it, from element `first` on."""
     return array[index][first:]
 
 
@@ -258,7 +253,8 @@ def select(buffer, count, k):
         elif k >= i:
             left = i
         else:
-            break
+            # It has its place.
+            left = right
     return buffer[k]
 
 

@@ -1,8 +1,9 @@
 """Machine code of texts: made by LLVM, loaded and called without Numba.
 
-Numba takes half a second to be imported and set up.  So what it compiled is kept as object
-code, with the names of what it calls; LLVM alone loads that.  Its entry is a function as those of
-C extensions are, and a call of it takes half the time of a call through Numba's dispatcher.
+What LLVM made of a text is kept as object code, with the names of what it calls, and loaded from
+there in the next process: Numba, which takes half a second to be imported, is not needed.  Its
+entry is a function as those of C extensions are, and a call of it takes half the time of a call
+through Numba's dispatcher.
 
 The entry takes NumPy's arrays as they are in memory (see `entries`), and reads where their
 elements lie.
@@ -26,22 +27,11 @@ from .. import cache as disk
 from .entries import DATA, SHAPE, STRIDES
 from .layout import BLOCK, Kind, arrays_of
 
-
-class _Method(ctypes.Structure):
-    """`PyMethodDef` of Python's binary interface."""
-
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("function", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
-
-
-_FASTCALL = 0x80
+# What functions are called, and how they take arguments.
+_NAME, _FASTCALL = ctypes.create_string_buffer(b"band"), 0x80
 
 # Machine code is never freed, not when the interpreter ends either: a thread may be running it.
-_kept: list[Any] = []
+_kept: list[Any] = [_NAME]
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
 
 
@@ -50,7 +40,7 @@ def possible() -> bool:
     """Whether arrays lie in this process's memory as the entry reads them."""
     if struct.calcsize("P") != 8 or sys.byteorder != "little" or object.__basicsize__ != 16:
         return False
-    if sys.platform == "win32" or np.dtype("O").itemsize != 8:
+    if sys.platform == "win32":
         return False
     array = np.empty((3, 5), dtype="int16")[:, ::2]
     words = _words(id(array), STRIDES + 1)
@@ -131,7 +121,8 @@ def _packed(kind: Kind, value: Any) -> bytes:
 
 def _function(address: int, record: np.ndarray) -> Callable[..., None]:
     """Machine code as a function of Python, which is bound to the record of a kernel."""
-    method = _Method(b"band", address, _FASTCALL, None)
+    # `PyMethodDef` of Python's binary interface, in words, without a docstring.
+    method = (ctypes.c_int64 * 4)(ctypes.addressof(_NAME), address, _FASTCALL, 0)
     _kept.append((method, record))
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype = ctypes.py_object

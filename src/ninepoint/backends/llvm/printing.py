@@ -10,15 +10,14 @@ it is called.  A variable lies on the stack, which LLVM takes apart.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Iterable, Sequence
+from itertools import count, islice
 from typing import assert_never
 
 from ...loops.nodes import (
     Alloc,
     Array,
     Assign,
-    Break,
     Call,
     For,
     Function,
@@ -38,15 +37,7 @@ from ...loops.nodes import (
     View,
     While,
 )
-from .instructions import (
-    LINE,
-    TYPES,
-    Instructions,
-    Memory,
-    constant,
-    stored,
-    table,
-)
+from .instructions import LINE, TYPES, Instructions, Memory, constant, stored, table
 from .layout import BLOCK
 
 
@@ -70,7 +61,7 @@ def printed_words(loops: Module, names: Sequence[str]) -> str:
     for name in names:
         source = printer.functions[name]
         writer = _Writer(printer, source)
-        writer.take([f"%a{k}" for k in range(len(source.parameters))])
+        writer.take(None)
         writer.leave(f"ret i64 {writer.value(Call('int64', name, source.parameters))}")
         printer.define(f"ninepoint_{name}", "i64", ["i64"] * len(source.parameters), "", writer)
     return printer.text()
@@ -84,7 +75,7 @@ class _Module:
         self.functions = {one.name: one for one in loops.functions}
         made = {name: table(name, values) for name, values in loops.tables}
         self.tables = {name: memory for name, (_, memory) in made.items()}
-        self.declared: dict[str, str] = {}
+        self.declared = dict[str, str]()
         # The lines of all but what is only declared.
         self._defined = {name: [line] for name, (line, _) in made.items()}
 
@@ -109,7 +100,7 @@ class _Module:
             return own
         kinds = [kind for parameter in source.parameters for kind in _types(parameter)]
         writer = _Writer(self, source)
-        writer.take([f"%a{k}" for k in range(len(kinds))])
+        writer.take(None)
         writer.block(source.body)
         if writer.open:
             # A function with a result returned on each way through it.
@@ -147,20 +138,19 @@ class _Writer(Instructions):
     def __init__(self, module: _Module, source: Function) -> None:
         super().__init__(module.declared, " fast" if module.loops.fastmath else "")
         self.module, self.source = module, source
-        self.values: dict[str, str] = {}
+        self.values = dict[str, str]()
         # Where each variable is.
-        self.variables: dict[str, str] = {}
+        self.variables = dict[str, str]()
         self.arrays: dict[str, Memory] = dict(module.tables)
-        self._buffers: list[str] = []
-        # Where control goes when a loop is left, and when all of it ends.
-        self._ends: list[str] = []
+        self._buffers = list[str]()
+        # Where control goes when all of it ends.
         self._end = ""
 
     # Functions.
 
-    def take(self, args: Sequence[str]) -> None:
-        """Give the parameters their names."""
-        given = iter(args)
+    def take(self, args: Iterable[str] | None) -> None:
+        """Give the parameters their names: %a0, %a1, ..., unless it is told others."""
+        given = iter(args or (f"%a{k}" for k in count()))
         for parameter in self.source.parameters:
             first = next(given)
             if isinstance(parameter, Name):
@@ -172,17 +162,16 @@ class _Writer(Instructions):
 
     def take_block(self, arrays: int) -> None:
         """Take the parameters out of memory: so many are arrays in the first place."""
-        given: list[str] = []
+        given = list[str]()
         base, at = self.address("%a0"), 0
         for k, parameter in enumerate(self.source.parameters):
             if k == arrays:
                 base, at = self.address("%a1"), 0
-            kinds = _types(parameter)
-            size = len(kinds) if isinstance(parameter, Array) else 1
+            size = len(_types(parameter))
             places = [self.further(base, "i64", str(at + n)) for n in range(size)]
             at += size
             if isinstance(parameter, Array):
-                first, *words = (self.read("i64", place) for place in places)
+                first, *words = (self.new(f"load i64, ptr {place}") for place in places)
                 given += [self.address(first), *words]
             else:
                 at += parameter.type == "complex128"
@@ -192,14 +181,15 @@ class _Writer(Instructions):
     def whole(self) -> None:
         """Write all of it, which gives back its memory, and gives 0, or 1 where there was none."""
         (self._end,), status = self.labels(1), self.variable("i64")
-        self.write("i64", status, "1")
+        self.do(f"store i64 1, ptr {status}")
         self.block(self.source.body)
-        self.write("i64", status, "0")
+        self.do(f"store i64 0, ptr {status}")
         self.go(self._end)
         self.at(self._end)
         for place in self._buffers:
-            self.called("free", "void", [("i64", self.read("i64", place))])
-        self.leave(f"ret i64 {self.read('i64', status)}")
+            self.called("free", "void", [("i64", self.new(f"load i64, ptr {place}"))])
+        found = self.new(f"load i64, ptr {status}")
+        self.leave(f"ret i64 {found}")
 
     # Statements.
 
@@ -215,10 +205,11 @@ class _Writer(Instructions):
                 self.values[name] = self.value(value)
             case Variable(name, value):
                 begin = self.value(value)
-                self.variables[name] = self.variable(TYPES[value.type])
-                self.write(TYPES[value.type], self.variables[name], begin)
+                self.variables[name] = place = self.variable(TYPES[value.type])
+                self.do(f"store {TYPES[value.type]} {begin}, ptr {place}")
             case Assign(name, value):
-                self.write(TYPES[value.type], self.variables[name], self.value(value))
+                held = self.value(value)
+                self.do(f"store {TYPES[value.type]} {held}, ptr {self.variables[name]}")
             case Store(array, index, value):
                 # What is stored is computed before where it goes.
                 held = self.value(value)
@@ -233,8 +224,6 @@ class _Writer(Instructions):
                 self._while(node)
             case If():
                 self._if(node)
-            case Break():
-                self.go(self._ends[-1])
             case Return(value):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
             case Call():
@@ -249,10 +238,11 @@ class _Writer(Instructions):
         self.go(test)
         self.at(test)
         self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {next_one}, %{after} ]")
-        goes_on = self.new(f"icmp {'slt' if node.step > 0 else 'sgt'} i64 {index}, {stop}")
+        goes_on = self.new(f"icmp slt i64 {index}, {stop}")
         self.choose(goes_on, body, end)
         self.values[node.index] = index
-        self._loop(node.body, end, after)
+        self.block(node.body)
+        self.go(after)
         self.at(after)
         self.do(f"{next_one} = add nsw i64 {index}, {node.step}")
         self.go(test)
@@ -264,15 +254,9 @@ class _Writer(Instructions):
         self.at(test)
         self.block(node.head)
         self.choose(self.value(node.test), body, end)
-        self._loop(node.body, end, test)
+        self.block(node.body)
+        self.go(test)
         self.at(end)
-
-    def _loop(self, body: Sequence[Statement], end: str, after: str) -> None:
-        """Write the body of a loop, and go on to its next turn."""
-        self._ends.append(end)
-        self.block(body)
-        self._ends.pop()
-        self.go(after)
 
     def _if(self, node: If) -> None:
         then, other, end = self.labels(3)
@@ -302,16 +286,13 @@ class _Writer(Instructions):
         shape = tuple(map(self.value, node.shape))
         size = str(node.array.itemsize)
         for length in shape:
-            size = self.times(size, length)
+            size = self.new(f"mul nsw i64 {size}, {length}")
         free = self.variable("i64")
         self.front.append(f"  store i64 0, ptr {free}")
         self._buffers.append(free)
-        given = [("i64", self.new(f"add i64 {size}, {LINE}"))]
-        if node.zero:
-            memory = self.called("calloc", "i64", [("i64", "1"), *given])
-        else:
-            memory = self.called("malloc", "i64", given)
-        self.write("i64", free, memory)
+        given = self.new(f"add i64 {size}, {LINE}")
+        memory = self.called("malloc", "i64", [("i64", given)])
+        self.do(f"store i64 {memory}, ptr {free}")
         (goes_on,) = self.labels(1)
         self.choose(self.new(f"icmp ne i64 {memory}, 0"), goes_on, self._end)
         behind = self.new(f"add i64 {memory}, {LINE - 1}")
@@ -323,7 +304,7 @@ class _Writer(Instructions):
     def value(self, node: Value) -> str:
         match node:
             case Name(machine, name) if name in self.variables:
-                return self.read(TYPES[machine], self.variables[name])
+                return self.new(f"load {TYPES[machine]}, ptr {self.variables[name]}")
             case Name(_, name):
                 return self.values[name]
             case Number(machine, value):
@@ -354,7 +335,8 @@ class _Writer(Instructions):
             case "complex":
                 return self.pair(machine, args)
             case "real" | "imag":
-                return self.part(first, args[0], int(node.op == "imag"))
+                part = int(node.op == "imag")
+                return self.new(f"extractvalue {TYPES[first]} {args[0]}, {part}")
             case "bits":
                 return self.new(f"bitcast {TYPES[first]} {args[0]} to {TYPES[machine]}")
             case "unhalf":
@@ -369,11 +351,12 @@ class _Writer(Instructions):
         place, _, name = node.function.partition(":")
         if name:
             values = [one for one in node.args if not isinstance(one, Array)]
-            args = [(TYPES[one.type], self.value(one)) for one in values]
-            if place == "c":
-                return self.called(name, TYPES[node.type], args)
-            return self._by_machine(name, node, [one for _, one in args])
-        args = []
+            texts = list(map(self.value, values))
+            if place == "machine":
+                return self._by_machine(name, node.type, values[-1].type, texts)
+            kinds = [TYPES[one.type] for one in values]
+            return self.called(name, TYPES[node.type], [*zip(kinds, texts, strict=True)])
+        args = list[tuple[str, str]]()
         parameters = self.module.functions[node.function].parameters
         for arg, parameter in zip(node.args, parameters, strict=True):
             if isinstance(arg, Array):
@@ -386,36 +369,35 @@ class _Writer(Instructions):
         kind = TYPES[node.type] if node.type else "void"
         return self.called(self.module.function(node.function), kind, args)
 
-    def _by_machine(self, name: str, node: Call, values: Sequence[str]) -> str:
-        """What is done with memory at an address, or with code that begins there."""
+    def _by_machine(self, name: str, result: str, last: str, values: Sequence[str]) -> str:
+        """What is done with memory at an address, or with code that begins there.
+
+        It gives a result of a type; `last` is that of the last value.
+        """
         first, *rest = values
+        if name == "room":
+            # So many words, as long as the call lasts.
+            room = self.new(f"alloca i64, i64 {first}")
+            return self.new(f"ptrtoint ptr {room} to i64")
+        at, words = self.address(first), ", ".join(f"i64 {one}" for one in rest)
         match name:
-            case "room":
-                # So many words, as long as the call lasts.
-                room = self.new(f"alloca i64, i64 {first}")
-                return self.new(f"ptrtoint ptr {room} to i64")
             case "do":
-                code = self.address(first)
-                return self.new(f"call i64 {code}({', '.join(f'i64 {one}' for one in rest)})")
+                return self.new(f"call i64 {at}({words})")
             case "put":
-                value = node.args[1]
-                assert not isinstance(value, Array)
-                self.store(value.type, self.address(first), rest[0], ", align 1")
+                self.store(last, at, rest[0], ", align 1")
                 return ""
             case "at":
-                return self.load(node.type, self.address(first), ", align 1")
-        place = f"ptr {self.address(first)}"
-        match name:
+                return self.load(result, at, ", align 1")
             case "get":
-                return self.new(f"load atomic i64, {place} seq_cst, align 8")
+                return self.new(f"load atomic i64, ptr {at} seq_cst, align 8")
             case "set":
-                self.do(f"store atomic i64 {rest[0]}, {place} seq_cst, align 8")
+                self.do(f"store atomic {words}, ptr {at} seq_cst, align 8")
                 return ""
             case "swap":
-                pair = self.new(f"cmpxchg {place}, i64 {rest[0]}, i64 {rest[1]} seq_cst seq_cst")
+                pair = self.new(f"cmpxchg ptr {at}, {words} seq_cst seq_cst")
                 return self.new(f"extractvalue {{ i64, i1 }} {pair}, 0")
             case _:
-                return self.new(f"atomicrmw {_ATOMIC[name]} {place}, i64 {rest[0]} seq_cst")
+                return self.new(f"atomicrmw {_ATOMIC[name]} ptr {at}, {words} seq_cst")
 
 
 # Steps that no other thread sees the half of.

@@ -49,8 +49,9 @@ def member(crew):
         while more > 0:
             if machine.swap(crew + OPEN, more, more - 1) == more:
                 work(crew)
-                break
-            more = machine.get(crew + OPEN)
+                more = 0
+            else:
+                more = machine.get(crew + OPEN)
         if machine.add(crew + BUSY, -1) == 1:
             c.pthread_mutex_lock(crew + GATE)
             c.pthread_cond_signal(crew + DONE)

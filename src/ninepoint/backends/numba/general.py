@@ -196,7 +196,7 @@ def _looks(function: Function, kinds: Arguments, request: Request) -> Box:
         if offsets and len(offsets) != len(reached):
             raise errors.offset_count(span, name, len(offsets), len(reached))
         if not offsets and declared is None:
-            raise errors.offset_not_constant(span, f"'{ast.unparse(node.slice)}'")
+            raise errors.offset_not_constant(span, ast.unparse(node.slice))
         for axis, ends in enumerate(_ends(one, span) for one in offsets):
             reached[axis] += ends
             if declared is not None:
@@ -372,7 +372,7 @@ def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np
         for one in kinds.tables:
             if one.name not in indexed:
                 place = first_use(function, one.name)
-                raise errors.array_for_scalar(place, one.name, one.shape, kinds.pointwise)
+                raise errors.array_for_scalar(place, one.name, one.shape)
     # Where it returns at last.
     span = next(map(function.span, returned_values(function.definition)[::-1]), function.place)
     return [_dtype(kind, span, function) for kind in outputs], several

@@ -54,7 +54,7 @@ NOTES = "#notes"
 
 LIBRARY = (
     *(
-        "row row_from row_function padded integer_divide integer_modulo integer_power "
+        "row row_function padded integer_divide integer_modulo integer_power "
         "nearest_multiple round_to_half shift_left shift_right floor_divide "
         "remainder saturate saturate_wide exp_float32 exp_float64 select "
         "keyed ordered same_bits slid absent beyond go_on note nan inf"
@@ -85,7 +85,7 @@ _DERIVED = ("_row", "_rows", "_add", "_move", "_in", "_out", "_next", "_sum")
 
 def kernel_names(kernel: Kernel) -> dict[str, str]:
     """The names in generated text of all that a kernel is given, and of its stages."""
-    stages = [name for stage in kernel.stages for name in stage.names]
+    stages = kernel.stage_names
     given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
     given += [name for name, _, _ in kernel.coefficients]
     safe: dict[str, str] = {}

@@ -156,7 +156,7 @@ class Loops(Layout):
     # The loops over rows, or over planes and their rows.
 
     def _band(self) -> list[str]:
-        lines = ["n = out0.shape[out0.ndim - 1]"]
+        lines = ["n = out0.shape[-1]"]
         for axis in self.edges.axes if self.edges else ():
             # 1 where the array goes on, which it does for all borders or for none.
             ends = f"ends{-axis}_{self.edges.borders[0]}" if self.edges else ""
@@ -385,7 +385,8 @@ class Loops(Layout):
 
 def _row_text(array: str, place: str, first: str) -> str:
     """A row from an element on."""
-    return f"row({array}, {place})" if first == "0" else f"row_from({array}, {place}, {first})"
+    more = "" if first == "0" else f", {first}"
+    return f"row({array}, {place}{more})"
 
 
 def _where(test: str, lines: list[str]) -> list[str]:

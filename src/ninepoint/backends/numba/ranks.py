@@ -41,12 +41,15 @@ from .points import filled, plus
 
 def in_bins(stage: Histogram, storage: np.dtype) -> bool:
     """Whether each value has a bin of its own, and the window lies in a plane."""
-    return storage.kind in "iu" and storage.itemsize == 1 and len(stage.runs[0]) == 3
+    in_plane = not any(any(run[:-3]) for run in stage.runs)
+    return storage.kind in "iu" and storage.itemsize == 1 and in_plane
 
 
 _BINS = """
-$fine[:] = 0
-$coarse[:] = 0
+for k in range(256):
+    $fine[k] = 0
+for k in range(16):
+    $coarse[k] = 0
 for d in range($count):
     for k in range($first, $end):
         value = $element
@@ -82,8 +85,8 @@ def histogram_function(name: str, stage: Histogram, layout: Layout, column: int)
     low = -128 if dict(layout.kernel.fields)[stage.read.field].kind == "i" else 0
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
     outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
-    rows = [row for row, _, _ in stage.runs]
-    begins = [steps[-1] + column + start for _, start, _ in stage.runs]
+    rows = [run[-3] for run in stage.runs]
+    begins = [steps[-1] + column + run[-2] for run in stage.runs]
     ends = [start + run[-1] for start, run in zip(begins, stage.runs, strict=True)]
     down, begin, end = (f"{word}_{name}[d]" for word in ("rows", "begins", "ends"))
     tables: dict[str, tuple[Sequence[object], str]] = {
@@ -173,7 +176,7 @@ def selecting_function(
     """
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
-    tile = _Tile([(0,) * (ndim + 1 - len(run)) + run for run in stage.runs])
+    tile = _Tile(stage.runs)
     short = tile.elements <= limits.current.sorted_elements
     buffers: dict[str, tuple[int | str, str]] = {
         "held": (2 + max(1, ndim - 1), "int64"),
@@ -198,10 +201,11 @@ def selecting_function(
         tuple(body.strip().split("\n")),
         _constants(name, tables),
         buffers={
-            f"{word}_{name}": f"np.{'zeros' if word == 'held' else 'empty'}({shape}, dtype=np.{t})"
+            f"{word}_{name}": f"np.empty({shape}, dtype=np.{t})"
             for word, (shape, t) in buffers.items()
         }
-        | {f"rows_{name}": size[0]},
+        # No rows are held at first.
+        | {f"held_{name}[0]": "0", f"held_{name}[1]": "0", f"rows_{name}": size[0]},
     )
 
 

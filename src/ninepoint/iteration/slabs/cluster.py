@@ -8,14 +8,12 @@ the last copies when a worker is lost.
 from __future__ import annotations
 
 import itertools
-import math
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import dask
@@ -26,8 +24,8 @@ import numpy as np
 from ...arrays.accepted import Arrays, is_dask
 from ...arrays.layout import Shape
 from ...backends.threads import in_task
-from ...io.progress import patience
-from ..iterate import Iteration, Scalars, iterate
+from ...io.progress import wait_for, workers_of
+from ..iterate import NOBODY, Iteration, Scalars, iterate
 from .slab import Keeper, Lost, Motion, Parts, refusal, take
 
 # How much of a worker's memory parts may take.
@@ -74,16 +72,17 @@ def on_cluster(
         field if is_dask(field) else _arrays.from_array(field, name=False) for field in fields
     ]
     shape = tuple(map(sum, chunks))
-    axis = _axis_of(motion, [field.shape for field in fields], shape, len(workers_of(client)))
+    axis = _axis_of(
+        motion, [field.shape for field in fields], shape, len(workers_of(client, NOBODY))
+    )
     if axis is None:
         return None
 
     # What scalars are is told for each step.
     still = replace(motion, scalars=Scalars(motion.call.scalars))
 
-    drive = _Drive(
-        partial(Team, client, still, axis, plan), Start(fields), motion.scalars, plan, chunks
-    )
+    place = Place(client, still, axis, plan)
+    drive = _Drive(place, Start(fields), motion.scalars, chunks)
     # The workers look for themselves how much a step changes.
     every = None if plan.callback is None else plan.every
     return iterate(drive, replace(plan, until=None, every=every))
@@ -126,13 +125,12 @@ class _Drive:
 
     def __init__(
         self,
-        begin: Callable[[Start], Team],
+        place: Place,
         first: Start,
         scalars: Scalars,
-        plan: Iteration,
         chunks: Sequence[Sequence[int]],
     ) -> None:
-        self._begin, self._first = begin, first
+        self._place, self._first, plan = place, first, place.plan
         self._scalars, self._plan, self._chunks = scalars, plan, chunks
         self._team: Team | None = None
         self.longest = max(1, plan.steps)
@@ -152,9 +150,10 @@ class _Drive:
         def go(team: Team) -> bool:
             stop = first + min(length, self._leg)
             ended = team.go(stop, self._numbers(first, stop))
-            self._lost, self._done = 0, team.step
+            self._done = team.step
             if not ended:
                 self._copy(team)
+            self._lost = 0
             return ended
 
         self._ended = self._with_team(first, go)
@@ -167,6 +166,18 @@ class _Drive:
         callback = self._plan.callback
         shown = callback is not None and callback(step, *self._state(step))
         return bool(shown) or self._ended
+
+    def told(self) -> list[str]:
+        """What the steps take of each worker, and what the loss of one costs."""
+        _, parts = self._place.parts(self._first.fields)
+        snapshots = self._plan.snapshots
+        page = parts.told("worker", self._plan.steps, copies=snapshots != 0)
+        lost = {
+            None: "the steps since the last copies, which take at most a twentieth of the time",
+            0: "all steps before",
+        }
+        page.add("lost worker", lost.get(snapshots, f"up to {snapshots} steps"))
+        return page
 
     def final(self) -> list[Any]:
         """The state after the steps that are done."""
@@ -195,7 +206,7 @@ class _Drive:
         """The team, when it has done so many steps; again what it has done before."""
         if self._team is None:
             try:
-                self._team = self._begin(self._first)
+                self._team = Team(self._place, self._first)
             except CancelledError as error:
                 raise ConnectionError(
                     "workers are gone that had what the iteration began with, and nothing else "
@@ -239,7 +250,7 @@ class _Drive:
             old.stop()
             start = old.copies()
             if start is not None:
-                self._team = self._begin(start)
+                self._team = Team(self._place, start)
 
 
 def limit(dask_worker: Any) -> int:
@@ -259,47 +270,63 @@ class Start:
     holders: frozenset[str] = frozenset()
 
 
-class Team:
-    """Actors, one on each worker, with the state after `step` steps."""
+@dataclass(frozen=True)
+class Place:
+    """Where a state is to lie: on the workers of a client, cut along an axis, for some steps."""
 
-    def __init__(
-        self, client: Any, motion: Motion, axis: int, plan: Iteration, start: Start
-    ) -> None:
-        self._client, self._plan, self.step = client, plan, start.step
-        workers, fields = workers_of(client), list(start.fields)
+    client: Any
+    motion: Motion
+    axis: int
+    plan: Iteration
+
+    def parts(self, fields: Arrays) -> tuple[dict[str, int], Parts]:
+        """The workers that are to have parts, with their threads, and these parts."""
+        axis, count = self.axis, self.motion.states
         shape = np.broadcast_shapes(*(field.shape for field in fields))
-        self._addresses = list(workers)[: max(1, shape[axis] // 4)]
-        # Those without which there is nothing to be done.
-        self._needed = start.holders.union(self._addresses)
-        threads = [workers[address] for address in self._addresses]
-        ends = [0, *itertools.accumulate(threads)]
+        workers = workers_of(self.client, NOBODY).items()
+        threads = dict(itertools.islice(workers, max(1, shape[axis] // 4)))
+        ends = [0, *itertools.accumulate(threads.values())]
         lengths = [
             shape[axis] * b // ends[-1] - shape[axis] * a // ends[-1]
             for a, b in itertools.pairwise(ends)
         ]
-        count, self._others = motion.states, fields[motion.states :]
-        fields[:count] = [_arrays.broadcast_to(one, shape) for one in fields[:count]]
         cut = [
             number
-            for number, field in enumerate(fields)
-            if field.ndim >= -axis and field.shape[axis] == shape[axis]
+            for number, one in enumerate(fields)
+            if number < count or (one.ndim >= -axis and one.shape[axis] == shape[axis])
         ]
-        self.parts = parts = Parts(motion, shape, axis, tuple(lengths), tuple(cut), plan.in_a_row)
+        row = self.plan.in_a_row
+        return threads, Parts(self.motion, shape, axis, tuple(lengths), tuple(cut), row)
+
+
+class Team:
+    """Actors, one on each worker, with the state after `step` steps."""
+
+    def __init__(self, place: Place, start: Start) -> None:
+        self._client, self._plan, self.step = place.client, place.plan, start.step
+        client, plan, fields = self._client, self._plan, list(start.fields)
+        workers, self.parts = place.parts(fields)
+        parts, count, self._addresses = self.parts, place.motion.states, list(workers)
+        # Those without which there is nothing to be done.
+        self._needed, self._futures = start.holders.union(workers), list[Any]()
+        threads, self._others = list(workers.values()), fields[count:]
+        fields[:count] = [_arrays.broadcast_to(one, parts.shape) for one in fields[:count]]
         with self._noticing():
             self._check()
         token = uuid.uuid4().hex[:12]
         quiet = replace(plan, callback=None, progress=None)
         given = self._pieces(fields)
-        self._futures = [
+        futures = [
             client.submit(
                 Keeper, parts, part, replace(quiet, threads=plan.threads or threads[part]),
                 *given[part], actor=True, workers=[address], key=f"slab-{token}-{part}",
             )
             for part, address in enumerate(self._addresses)
         ]  # fmt: skip
-        self._wait(self._futures)
+        self._wait(futures)
         with self._noticing():
-            self._actors = [future.result() for future in self._futures]
+            self._actors = [future.result() for future in futures]
+        self._futures = futures
         self._all("begin", self._actors)
         self._needed = frozenset(self._addresses)
         # The step of which there are copies, if there are: of each part two, by the workers that
@@ -344,8 +371,11 @@ class Team:
 
     def copies(self) -> Start | None:
         """The state that was copied, as it lies on the workers that are left, or nothing."""
-        left = workers_of(self._client)
-        found = [[pair for pair in one.items() if pair[0] in left][:1] for one in self._copies]
+        left = workers_of(self._client, NOBODY)
+        found = [
+            [pair for pair in one.items() if pair[0] in left and pair[1].status == "finished"][:1]
+            for one in self._copies
+        ]
         if not found or not all(found):
             return None
         holders, futures = zip(*itertools.chain(*found), strict=True)
@@ -353,28 +383,19 @@ class Team:
 
     def stop(self) -> None:
         """Let actors that wait for others that are gone wait no more."""
-        left = set(workers_of(self._client))
-        for address, one in zip(self._addresses, self._actors, strict=True):
-            if address in left:
+        for future, one in zip(self._futures, self._actors, strict=True):
+            if future.status == "finished":
                 one.stop()
 
     def _check(self) -> None:
         """Raise where a worker cannot do its part."""
-        motion, lengths = self.parts.motion, self.parts.lengths
-        client, addresses = self._client, self._addresses
-        size = sum(dtype.itemsize for dtype in motion.types)
-        state = sum(dtype.itemsize for dtype in motion.types[: motion.states])
-        # Two states, and while it begins the fields; with copies two states more.
-        size += 2 * state
-        if self._plan.snapshots != 0 and len(addresses) > 1:
-            size += 2 * state
-        points = math.prod(self.parts.shape_of(1))
-        limits = client.run(limit, workers=addresses)
-        for address, length in zip(addresses, lengths, strict=True):
+        held = self.parts.held(copies=self._plan.snapshots != 0)
+        limits = self._client.run(limit, workers=self._addresses)
+        for address, size in zip(self._addresses, held, strict=True):
             most = limits[address]
-            if most and points * length * size > SHARE * most:
+            if most and size > SHARE * most:
                 raise MemoryError(
-                    f"the worker {address} would hold {points * length * size / 1e9:.1f} GB of "
+                    f"the worker {address} would hold {size / 1e9:.1f} GB of "
                     f"the state, and may have {most / 1e9:.1f} GB; start more workers, give "
                     "snapshots=0, or keep the state in chunks: "
                     'dask.config.set({"ninepoint.actors": False}).'
@@ -395,9 +416,14 @@ class Team:
         return [given[k : k + count] for k in range(0, len(given), count)]
 
     def _taken(self) -> list[Any]:
-        """Copies of the states of each part, where these are."""
+        """Copies of the states of each part, where these are.
+
+        A task that may run nowhere else would be waited for without end where its worker is gone;
+        if another worker has stolen it, it is tried again.
+        """
+        options = {"allow_other_workers": True, "retries": _TRIES, "pure": False}
         return [
-            self._client.submit(take, one.key, workers=[address], pure=False)
+            self._client.submit(take, one.key, workers=[address], **options)
             for one, address in zip(self._futures, self._addresses, strict=True)
         ]
 
@@ -418,17 +444,8 @@ class Team:
         ]
 
     def _wait(self, futures: Sequence[Any]) -> None:
-        waiting = True
-        while waiting:
-            try:
-                _distributed.wait(futures, timeout=1.0)
-                waiting = False
-            except TimeoutError:
-                self._check_workers()
-        for future in futures:
-            if future.status != "finished":
-                with self._noticing():
-                    future.result()
+        with self._noticing():
+            wait_for(futures, self._check_workers)
 
     def _all(self, method: str, *arguments: Any) -> list[Any]:
         """What a method of all actors gives."""
@@ -451,7 +468,7 @@ class Team:
         """Raise `Lost` in the place of whatever the end of a worker makes Dask raise."""
         try:
             yield
-        except Lost:
+        except (Lost, ConnectionError):
             raise
         except Exception as error:
             self._check_workers(NOTICED if isinstance(error, OSError) else 0.0)
@@ -461,28 +478,15 @@ class Team:
         """Raise where a worker is gone, or will be found to be gone soon."""
         until = time.monotonic() + patience
         while True:
-            gone = self._needed - set(workers_of(self._client))
+            gone = self._needed - set(workers_of(self._client, NOBODY))
+            # One that Dask has started in its place may have its address.
+            actors = zip(self._addresses, self._futures, strict=False)
+            gone |= {address for address, one in actors if one.status != "finished"}
             if gone:
                 raise Lost(f"the workers {sorted(gone)} are gone, with parts of a state.")
             if time.monotonic() >= until:
                 return
             time.sleep(0.1)
-
-
-def workers_of(client: Any) -> dict[str, int]:
-    """The workers that there are, and how many threads each has; waits for one."""
-    until = time.monotonic() + patience()
-    while True:
-        if client.status in ("closing", "closed"):
-            raise ConnectionError(
-                "the Dask client was closed before the steps were done; keep it open until then."
-            )
-        found: dict[str, int] = client.nthreads()
-        if found:
-            return dict(sorted(found.items()))
-        if time.monotonic() > until:
-            raise ConnectionError("the Dask cluster has no workers; start some, and try again.")
-        time.sleep(0.2)
 
 
 def _nested(graph: Mapping[Any, Any], keys: Any) -> Any:

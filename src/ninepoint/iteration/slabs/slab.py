@@ -16,6 +16,7 @@ has its own part and drives itself.  Of a communicator no more is asked than mpi
 from __future__ import annotations
 
 import copy
+import math
 import os
 import socket
 import threading
@@ -35,6 +36,7 @@ from ...arrays.regions import Block, Domain, Looking, Span, along, hull, rings, 
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
 from ...base.tracebacks import door
+from ...language.displays import Lines, counted
 from ...program.program import targets
 from ..iterate import Iteration, Scalars, advance, iterate
 
@@ -98,6 +100,24 @@ class Parts:
     def owned(self) -> list[Span]:
         """What each part has."""
         return spans_of(self.lengths)
+
+    def held(self, copies: bool) -> list[int]:
+        """The bytes of each part: its fields, two states, and maybe as many copies of these."""
+        each = sum(dtype.itemsize for dtype in self.motion.types)
+        size = each + (4 if copies and len(self.lengths) > 1 else 2) * self.motion.state_bytes
+        return [math.prod(self.shape_of(length)) * size for length in self.lengths]
+
+    def told(self, who: str, steps: int, copies: bool) -> Lines:
+        """What so many steps take of each of those who have the parts."""
+        most, exchanges = max(self.held(copies)), -(-steps // self.longest)
+        points = sum(b - a for part, owner, (a, b), _ in self.moves if part != owner)
+        moved = points * math.prod(self.shape_of(1)) * self.motion.state_bytes
+        page = Lines(
+            [f"Give each {who} {counted(most, 'B')} of memory, for its part of the state."]
+        )
+        page.add("steps", f"{exchanges} exchanges, of up to {self.longest} steps each")
+        page.add("exchange", f"{counted(moved, 'B')} in all, between {len(self.lengths)} parts")
+        return page
 
     def shape_of(self, length: int) -> Shape:
         """The shape of a part of the state."""
@@ -205,6 +225,10 @@ class Slab:
     def final(self) -> list[Array]:
         """Give the part's own points of the state."""
         return [one.copy() for one in self.own()]
+
+    def told(self) -> list[str]:
+        """What the steps take of each process."""
+        return self._parts.told("process", self._plan.steps, copies=False)
 
     def own(self) -> list[Array]:
         """The part's own points of the state, where they are."""
@@ -359,8 +383,8 @@ def take(key: str) -> list[Array]:
 
     Raises
     ------
-    Lost
-        If it is not here.
+    OSError
+        If it is not here: Dask makes a result anew, or has moved the task.
     """
     # Imported here: MPI needs no Dask.
     import distributed
@@ -368,7 +392,10 @@ def take(key: str) -> list[Array]:
     get_worker: Any = distributed.get_worker
     found: Keeper | None = get_worker().state.actors.get(key)
     if found is None:
-        raise Lost("the part of a state that this worker had is gone.")
+        raise OSError(
+            "the state that an iteration has left lay on a worker that is gone, with the steps "
+            "that led there; iterate again, and have a callback save what must outlive a worker."
+        )
     assert found.slab is not None
     return found.slab.final()
 
@@ -376,7 +403,7 @@ def take(key: str) -> list[Array]:
 # Processes of MPI.
 
 
-def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Array]:
+def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Any]:
     """The state after the steps, of which each process has a part: its own part.
 
     Raises
@@ -413,7 +440,7 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Arr
     numbers = tuple(k for k, own in enumerate(cut) if own or k < motion.states)
     parts = Parts(motion, with_length(shape, axis, n), axis, lengths, numbers, plan.in_a_row)
     slab = Slab(parts, links, arrays, _threads(links, plan))
-    made: list[Array] = iterate(slab, plan)
+    made = iterate(slab, plan)
     for given, own in zip(target, made, strict=False):
         write(given, own)
     return target or made

@@ -15,10 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .number import number
+from .number import Array, Point, number
 
-Array: TypeAlias = np.ndarray[Any, Any]
-Reach: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+Reach: TypeAlias = tuple[Point, Point]
 # Names, and conditions: anything that has `kind`, `abc`, `dx`, `at` and `step`.
 Rules: TypeAlias = tuple[tuple[Any, Any], ...]
 
@@ -41,10 +40,9 @@ def outside(position: int, size: int, rule: str) -> int:
     return position
 
 
-def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> Any:
+def neighbour(array: Array, place: Point, rules: Rules, cval: Any) -> Any:
     """The element at a place that may lie outside, along the last axes of an array."""
-    inside = list(place)
-    beyond: list[tuple[int, Any]] = []
+    inside, beyond = list(place), None
     for axis, pair in enumerate(rules, array.ndim - len(rules)):
         position, size = place[axis], array.shape[axis]
         if 0 <= position < size:
@@ -55,11 +53,11 @@ def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> 
         if isinstance(rule, str):
             inside[axis] = outside(position, size, rule)
         else:
-            beyond.append((axis, rule))
-    if not beyond:
+            # Later axes extend what earlier ones have extended.
+            beyond = axis, rule
+    if beyond is None:
         return array[tuple(inside)]
-    # Later axes extend what earlier ones have extended.
-    axis, rule = beyond[-1]
+    axis, rule = beyond
 
     def along(position: int) -> Any:
         there = (*inside[:axis], position, *inside[axis + 1 :])
@@ -124,7 +122,7 @@ def bordered(
     rules: Rules,
     cval: Any,
     field: Array | None,
-    factors: tuple[int, ...],
+    factors: Point,
 ) -> Array:
     """One output with its points near the border filled, kept as in `field`, or cut off.
 
@@ -133,17 +131,17 @@ def bordered(
     result = values.copy()
     first = values.ndim - len(rules)
     cut: list[Any] = [slice(None)] * first
-    # Along each axis: from where on there is nothing outside, and up to where.
+    # Along each axis: from where on there is nothing outside, up to where, and the rules.
     ends = []
     for lo, hi, size, k, (before, after) in zip(
         *reach, values.shape[first:], factors, rules, strict=True
     ):
         start, stop = max(0, -lo * k), size - max(0, hi * k)
-        ends.append((start, stop))
+        ends.append((start, stop, before, after))
         first_left = start if before == "valid" else 0
         cut.append(slice(first_left, max(0, stop) if after == "valid" else size))
     for point in np.ndindex(values.shape):
-        rule = _without(point[first:], ends, rules)
+        rule = _without(point[first:], ends)
         if rule == "fill":
             result[point] = number(cval)
         elif rule == "keep":
@@ -155,9 +153,9 @@ def bordered(
     return found
 
 
-def _without(point: tuple[int, ...], ends: Sequence[tuple[int, int]], rules: Rules) -> str:
+def _without(point: Point, ends: Sequence[tuple[int, int, Any, Any]]) -> str:
     """The first rule by which an output at `point` has no value of its own."""
-    for position, (start, stop), (before, after) in zip(point, ends, rules, strict=True):
+    for position, (start, stop, before, after) in zip(point, ends, strict=True):
         if position < start and before in ("fill", "keep"):
             return str(before)
         if position >= stop and after in ("fill", "keep"):

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..definitions import Function
-from .borders import Array, Reach, Rules, bordered, neighbour
-from .number import Number, results, running, see
+from .borders import Reach, Rules, bordered, neighbour
+from .number import Array, Number, Point, number, running, see
 from .views import Field, Position, neighbours
 from .world import argument, live
 
@@ -53,7 +53,7 @@ class Setting:
 
     boundary: Rules
     footprints: Sequence[Reach]
-    shape: tuple[int, ...]
+    shape: Point
     cval: Any = 0
     scalars: Mapping[str, Any] = field(default_factory=dict)
     neighborhood: Sequence[tuple[int, int]] = ()
@@ -88,18 +88,12 @@ def evaluate(
     """
     kernel = _Kernel(function, setting)
     fields = {name: Field(kernel, name, array) for name, array in arrays.items()}
-    seen: list[Any] = [field.seen for field in fields.values()]
-
-    def given(point: tuple[int, ...]) -> Mapping[str, Any]:
-        if setting.boundary:
-            return fields
-        return dict(zip(fields, (see(array[point]) for array in seen), strict=True))
-
-    outputs, found = kernel.outputs(given), []
+    seen = [field.seen for field in fields.values()]
+    outputs, found = kernel.outputs(fields), []
     kept: Any = (..., *(slice(None, None, step) for step in setting.every))
-    for number, reach in enumerate(setting.footprints):
-        field = seen[number] if number < len(seen) else None
-        rules, cval, values = setting.boundary, setting.cval, outputs[number, ...]
+    for k, reach in enumerate(setting.footprints):
+        field = seen[k] if k < len(seen) else None
+        rules, cval, values = setting.boundary, setting.cval, outputs[k, ...]
         found.append(bordered(values, reach, rules, cval, field, kernel.factors)[kept])
     return tuple(found)
 
@@ -120,7 +114,7 @@ class _Kernel:
         # Defaults are numbers of the kernel too.
         given = {**function.defaults, **setting.scalars}
         self._values = {name: argument(value) for name, value in given.items()}
-        self._point: tuple[int, ...] = ()
+        self._point: Point = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
         self._indexed: Counter[Any] = Counter()
@@ -128,10 +122,10 @@ class _Kernel:
         # What indexed expressions were at the points that the function came to.
         self._known: dict[Any, Any] = {}
 
-    def outputs(self, given: Callable[[tuple[int, ...]], Mapping[str, Any]]) -> Array:
+    def outputs(self, fields: Mapping[str, Field]) -> Array:
         """What there is at every point, a number for each output; NaN where there is nothing.
 
-        `given` are the fields, or the elements at a point.
+        A function of numbers is given the elements of the fields at the point.
         """
         shape, stack = self.setting.shape, len(self.setting.shape) - len(self.rules)
         points = (n * k for n, k in zip(shape, (1,) * stack + self.factors, strict=True))
@@ -142,17 +136,22 @@ class _Kernel:
                 # NumPy's functions of arrays warn of what a kernel has as a number: a mean of
                 # nothing.
                 warnings.simplefilter("ignore", RuntimeWarning)
+                self._values |= fields
                 for point in np.ndindex(outputs.shape[1:]):
-                    self._values |= given(point)
+                    if not self.rules:
+                        self._values |= {
+                            name: see(one.seen[point]) for name, one in fields.items()
+                        }
                     outputs[(slice(None), *point)] = self._results(point)
         finally:
             running.reset(token)
         return outputs
 
-    def _results(self, point: tuple[int, ...]) -> tuple[Any, ...]:
+    def _results(self, point: Point) -> tuple[Any, ...]:
         """The outputs at a point: NaN where Python has no number for them, as NumPy has."""
         try:
-            return results(self._called(point))
+            found = self._called(point)
+            return tuple(map(number, found if isinstance(found, tuple) else (found,)))
         except ArithmeticError:
             pass
         except ValueError as error:
@@ -160,7 +159,7 @@ class _Kernel:
                 raise
         return (np.float64(np.nan),) * len(self.setting.footprints)
 
-    def _called(self, point: tuple[int, ...], wanted: Any = None) -> Any:
+    def _called(self, point: Point, wanted: Any = None) -> Any:
         """What the function gives at a point, if it does not come to what is wanted before."""
         before = self._point, self._indexed, self._wanted
         self._point, self._indexed, self._wanted = point, Counter(), wanted
@@ -186,7 +185,7 @@ class _Kernel:
             raise _Reached
         point, ndim = self._point, len(self.rules)
 
-        def read(offset: tuple[int, ...]) -> Any:
+        def read(offset: Point) -> Any:
             if len(offset) != ndim:
                 raise IndexError(f"an expression is read with {len(offset)} indices, not {ndim}")
             moves = zip(point[-ndim:], offset, self.factors, strict=True)
@@ -211,15 +210,18 @@ class _Kernel:
         """How long the whole array is along each axis of the kernel: no stack is seen."""
         return tuple(map(argument, self.setting.shape[-len(self.rules) :]))
 
-    def position(self, among_results: bool) -> Any:
-        """Where the point is in the whole array: a number for each axis, or for one axis that.
+    def position(self, *fields: Any) -> Any:
+        """Where the point is in a field: a number for each axis, or for one axis that.
 
-        Or where it is among the results, which may be fewer than the elements, or more.
+        Without a field, where it is among the results, which may be fewer than the elements, or
+        more.
         """
+        if len(fields) > 1:
+            raise TypeError("npt.index takes one field, or nothing")
         found, every = [], self.setting.every
         coarse = max(self.factors) == 1
         for axis, (point, k) in enumerate(zip(self._core, self.factors, strict=True)):
-            if not among_results:
+            if fields:
                 found.append(Position(point // k, 1, point // k))
                 continue
             first = {0}
@@ -227,16 +229,16 @@ class _Kernel:
                 first = {max(0, -low[axis]) for low, _ in self.setting.footprints}
             if len(first) > 1 and coarse:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            number = (point - k * min(first)) // (every[axis] if every and coarse else 1)
-            found.append(Position(number, k, number // k))
+            place = (point - k * min(first)) // (every[axis] if every and coarse else 1)
+            found.append(Position(place, k, place // k))
         return tuple(found) if len(found) > 1 else found[0]
 
     @property
-    def _core(self) -> tuple[int, ...]:
+    def _core(self) -> Point:
         """The point along the axes of the kernel."""
         return self._point[-len(self.rules) :]
 
-    def read(self, field: Field, offset: tuple[int, ...]) -> Any:
+    def read(self, field: Field, offset: Point) -> Any:
         """The element of a field that is `offset` away from the point."""
         if field.seen is None:
             raise ValueError(f"{field.name!r} has not the shape of what is computed")

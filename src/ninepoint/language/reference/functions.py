@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial, reduce
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from .number import (
     OPERATORS,
     SINGLE,
     WRITTEN,
+    Array,
     Number,
     binary,
     common,
@@ -32,8 +33,6 @@ from .number import (
     truncated,
     wrapped,
 )
-
-Array: TypeAlias = np.ndarray[Any, Any]
 
 
 def _strong(value: Any) -> Any:
@@ -78,7 +77,8 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     if function in (math.floor, math.ceil, math.trunc):
         value = values[0]
         if isinstance(value, int):
-            return see(plain(arguments[0]) if not isinstance(value, bool) else int(value))
+            # A truth counts as an integer.
+            return see(plain(arguments[0]) + 0)
         return Number(truncated(getattr(np, function.__name__)(value)))
     try:
         return see(function(*values))

@@ -27,6 +27,8 @@ from ..operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
+# A number for each axis: a point, an offset or a shape.
+Point: TypeAlias = tuple[int, ...]
 
 LEAST, GREATEST = -(2**63), 2**63 - 1
 SINGLE = (np.float32, np.complex64)
@@ -202,11 +204,11 @@ class Table(Operand, np.ndarray[Any, Any]):  # type: ignore[misc]
         return operation(bare(self)).view(type(self))
 
     def __getitem__(self, index: Any) -> Any:
-        item = super().__getitem__(_index(index))
+        item = super().__getitem__(bare(index))
         return item if isinstance(item, np.ndarray) else self.number(item)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        super().__setitem__(_index(index), bare(value))
+        super().__setitem__(bare(index), bare(value))
 
     def __iter__(self) -> Iterator[Any]:
         return (self[position] for position in range(len(self)))
@@ -221,13 +223,6 @@ class Constant(Table):
 
     def number(self, item: Any) -> Any:
         return known(item)
-
-
-def _index(index: Any) -> Any:
-    """An index as NumPy takes it: a mask that was computed is an array of truths."""
-    if isinstance(index, tuple):
-        return tuple(_index(part) for part in index)
-    return bare(index) if isinstance(index, (list, np.ndarray)) else index
 
 
 def literal(value: Any) -> Any:
@@ -417,12 +412,6 @@ def _held(value: Any, other: Any) -> Any:
     if 0 <= value < WORD and isinstance(other, (bool, np.uint64)):
         return np.uint64(value)
     raise TypeError(f"{value} does not fit into 64 bits; beside integers it has no meaning")
-
-
-def results(returned: Any) -> tuple[Any, ...]:
-    """What the user's function returned, one exact number for each output."""
-    outputs = returned if isinstance(returned, tuple) else (returned,)
-    return tuple(map(number, outputs))
 
 
 def number(output: Any) -> Any:

@@ -14,7 +14,20 @@ import numpy as np
 
 from ..positions import Line
 from .functions import METHODS, PARAMETRIC, reduced
-from .number import Constant, Literal, Natural, Table, Text, bare, binary, plain, see, whole
+from .number import (
+    Array,
+    Constant,
+    Literal,
+    Natural,
+    Point,
+    Table,
+    Text,
+    bare,
+    binary,
+    plain,
+    see,
+    whole,
+)
 
 # The options of reductions that have a meaning for a kernel.
 _OPTIONS = {"ddof", "where", "initial"}
@@ -54,7 +67,7 @@ class Window(Table):
         named = {name: plain(value) for name, value in options.items()}
         return reduced(name, values, *map(plain, arguments), taken=taken, initial=initial, **named)
 
-    def _truths(self, mask: Any) -> np.ndarray[Any, Any]:
+    def _truths(self, mask: Any) -> Array:
         """A mask's element for each of the window's."""
         mask = np.asarray(bare(mask))
         if mask.shape not in ((), self.shape):
@@ -94,7 +107,7 @@ class Field:
     computed, or None if it does not fit.
     """
 
-    seen: np.ndarray[Any, Any] | None = None
+    seen: Any = None
 
     def __init__(
         self, kernel: Any, name: str, array: Any, finer: Mapping[int, int] = _AS_FINE
@@ -137,7 +150,7 @@ class Field:
         raise TypeError(f"the field {self.name!r} has no end: index it")
 
 
-def neighbours(read: Callable[[tuple[int, ...]], Any], index: Any) -> Any:
+def neighbours(read: Callable[[Point], Any], index: Any) -> Any:
     """What `read` gives at an offset, or the window of what it gives at several."""
     parts = index if isinstance(index, tuple) else (index,)
     if not any(isinstance(part, slice) for part in parts):
@@ -229,7 +242,7 @@ def _span(part: Any) -> range:
     return span
 
 
-def _element(operand: Any, place: tuple[int, ...] | None) -> Any:
+def _element(operand: Any, place: Point | None) -> Any:
     """What an operand has at a place of the window; without one, any number of its type.
 
     One of several constant integers, all of which are natural, is that.

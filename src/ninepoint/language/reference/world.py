@@ -47,7 +47,7 @@ def live(function: Function) -> Any:
     def exchanged(value: Any) -> Any:
         if value is index:
             # Not as a function of numbers, which gives literals for literals.
-            return _position
+            return lambda *fields: running.get().position(*fields)
         own = _own_version(value)
         if own is not None:
             return _Known(value, own)
@@ -116,13 +116,6 @@ def _length(value: Any) -> Any:
     return shape[0] if shape else len(value)
 
 
-def _position(*fields: Any) -> Any:
-    """`npt.index(x)`, or `npt.index()` for the position among the results."""
-    if len(fields) > 1:
-        raise TypeError("npt.index takes one field, or nothing")
-    return running.get().position(among_results=not fields)
-
-
 class _Stage:
     """A stencil: called with fields, it gives fields of what it makes of their arrays.
 
@@ -144,12 +137,13 @@ class _Stage:
             id(o.array) if isinstance(o, Field) else pickle.dumps(bare(o)) for o in everything
         )
         key = *given, *options
+
+        def array(one: Any) -> Any:
+            return _among(one, fields) if isinstance(one, Field) else bare(one)
+
         if key not in self._made:
-            values = [
-                _among(one, fields) if isinstance(one, Field) else bare(one) for one in everything
-            ]
-            named = dict(zip(options, values[len(arguments) :], strict=True))
-            self._made[key] = self._function.debug(*values[: len(arguments)], **named)
+            named = {name: array(one) for name, one in options.items()}
+            self._made[key] = self._function.debug(*map(array, arguments), **named)
         made, field = self._made[key], fields[0]
         definition, upsample = self._function.definition, bare(options.get("upsample"))
         factors = (definition if upsample is None else definition.upsampled(upsample)).factors

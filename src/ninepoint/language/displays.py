@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 from html import escape
 
-from ..language.signature import Page
+from .signature import Page
 
 WIDTH = 12  # of a label, which stands behind two blanks
 
@@ -62,14 +62,9 @@ def time_text(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
-def rate_text(rate: float, unit: str) -> str:
-    """So many a second, with a prefix that suits it."""
-    return counted(rate, f"{unit}/s")
-
-
 def counted(number: float, unit: str) -> str:
     """A number with its unit, and a prefix that suits it."""
-    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+    for prefix, scale in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
         # 999.9 M is written with three digits, and so is 1 G.
         if number >= 0.9995 * scale:
             return f"{number / scale:.3g} {prefix}{unit}"

@@ -1,4 +1,4 @@
-"""What Dask pays: graphs, tasks, pipelines and steps.
+"""What Dask pays, tasks and graphs, and what arrays larger than memory and many workers take.
 
 A measure checks first that results are equal and then gives rows: a figure beside what is aimed
 at.  Each has a process of its own: what one of them keeps in memory is no figure of another.
@@ -12,7 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-GROUP = "dask"
+GROUP = "scale"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Measure:
         if not find_spec("distributed"):
             return
         scale = import_module("..scale", __package__)
-        for row, figure, aim, unit in getattr(scale, self.function)(order["quick"]):
+        for row, figure, aim, unit in getattr(scale, self.function)(order):
             yield {
                 "group": self.group,
                 "problem": self.name,
@@ -39,10 +39,13 @@ class Measure:
             }
 
 
-DASK: tuple[Measure, ...] = (
+SCALE: tuple[Measure, ...] = (
     Measure("tasks beside their kernels", "tasks"),
     Measure("graphs", "graphs"),
-    Measure("beside map_overlap", "beside"),
-    Measure("eight steps of a pipeline", "stepping"),
-    Measure("Zarr to Zarr", "storing"),
+    Measure("Zarr to Zarr on threads", "threads"),
+    Measure("Zarr to Zarr on workers", "workers"),
+    Measure("what moves between workers", "halos"),
+    Measure("what parts read", "parts"),
+    Measure("many units", "units"),
+    Measure("steps that are left over", "odd_steps"),
 )
