@@ -367,8 +367,8 @@ class InMemory:
 
     def _in_one_pass(self) -> int:
         """How many steps to do in one pass over memory."""
-        plan, itemsize = self._plan, sum(dtype.itemsize for dtype in self._dtypes)
-        motion = self._motion.sized(math.prod(self._shape) * itemsize, plan.steps)
+        plan, size = self._plan, self._motion.state_bytes
+        motion = self._motion.sized(math.prod(self._shape) * size, plan.steps)
         length = motion.together
         if length == 1:
             return 1
@@ -377,7 +377,7 @@ class InMemory:
             # A number is taken as far as the array has both ends and a point between them.
             far = zip(core, spans(motion.margin), strict=True)
             return max(1, min([length, *((n - 1) // span for n, span in far if span)]))
-        if not is_worth(motion.margin, length, core, itemsize):
+        if not is_worth(motion.margin, length, core, size):
             return 1
         # Where only the size of changes is asked for, some steps are known not to be the last.
         row = plan.steps if Ahead.helps(motion, plan) else plan.in_a_row
@@ -466,7 +466,7 @@ class InMemory:
     def told(self) -> list[str]:
         """What the steps take: two states, and passes over memory."""
         plan, motion = self._plan, self._motion
-        size = 2 * math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
+        size = 2 * math.prod(self._shape) * motion.state_bytes
         how = f"up to {self.longest} in each pass over memory"
         if self._together == 1:
             reason = unfit(motion.nodes, motion.step.wanted, motion.schedule)
