@@ -215,7 +215,7 @@ def as_field(value: object, name: str = "") -> Array:
 
 
 def as_array(value: object, name: str = "") -> Array:
-    """The same, but that its elements may be anything.
+    """Give `value` as a plain array, whatever its elements are, without copying an array.
 
     Raises
     ------

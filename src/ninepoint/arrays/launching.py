@@ -230,7 +230,10 @@ Bind = Callable[[Any, ByNumber, ByNumber], Step]
 
 
 class InTurn:
-    """Some of them; gives what is `wanted` of what they make, and what is made lives no longer."""
+    """Groups, or nodes, done one after the other; gives what is `wanted` of what they make.
+
+    What none of them reads any more, and nobody wants, is let go.
+    """
 
     def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
         self._steps: list[Step | None] = [None] * len(items)

@@ -140,10 +140,22 @@ Index: TypeAlias = tuple[Any, ...]
 class Ghosts:
     """Where the ghosts of a block are beyond a side of an axis.
 
-    Beside them is what is copied, and the ghosts of the axes before.  They are at some `places`,
-    which is `to`, and mirror what is at others; `which` they are of all ghosts there, in the
-    order of positions.  The last element is at `end`, and the values beside them are those at
-    such places of the `edge`.
+    Along the axes before they are beside ghosts too, along those after beside copied elements.
+
+    Attributes
+    ----------
+    axis, side : int
+        The axis, and 0 for the side before it, 1 for that after it.
+    places : tuple of slice
+        The places of the ghosts in the block, axis by axis; `to` is that as an index.
+    mirrored : index
+        The places of the elements that they mirror.
+    which : slice
+        Which of all ghosts beyond that side they are, in the order of positions.
+    end : int
+        The place of the last element before them, along the axis.
+    edge : tuple of arrays
+        For each place along an axis, which of the values along the edge is beside it.
     """
 
     axis: int

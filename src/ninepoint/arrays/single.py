@@ -194,7 +194,7 @@ class Way:
         # How many fields are copied where neighbours are missing: all but lines of positions.
         self._fields = len(self._program.field_dtypes)
         self._copied = self._fields - len(self._program.along)
-        # So many images are done together at the most: of blocks as many stay in cache.
+        # At most so many images are done together: their blocks stay in cache.
         size = max(1, plan.itemsize * plan.points)
         self._together = max(1, limits.current.block_elements * 8 // size)
         if plan.inside and not any(scattered):

@@ -28,9 +28,9 @@ ByNumber: TypeAlias = Mapping[int, Array]
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    The last of what they read may be `positions`.
-    Several are a `chain`; they may be `steps` of an iteration.
-    `kernel` is that of all nodes in one, and `names` says what the values are called there.
+    The last of the values that they read may be `positions`.  Several nodes are done at once by
+    their `chain`; where they are steps of an iteration, `steps` has a group for each.  `kernel`
+    holds all nodes in one, and `names` says what the values are called there.
     `asked` tells that the schedule says how many steps, so that arrays of any size are done so.
     """
 

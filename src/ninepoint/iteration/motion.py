@@ -337,7 +337,7 @@ class InMemory:
         self._together = 1
         if all(field.shape == self._shape for field in fields):
             self._together = self._in_one_pass()
-        # As many as somebody lets pass by, where steps are done one by one.
+        # Where each step is done by itself, as many follow each other as nobody looks between.
         self.longest = max(1, plan.steps)
         self._ahead: Ahead | None = None
         if self._together > 1:

@@ -92,7 +92,7 @@ class Node:
 
     @property
     def works_along(self) -> Behind:
-        """The same; none where all axes are alike to it, and each element is by itself."""
+        """The same; none where each element is computed by itself: then all axes are alike."""
         program = self.compiled
         # The others are lengths of the whole array.
         named = all(isinstance(scalar, str) for scalar in program.scalars)

@@ -310,7 +310,7 @@ def program_of(call: Call, types: DTypes) -> Program:
 
 
 def recalled(call: Call, key: Any, record: Callable[[], Program]) -> Program:
-    """What was recorded of a call that never changes, by a key that names it; once."""
+    """What is recorded of a call: once for each key where it is given numbers only, else anew."""
     if not call.is_plain:
         return record()
     found: Program = call.definition.programs.made(key, record)

@@ -172,9 +172,9 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
 
 
 def follow(program: Program, made: Arrays) -> None:
-    """Let what a program gives be made from what its fields were made from.
+    """Let results of a program be computed from the arrays that its fields are computed from.
 
-    That is done where all of that can be read, or has chunks that the graph has.
+    That is done where all these arrays can be read, or their chunks are in the graph.
 
     Parameters
     ----------

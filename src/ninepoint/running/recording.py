@@ -178,7 +178,7 @@ def _node(x: Any, name: str = "") -> _Node:
 
 
 class _Made:
-    """One recorded call, and what is named as its results are."""
+    """One recorded call; `likes` have the shapes, the types and the names of its results."""
 
     def __init__(self, call: Call, fields: Sequence[_Node], place: Place) -> None:
         self.call, self.number = call, next(_numbers)
@@ -385,8 +385,8 @@ def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node
     return leaves
 
 
-# A recorded call, along which axes it works, and of which calls or arrays its fields are: the
-# number of one, and which of its results.
+# A recorded call, the axes along which it works, and where each of its fields is from: the number
+# of an array or of a recorded call, and which of the results of that.
 _Entry: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
 
 

@@ -49,7 +49,7 @@ class Sent(Program):
 
     @staticmethod
     def from_program(program: Program) -> Sent:
-        """The same program, on a GPU, whose last places may be others.
+        """The same program, whose blocks are sent to a GPU.
 
         Raises
         ------
