@@ -187,7 +187,7 @@ def _on(boundary: Boundary, ndim: int) -> Border:
 
 def _pair(entry: object) -> Pair:
     if isinstance(entry, str | Condition):
-        return (_rule(entry), _rule(entry))
+        entry = entry, entry
     if not isinstance(entry, tuple | list) or len(entry) != 2:
         raise ValueError(
             f"boundary entry {entry!r} is neither a name nor a (before, after) pair of names"

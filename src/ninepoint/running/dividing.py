@@ -183,7 +183,7 @@ def follow(program: Program, made: Arrays) -> None:
         What the program makes of them, whose layers nobody else has yet.
     """
     origin = known(made[0], "origin")
-    if origin is None or _asks(program):
+    if origin is None or program.graph.places:
         return
     own, layer = origin.computation, origin.computation.layer
     if not isinstance(layer, Lazy) or any(map(is_there, own.arrays)):
@@ -215,17 +215,12 @@ def _maker(array: Any, program: Program, layer: Any) -> Origin | None:
     one = found.computation
     if (
         type(one.program) is not Program
-        or _asks(one.program)
+        or one.program.graph.places
         or one.program.schedule != program.schedule
         or repr(getattr(one.layer, "annotations", None)) != repr(layer.annotations)
     ):
         return None
     return Origin(one.further or one, found.which)
-
-
-def _asks(program: Program) -> bool:
-    """Whether calls of a program have fields that nobody names: positions, and border values."""
-    return any(len(node.fields) > len(node.types) for node in program.graph.nodes)
 
 
 def _composed(
