@@ -11,7 +11,7 @@ another is computed.  Every piece gives what the whole would.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -22,7 +22,6 @@ from ..arrays import blocks
 from ..arrays.accepted import listed, write
 from ..arrays.cuda import understood
 from ..arrays.grid import outputs_of
-from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Array, PlainArrays, Region, Shape, cut
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Block, along, looking, rings
@@ -64,14 +63,8 @@ class Sent(Program):
         token = self.token.removesuffix("-cuda")
         return _sent, (Program(self.graph, self.wanted, self.schedule, token),)
 
-    def run(
-        self,
-        block: Block,
-        outs: Mapping[int, Array] | None = None,
-        threads: int | None = None,
-        given: Given = NOTHING,
-    ) -> list[Array]:
-        """Compute the wanted values from a block of the CPU's memory.
+    def run(self, block: Block, *others: Any, **named: Any) -> list[Array]:
+        """Compute the wanted values from a block of the CPU's memory, which is all that is given.
 
         Where blocks of other threads have taken the room for it, it is done once they are gone.
         """
