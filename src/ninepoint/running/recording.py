@@ -38,12 +38,12 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions
 from ..program.options import Place
-from ..program.program import Program, bound, program_of
+from ..program.program import Bound, Program, bound, program_of
 from ..program.waiting import before_writing, waiting
 from .dispatch import as_fields, evaluate, typed, types_of
 
 # What does programs that were computed, by what they depend on.
-_programs: Remembered[Any] = Remembered(64)
+_programs: Remembered[Bound] = Remembered(64)
 
 # Each recorded call has a number, and needs none that has a greater one.
 _numbers = itertools.count()
@@ -455,8 +455,7 @@ def _evaluated(
         key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
-        made: Arrays = found(arrays, Given(leaves), place.out)
-        return made
+        return found(arrays, Given(leaves), place.out)
     dtypes = [native(np.dtype(array.dtype)) for array in arrays]
     names, schedule = [f"x{k}" for k in range(len(arrays))], Schedule()
     if len(recorded) == 1:
@@ -493,7 +492,7 @@ def _key(
     parts: list[Any] = [*map(array_key, arrays), *more]
     if place.out is not None:
         parts.append(option_key(place.out))
-    if any(part is None for part in parts):
+    if None in parts:
         return None
     calls = [(call.kind, axes, fields) for call, axes, fields in recorded]
     return (place.threads, *calls, *parts)
