@@ -92,9 +92,13 @@ def opened(array: np.ndarray, how: str, pieces: Any, shards: Any, chunks: Any) -
     return da.from_zarr(str(name)) if how == "zarr3" else npt.open(name, chunks=chunks)
 
 
-def saved(array: Any, suffix: str, stop: float, parts: list[int], **cut: Any) -> np.ndarray:
+def saved(
+    array: Any, suffix: str, stop: float, parts: list[int], memory: int = 0, **cut: Any
+) -> np.ndarray:
     """What is read back of an array that was saved, perhaps after an interruption at `stop`."""
     name, array = path(suffix), slowed(array)
+    if memory:
+        cut["memory"] = enough(array, name, memory, **cut)
 
     def interrupt(done: int, total: int) -> None:
         if done >= stop * total:
@@ -105,6 +109,9 @@ def saved(array: Any, suffix: str, stop: float, parts: list[int], **cut: Any) ->
             npt.save(array, name, progress=interrupt, **cut)
         cut["resume"] = True
     for number in parts:
+        if memory:
+            given = cut | {"part": (0, len(parts))}
+            cut["memory"] = enough(array, name, given.pop("memory"), **given)
         npt.save(array, name, part=(number, len(parts)), **cut)
     if not parts:
         npt.save(array, name, **cut)
@@ -113,6 +120,17 @@ def saved(array: Any, suffix: str, stop: float, parts: list[int], **cut: Any) ->
             # NetCDF has numbers in the place of bools.
             return np.asarray(file["data"][...].astype(array.dtype))
     return np.load(name) if suffix == ".npy" else np.asarray(zarr.open_array(name)[...])
+
+
+def enough(array: Any, name: Path, memory: int, **cut: Any) -> int:
+    """The least memory of some, each twice the one before, with which an array can be saved."""
+    cut |= {"resume": True, "dry": True}
+    while True:
+        try:
+            npt.save(array, name, **(cut | {"memory": memory}))
+            return memory
+        except MemoryError:
+            memory *= 2
 
 
 def slowed(array: Any) -> Any:
@@ -170,8 +188,18 @@ def drawn(rng: Random, program: Program, kills: float) -> tuple[Way, Way, agree.
     if rng.random() < kills:
         seconds = rng.choice([0, 0.5]) * rng.random()
         lines = [f"with scale.killing({seconds:.3f}):", *(f"    {one}" for one in lines)]
-    lines = ["import scale", f"named |= {_in_stores(rng, program)}", *lines]
-    return first, Way("at scale", "Dask", before + "\n".join(lines) + f"\n{after}"), running
+    ratio, held, units = (
+        rng.choice(["np.inf", "0.0", "1.6"]),
+        rng.choice([0, 10**9]),
+        rng.randint(1, 9),
+    )
+    around = (
+        f"with seams.limits(decoded_ratio={ratio}, held_bytes={held}, window_units={units}):\n"
+    )
+    lines = [f"named |= {_in_stores(rng, program)}", *lines]
+    text = "".join(f"    {line}\n" for one in lines for line in one.split("\n"))
+    text = f"import scale, seams\n{before}{around}{text}{after}"
+    return first, Way("at scale", "Dask", text), running
 
 
 def longer(rng: Random, program: Program) -> Program:
@@ -242,6 +270,7 @@ def _ended(rng: Random, program: Program, right: agree.Outcome) -> str:
         if one.size and suffix == ".zarr":
             pieces, shards = _cut(rng, one.shape)
             cut = f", chunks={pieces}, shards={shards}" if rng.random() < 0.7 else ""
+            cut += f", memory={rng.choice([0, 1])}"
             stop = rng.choice([1.0, round(rng.random(), 2)])
             count = rng.choice([0, 0, 2, 3])
             parts = rng.sample(range(count), count)

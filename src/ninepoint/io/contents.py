@@ -177,8 +177,11 @@ class Contents:
                     f"{name} names the dimension {unknown[0]!r}, and there are {dims}"
                 )
         room = Room.of(how.memory)
-        # Parts of one store are written by processes that may have more room, or less.
-        most = UNIT_BYTES if how.part else min(UNIT_BYTES, room.unit)
+        most = room.unit
+        if how.part:
+            # Parts of a store are written on machines that may have more threads, or memory.
+            most = UNIT_BYTES if how.memory is None else room.memory // HELD
+        most = min(UNIT_BYTES, most)
         found = [replace(one.laid(chunks, shards), most=most) for one in self.variables]
         if not sharded:
             found = [replace(one, shards=None) for one in found]
