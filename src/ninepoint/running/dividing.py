@@ -56,10 +56,7 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     # Positions are where elements are, along all axes.
     axes = {axis for node in graph.nodes for axis in node.works_along}
     check(arrays, None if graph.places else axes)
-    made = positions(graph, arrays)
-    if made and any(map(is_there, arrays)):
-        made = chunked.taken_to(arrays, made)
-    arrays = [*arrays, *made]
+    arrays = [*arrays, *chunked.taken_to(arrays, positions(graph, arrays))]
     values: dict[int, Any] = dict(enumerate(arrays))
     sets = divided(graph, wanted, arrays)
     lazily = [node for nodes in sets for node in nodes]
