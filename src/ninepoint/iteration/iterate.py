@@ -23,6 +23,12 @@ COMPARED = 1 << 16
 # What to do where a cluster has nobody who could go on.
 NOBODY = "start workers, or another client that stays open until the end, and iterate again"
 
+# What to say where workers are lost with the first state.
+UNMADE = (
+    "workers are gone that had what the iteration began with, and nothing else can make it anew; "
+    "give fields that can be made again, such as arrays of NumPy or files"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Iteration:

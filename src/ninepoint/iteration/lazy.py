@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,7 +23,7 @@ from ..base import limits
 from ..io.progress import wait_for, workers_of
 from ..language.displays import Lines
 from ..program.options import Place
-from .iterate import NOBODY, Iteration
+from .iterate import NOBODY, UNMADE, Iteration
 from .motion import Motion
 
 
@@ -94,9 +95,11 @@ class InChunks:
             from ..arrays.chunked.costs import told
 
             page = told(arrays) or page
-        page.add("steps", f"{-(-steps // self.longest)} exchanges, of up to {self.longest} each")
-        page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
-        page.add("lost worker", "what it had is computed again, from the state that was held")
+        exchanges = -(-steps // self.longest)
+        page.add("steps", f"{exchanges} exchanges like that, of up to {self.longest} each")
+        if later < exchanges:
+            page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
+        page.add("lost worker", "what it had is computed again, from what was held last")
         return page
 
     def final(self) -> list[Any]:
@@ -124,5 +127,8 @@ def _held(arrays: Arrays) -> list[Any]:
     futures = [] if distributed is None else distributed.futures_of(held)
     if futures:
         # Raises what a task has raised, and where nobody is left who could do one.
-        wait_for(futures, partial(workers_of, futures[0].client, NOBODY))
+        try:
+            wait_for(futures, partial(workers_of, futures[0].client, NOBODY))
+        except CancelledError as error:
+            raise ConnectionError(f"{UNMADE}.") from error
     return held

@@ -467,12 +467,12 @@ class InMemory:
         """What the steps take: two states, and passes over memory."""
         plan, motion = self._plan, self._motion
         size = 2 * math.prod(self._shape) * motion.state_bytes
-        how = f"up to {self.longest} in each pass over memory"
+        how = f"up to {self.longest} in a pass over memory"
         if self._together == 1:
             reason = unfit(motion.nodes, motion.step.wanted, motion.schedule)
             how = f"one after the other: {reason or 'to do several at once would save nothing'}"
         return [
-            f"Give {counted(size, 'B')} of memory beside the fields for two states: "
+            f"Give {counted(size, 'B')} beside the fields for two states: "
             f"{plan.steps} steps, {how}."
         ]
 

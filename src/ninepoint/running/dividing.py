@@ -168,7 +168,7 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
 # Calls that follow each other.
 
 
-def follow(program: Program, made: Arrays) -> None:
+def follow(program: Program, made: list[Any]) -> None:
     """Let results of a program be computed from the arrays that its fields are computed from.
 
     That is done where all these arrays can be read, or their chunks are in the graph.
@@ -176,8 +176,8 @@ def follow(program: Program, made: Arrays) -> None:
     Parameters
     ----------
     program : Program
-    made : sequence of dask.array.Array
-        What the program makes of them, whose layers nobody else has yet.
+    made : list of dask.array.Array
+        What the program makes of them, which nobody else has yet: they get the name of all calls.
     """
     origin = known(made[0], "origin")
     if origin is None or program.graph.places:
@@ -198,6 +198,9 @@ def follow(program: Program, made: Arrays) -> None:
         if not whole.fits or not {array.name for array in whole.held} <= there:
             return
     passed = frozenset().union(*(one.passed for one in before))
+    own.title = whole.program.name
+    made[:] = own.results(own.asked)
+    layer = own.layer
     whole.layer = whole.blocks(layer.name)
     whole.passed = own.passed | passed
     layer.further = whole.layer, passed, bool(whole.sources) or any(whole.reread)

@@ -25,7 +25,7 @@ from ...arrays.accepted import Arrays, is_dask
 from ...arrays.layout import Shape
 from ...backends.threads import in_task
 from ...io.progress import wait_for, workers_of
-from ..iterate import NOBODY, Iteration, Scalars, iterate
+from ..iterate import NOBODY, UNMADE, Iteration, Scalars, iterate
 from .slab import Keeper, Lost, Motion, Parts, refusal, take
 
 # How much of a worker's memory parts may take.
@@ -209,9 +209,7 @@ class _Drive:
                 self._team = Team(self._place, self._first)
             except CancelledError as error:
                 raise ConnectionError(
-                    "workers are gone that had what the iteration began with, and nothing else "
-                    f"can make it anew; {self._done} of {self._plan.steps} steps were done. Give "
-                    "fields that can be made again, such as arrays of NumPy or files; with "
+                    f"{UNMADE}. {self._done} of {self._plan.steps} steps were done; with "
                     "snapshots= another number than 0 a state goes on from its copies."
                 ) from error
         if not self._leg:

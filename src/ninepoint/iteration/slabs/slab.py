@@ -112,9 +112,7 @@ class Parts:
         most, exchanges = max(self.held(copies)), -(-steps // self.longest)
         points = sum(b - a for part, owner, (a, b), _ in self.moves if part != owner)
         moved = points * math.prod(self.shape_of(1)) * self.motion.state_bytes
-        page = Lines(
-            [f"Give each {who} {counted(most, 'B')} of memory, for its part of the state."]
-        )
+        page = Lines([f"Give each {who} {counted(most, 'B')} for its part of the state."])
         page.add("steps", f"{exchanges} exchanges, of up to {self.longest} steps each")
         page.add("exchange", f"{counted(moved, 'B')} in all, between {len(self.lengths)} parts")
         return page
@@ -176,6 +174,9 @@ class Slab:
         self.longest, self.unit = parts.longest, parts.motion.unit(parts.longest)
         self._parts, self._part, self._links, self._plan = parts, links.part, links, plan
         self._count, self.ended = parts.motion.states, False
+        # Whether some steps are left over before a look, or at the end.
+        stretches = plan.steps, plan.every or 0
+        self._odd = plan.until is not None or any(n % self.unit for n in stretches)
         self._frame, self._own = parts.frames[links.part], parts.owned[links.part]
         self._fields = [
             self._framed(k, field) if k in parts.cut else np.asarray(field, parts.motion.types[k])
@@ -187,10 +188,20 @@ class Slab:
 
     def forward(self, first: int, length: int) -> int:
         """Do so many steps from `first` on."""
-        parts, own, shape = self._parts, self._own, self._parts.shape
         self._exchange(self._fields[: self._count])
-        if own[0] == own[1]:
+        if self._own[0] == self._own[1]:
             return length
+        if self._odd and length > 1:
+            # The kernel of single steps is compiled now, and nobody waits for it at the end.
+            self._spared(first, 1)
+        self._odd = False
+        self._spared(first, length)
+        self._fields[: self._count], self._spare = self._spare, self._fields[: self._count]
+        return length
+
+    def _spared(self, first: int, length: int) -> None:
+        """Put the state after so many steps into the spare frames."""
+        parts, own, shape = self._parts, self._own, self._parts.shape
         program, given = parts.motion.program(first, length)
         views = [self._view(one, own) for one in self._spare]
         outs = dict(zip(program.wanted, views, strict=True))
@@ -201,8 +212,6 @@ class Slab:
         for target, result in zip(views, made, strict=True):
             if not np.may_share_memory(target, result):
                 target[...] = result
-        self._fields[: self._count], self._spare = self._spare, self._fields[: self._count]
-        return length
 
     def ends(self, step: int) -> bool:
         """Show the state, and say whether it is the last for any of the parts."""
