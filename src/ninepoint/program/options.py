@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -16,7 +16,9 @@ from ..language.box import FAR, Neighborhood
 from ..language.definitions import Function
 from ..language.errors import hint
 from ..language.signature import OPTIONS, signature
-from ..lowering.schedule import Schedule
+
+if TYPE_CHECKING:
+    from ..lowering.schedule import Schedule
 
 # Values by the names of their parameters.
 ByName: TypeAlias = Mapping[str, Any]
