@@ -16,6 +16,7 @@ from ..arrays.accepted import (
     is_cupy,
     is_dataset,
     is_device,
+    is_lazy,
     is_xarray,
     native,
 )
@@ -29,7 +30,6 @@ from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
 from ..running.dispatch import check_target, evaluate, typed
-from ..running.recording import known
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -43,7 +43,8 @@ def iterated(
     definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
 ) -> list[Any]:
     """The state after the steps, for arrays of any kind."""
-    fields = [known(values[name]) for name in definition.fields]
+    fields = [values[name] for name in definition.fields]
+    fields = [one.compute() if is_lazy(one) else one for one in fields]
     if any(map(is_dataset, fields)):
         raise TypeError(
             "iterate takes DataArrays, not a Dataset; give its variables one by one, "
