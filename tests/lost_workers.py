@@ -143,19 +143,21 @@ def given_up():
 
 
 def same_address():
-    """One is killed, and another one has its address."""
+    """One is killed while somebody looks, and then another one has its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with clients(1, worker_port=str(port)) as client:
-        told = []
 
-        def progress(done, steps):
-            told.append(done)
-            if len(told) == 2:
+        def look(step, state):
+            if step == 200:
                 kill(client, 1)
+                while client.nthreads():
+                    time.sleep(0.1)
+                client.wait_for_workers(1, timeout=100)
 
-        made = drift.iterate(da.from_array(U, chunks=30), steps=3000, progress=progress)
-        np.testing.assert_array_equal(made.compute(), drift.iterate(U, steps=3000))
+        x = da.from_array(U, chunks=30)
+        made = drift.iterate(x, steps=600, every=200, callback=look)
+        np.testing.assert_array_equal(made.compute(), drift.iterate(U, steps=600))
 
 
 def left():

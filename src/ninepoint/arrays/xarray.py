@@ -17,10 +17,10 @@ import xarray as xr
 
 from ninepoint.arrays.accepted import (
     Arrays,
+    bare,
     is_dataset,
     is_xarray,
     listed,
-    single_or_tuple,
 )
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.numpy import Dims, core_dims, quoted
@@ -77,7 +77,7 @@ def over_variables(
                 raise ValueError(f"the dataset given for '{name}' has no variable {variable!r}.")
         made.append(listed(call({name: one[variable] for name, one in datasets.items()})))
     results = (dict(zip(chosen, one, strict=True)) for one in zip(*made, strict=True))
-    return single_or_tuple([_whole(first, one) for one in results])
+    return bare([_whole(first, one) for one in results])
 
 
 def _core(dataset: Any, dims: Any, ndim: Callable[[Any], int]) -> Dims:

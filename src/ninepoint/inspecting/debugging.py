@@ -9,7 +9,7 @@ import numpy as np
 
 from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
-from ..arrays.accepted import is_chunked, is_xarray, single_or_tuple
+from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
 from ..arrays.every import cut_shapes
 from ..arrays.numpy import behind, whole_shape
@@ -35,7 +35,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         reference.store(value, dtype, call.overflow)
         for value, dtype in computed(call, fields, types, axes)
     ]
-    return single_or_tuple(results)
+    return accepted.bare(results)
 
 
 def _at_points(

@@ -14,13 +14,13 @@ import numpy as np
 from ..arrays.accepted import (
     Arrays,
     as_field,
+    bare,
     check_dtype,
     is_chunked,
     is_cupy,
     is_device,
     is_xarray,
     native,
-    single_or_tuple,
     write,
 )
 from ..arrays.channels import working_axes
@@ -94,7 +94,7 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         if scalars:
             given = Given(leaves or ({name: values[k] for name, k in scalars},))
         # A border of conditions may be given behind all values.
-        return single_or_tuple(run([values[k] for k in at], given, out, *values[count:]))
+        return bare(run([values[k] for k in at], given, out, *values[count:]))
 
     return done
 

@@ -19,12 +19,12 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from ..arrays import spacings
 from ..arrays.accepted import (
     Arrays,
+    bare,
     is_chunked,
     is_dataset,
     is_device,
     is_xarray,
     native,
-    single_or_tuple,
 )
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
@@ -222,22 +222,24 @@ class _Made:
         from ..arrays.xarray import Named
 
         ndim, axes = self.ndim, place.axes
-        if axes is None and place.dims is None:
+        if axes is None and place.dims is None and not self.call.definition.pointwise:
             arrays = [field.value for field in self.fields if field.value is not None]
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
             axes = self._before_channels() if axes is None else axes
-        first = next(field.like for field in self.fields if field.dims is not None)
+        named = [field.like for field in self.fields if field.dims is not None]
+        # To a ufunc all dimensions are alike.
+        first = next((one for one in named if one.dims), named[0])
         core = core_dims(first, ndim, place.dims, axes)
         # What has not all dimensions of the call is done before, and is the same along them.
         arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
-        named = Named(arrays, ndim, core)
+        own = self.named = Named(arrays, ndim, core)
         self.fields = tuple(
             f if one is f.like else _node(one)
-            for f, one in zip(self.fields, named.fields, strict=True)
+            for f, one in zip(self.fields, own.fields, strict=True)
         )
-        self.core, self.named = named.core, named
-        self.call = self.call.spaced(spacings.found(self.call, named))
-        self.likes = named.results(program.graph.nodes)
+        self.core = own.core
+        self.call = self.call.spaced(spacings.found(self.call, own))
+        self.likes = own.results(program.graph.nodes)
 
 
 @door
@@ -333,7 +335,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return recorded(fields, call, place)
     fields, types = typed(call.definition, fields)
     call.check_spaced()
-    return single_or_tuple(evaluate(program_of(call, types), fields, place))
+    return bare(evaluate(program_of(call, types), fields, place))
 
 
 def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
@@ -365,10 +367,10 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
         _compute(nodes, None, place.out)
-        return single_or_tuple([node.value for node in nodes])
+        return bare([node.value for node in nodes])
     results = list(map(Lazy, nodes))
     waiting.update(zip(map(id, nodes), results, strict=True))
-    return single_or_tuple(results)
+    return bare(results)
 
 
 def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node]:
@@ -416,7 +418,7 @@ def _compute(
     def place(node: _Node) -> tuple[int, int]:
         return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
-    def bare(number: int, node: Node) -> Node:
+    def nameless(number: int, node: Node) -> Node:
         named = order[number].named
         core = named.core[len(named.core) - node.ndim :]
         boundary = unnamed(node.boundary, core, partial(named.edge, dims=dims))
@@ -434,7 +436,7 @@ def _compute(
 
     recorded = list(map(entry, order))
     goals = [place(one) for one in wanted]
-    _settle(wanted, _evaluated(recorded, goals, arrays, where, bare if dims else None), dims)
+    _settle(wanted, _evaluated(recorded, goals, arrays, where, nameless if dims else None), dims)
 
 
 def _evaluated(
@@ -442,11 +444,11 @@ def _evaluated(
     goals: Sequence[tuple[int, int]],
     arrays: Arrays,
     place: Place,
-    bare: Callable[[int, Node], Node] | None,
+    nameless: Callable[[int, Node], Node] | None,
 ) -> Arrays:
     """Some results of recorded calls, of which the first numbers are those of arrays.
 
-    `bare` gives a node, one of those of a recorded call, whose border has no names.
+    `nameless` gives a node, one of those of a recorded call, whose border has no names.
     """
     calls = [call for call, _, _ in recorded]
     leaves = [leaf for call in calls for leaf in leaves_of(call.definition, call.scalars)]
@@ -468,8 +470,8 @@ def _evaluated(
     for number, (call, axes, fields) in enumerate(recorded):
         count = len(graph.nodes)
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
-        if bare is not None:
-            graph.nodes[count:] = [bare(number, node) for node in graph.nodes[count:]]
+        if nameless is not None:
+            graph.nodes[count:] = [nameless(number, node) for node in graph.nodes[count:]]
     program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
     if key is None or has_conditions(graph):
         return evaluate(program, arrays, place)

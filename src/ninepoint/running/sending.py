@@ -20,7 +20,7 @@ from typing import Any
 
 from ..arrays import blocks
 from ..arrays.accepted import listed, write
-from ..arrays.cuda import understood
+from ..arrays.cuda.executable import understood
 from ..arrays.grid import outputs_of
 from ..arrays.layout import Array, PlainArrays, Region, Shape, cut
 from ..arrays.numpy import broadcast_shape
@@ -147,8 +147,7 @@ def _piece(
         if region is None:
             made = job.program.run(Block(tuple(fields)))
         else:
-            cuts = [tuple((n,) for n in field.shape) for field in fields]
-            made = listed(blocks.computed(job, region, region.start, cuts, fields))
+            made = listed(blocks.read_of(job, region, *fields))
             targets = [
                 target[region.clip(one.extent).index(one.extent.start)[1:]]
                 for target, one in zip(targets, outputs_of(job.program, job.shape), strict=True)
