@@ -9,8 +9,17 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import accepted, spacings
-from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dataset, is_device, is_xarray
+from ..arrays import spacings
+from ..arrays.accepted import (
+    Arrays,
+    is_chunked,
+    is_cupy,
+    is_dataset,
+    is_device,
+    is_lazy,
+    is_xarray,
+    native,
+)
 from ..arrays.channels import check_steps
 from ..arrays.ghosts import unnamed
 from ..iteration.iterate import Iteration, Scalars, iterate
@@ -20,8 +29,7 @@ from ..program.definition import Call, Definition
 from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
-from ..running.dispatch import check_target, evaluate, refuse_values, typed
-from ..running.recording import known
+from ..running.dispatch import check_target, evaluate, typed
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -35,7 +43,8 @@ def iterated(
     definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
 ) -> list[Any]:
     """The state after the steps, for arrays of any kind."""
-    fields = [known(values[name]) for name in definition.fields]
+    fields = [values[name] for name in definition.fields]
+    fields = [one.compute() if is_lazy(one) else one for one in fields]
     if any(map(is_dataset, fields)):
         raise TypeError(
             "iterate takes DataArrays, not a Dataset; give its variables one by one, "
@@ -52,7 +61,7 @@ def iterated(
         from ..arrays import xarray as on_xarray
 
         named = on_xarray.Named(fields, program_of(call.spaced(), types).last.ndim)
-        found = spacings.found(call.spacings, named, definition)
+        found = spacings.found(call, named)
         scalars, call = scalars.spaced(found), call.spaced(found)
     call.check_spaced()
     motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)
@@ -73,9 +82,11 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     if not there:
         graph.warn()
     check_target(graph, there, cut)
-    if plan.comm is not None:
-        cure = ": each process has another part of the border; name a border rule."
-        refuse_values(graph, "comm= knows", cure)
+    if plan.comm is not None and has_conditions(graph):
+        raise TypeError(
+            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
+            ": each process has another part of the border; name a border rule."
+        )
     if cut or plan.comm is not None:
         size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         motion = motion.sized(size, plan.steps)
@@ -148,4 +159,4 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
         return made
     if plan.steps:
         return back(made)
-    return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]
+    return [one.astype(native(one.dtype)) for one in fields[: len(likes)]]

@@ -123,7 +123,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         self._kind, parameters = definition.kind, definition.parameters
         self._plain = tuple(p in definition.fields for p in parameters)
         # What does calls that went well, by their kind.
-        self._bound_calls: Remembered[Any, Prepared] = Remembered(256)
+        self._bound_calls: Remembered[Prepared] = Remembered(256)
         self._arguments = definition.arguments
         self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
         own = signature(definition.function.definition, definition.function.defaults)

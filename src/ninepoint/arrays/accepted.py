@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..language.dtypes import kind_of
+from .layout import Array
 
 # What DLPack calls memory that a GPU of NVIDIA reads: its own, and what it shares with the host.
 _CUDA = (2, 13)
@@ -76,42 +77,50 @@ def is_device(value: object) -> bool:
         return hasattr(kind, "__cuda_array_interface__")
 
 
-# What keeps its data elsewhere or has labels, by the module and the name of its class, and how a
-# stencil can have it.
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_there(array: object) -> bool:
+    """Whether an array lies on a GPU as those of CuPy do, or its chunks do."""
+    return is_cupy(getattr(array, "_meta", array))
+
+
+# What keeps its data elsewhere or has labels, by the name of its class, and how a stencil can have
+# it.
 _CURES = {
-    (
-        "zarr",
-        "Array",
-    ): "dask.array.from_zarr({name}), or ninepoint.open of its path, reads it piece by piece",
-    ("h5py", "Dataset"): (
+    "zarr.Array": (
+        "dask.array.from_zarr({name}), or ninepoint.open of its path, reads it piece by piece"
+    ),
+    "h5py.Dataset": (
         'dask.array.from_array({name}, chunks="auto"), or ninepoint.open of its file, reads it '
         "piece by piece"
     ),
-    (
-        "netCDF4",
-        "Variable",
-    ): "ninepoint.open or xarray.open_dataset(path, chunks={{}}) reads it piece by piece",
-    ("tensorstore", "TensorStore"): (
+    "netCDF4.Variable": (
+        "ninepoint.open or xarray.open_dataset(path, chunks={{}}) reads it piece by piece"
+    ),
+    "tensorstore.TensorStore": (
         'dask.array.from_array({name}, chunks="auto") reads it piece by piece'
     ),
-    ("cubed", "Array"): "{name}.compute() gives an array of NumPy",
-    ("dask_array", "Array"): "{name}.compute() gives an array of NumPy",
-    ("pandas", "DataFrame"): (
+    "cubed.Array": "{name}.compute() gives an array of NumPy",
+    "dask_array.Array": "{name}.compute() gives an array of NumPy",
+    "pandas.DataFrame": (
         "the names of its columns would be lost: give columns one by one, as "
         "{name}[column].to_numpy(), or {name}.to_numpy() if its columns are those of an image"
     ),
-    ("pandas", "Series"): (
+    "pandas.Series": (
         "its index would be lost: give {name}.to_numpy(), or {name}.to_xarray() to keep the index"
     ),
-    ("pandas", "Index"): "its labels would be taken for numbers: give {name}.to_numpy()",
-    ("xarray", "Dataset"): "give its variables one by one, as {name}[variable]",
-    ("xarray", "DataTree"): (
+    "pandas.Index": "its labels would be taken for numbers: give {name}.to_numpy()",
+    "xarray.Dataset": "give its variables one by one, as {name}[variable]",
+    "xarray.DataTree": (
         "give its datasets one by one, as {name}.map_over_datasets(lambda data: ... if "
         "data.data_vars else data) does"
     ),
-    ("xarray", "Variable"): "give {name}.data, or a DataArray",
-    ("torch", "Tensor"): "give {name}.numpy()",
-    ("cupy", "ndarray"): "give cupy.asnumpy({name})",
+    "xarray.Variable": "give {name}.data, or a DataArray",
+    "torch.Tensor": "give {name}.numpy()",
+    "cupy.ndarray": "give cupy.asnumpy({name})",
 }
 
 
@@ -122,17 +131,16 @@ def refuse_foreign(value: object, what: str) -> None:
         return
     name = what.strip("'") if what.startswith("'") else "x"
     for one in kind.__mro__:
-        cure = _CURES.get((one.__module__.partition(".")[0], one.__name__))
-        if cure is not None:
-            raise TypeError(f"{what} is a {named(kind)}; {cure.format(name=name)}.")
+        if named(one) in _CURES:
+            cure = _CURES[named(one)].format(name=name)
+            raise TypeError(f"{what} is a {named(kind)}; {cure}.")
     if hasattr(kind, "__dask_graph__"):
         raise TypeError(
             f"{what} is a {named(kind)}, which no stencil takes; {name}.compute() gives its "
             "values, and dask.array.from_delayed(...) or .to_dask_array(lengths=True) a "
             "dask.array.Array."
         )
-    memory = ("__array_interface__", "__array_struct__")
-    if any(hasattr(kind, one) for one in memory):
+    if hasattr(kind, "__array_interface__") or hasattr(kind, "__array_struct__"):
         return
     # Without `__array__` NumPy would take it for a sequence, and its elements one by one.
     elsewhere = hasattr(value, "chunks") or not hasattr(kind, "__array__")
@@ -185,10 +193,10 @@ def bare(results: Sequence[Any]) -> Any:
     return results[0] if len(results) == 1 else tuple(results)
 
 
-Array: TypeAlias = np.ndarray[Any, Any]
-
 # Arrays of any library.
 Arrays: TypeAlias = Sequence[Any]
+
+DTypes: TypeAlias = Sequence[np.dtype]
 
 
 def as_field(value: object, name: str = "") -> Array:
@@ -207,7 +215,7 @@ def as_field(value: object, name: str = "") -> Array:
 
 
 def as_array(value: object, name: str = "") -> Array:
-    """The same, but that its elements may be anything.
+    """Give `value` as a plain array, whatever its elements are, without copying an array.
 
     Raises
     ------
@@ -256,11 +264,8 @@ def refuse_mask(value: object) -> None:
 
 def check_dtype(dtype: np.dtype, name: str = "") -> None:
     """Raise a TypeError with the cure unless `dtype` is one that stencils compute with."""
-    if kind_of(dtype) not in "biufc" or dtype.char in "gG":
-        raise TypeError(_refusal(dtype, f"'{name}'" if name else "an array"))
-
-
-def _refusal(dtype: np.dtype, what: str) -> str:
+    if is_computable(dtype):
+        return
     match dtype.kind:
         case "O":
             cure = 'convert it first, for example with .astype("float64")'
@@ -268,12 +273,19 @@ def _refusal(dtype: np.dtype, what: str) -> str:
             cure = 'use .astype("int64") for the counts of its unit'
         case "V":
             cure = "pass one of its members, array[name]" if dtype.names else "use .view(dtype)"
-        case "f" | "c":
-            smaller = "float64" if dtype.kind == "f" else "complex128"
-            cure = f'use .astype("{smaller}")'
+        case "f":
+            cure = 'use .astype("float64")'
+        case "c":
+            cure = 'use .astype("complex128")'
         case _:
             cure = 'convert it to numbers first, for example with .astype("float64")'
-    return f"a stencil cannot compute with {what} of dtype {dtype}; {cure}."
+    what = f"'{name}'" if name else "an array"
+    raise TypeError(f"a stencil cannot compute with {what} of dtype {dtype}; {cure}.")
+
+
+def is_computable(dtype: np.dtype) -> bool:
+    """Whether elements are numbers of a type that stencils compute with."""
+    return kind_of(dtype) in "biufc" and dtype.char not in "gG"
 
 
 def native(dtype: np.dtype) -> np.dtype:
@@ -289,7 +301,7 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
     # As NumPy's functions, which compute and give numbers in the machine's own order of bytes.
     found = tuple(native(np.dtype(one)) for one in given)
     for one in found:
-        if kind_of(one) not in "biufc" or one.char in "gG":
+        if not is_computable(one):
             raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
     return found
 
@@ -303,7 +315,7 @@ def check_writable(outs: Sequence[Any]) -> None:
             raise ValueError("two of the arrays in out share memory; give each its own.")
 
 
-def write(target: Array, values: Array) -> None:
+def write(target: Any, values: Any) -> None:
     """Write values to an array that may be of another dtype; like a kernel, without warnings."""
     if target.dtype == values.dtype:
         target[...] = values

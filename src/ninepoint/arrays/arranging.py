@@ -32,8 +32,7 @@ import numpy as np
 
 from ..backends.compiled import Compiled
 from ..base import limits
-from .accepted import listed, write
-from .layout import Array, Shape
+from .layout import Array, Axes, PlainArrays, Shape
 from .numpy import whole_shape
 from .strided import memory_order, plain
 
@@ -52,27 +51,10 @@ class Turned:
     merged : tuple of tuple of int
         For each axis of the program the lengths of those that it is made of, but for the first;
         nothing if all stay apart.
-    inner : tuple of int
-        How long the axes are that lie inside, the lanes.
-    turn : tuple of int
-        Which of the core axes stands in the place of each in the program; nothing if each
-        stands in its own.
     """
 
-    order: tuple[int, ...]
+    order: Axes
     merged: tuple[Shape, ...] = ()
-    inner: Shape = ()
-    turn: tuple[int, ...] = ()
-
-    @property
-    def stays(self) -> bool:
-        """Whether arrays are given as they are."""
-        return not self.merged and self.order == tuple(range(len(self.order)))
-
-    @property
-    def inverse(self) -> tuple[int, ...]:
-        """Where each of the axes comes to be."""
-        return tuple(map(self.order.index, range(len(self.order))))
 
     def of(self, array: Array) -> Array:
         """Give an array so: a view, of arrays that lie as they must."""
@@ -90,20 +72,15 @@ class Turned:
             pairs = zip(result.shape, self.merged, strict=True)
             shape = [(n // math.prod(inner), *inner) for n, inner in pairs]
             result = result.reshape(list(chain(*shape)))
-        return result.transpose(self.inverse)
+        return result.transpose([self.order.index(axis) for axis in range(len(self.order))])
 
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array with lanes, whose rows have no gaps."""
-        step = array.itemsize
-        for axis in self.order[: -2 - len(self.inner) : -1]:
-            if array.shape[axis] != 1:
-                if array.strides[axis] != step:
-                    return False
-                step *= array.shape[axis]
-        return True
+        row = array.transpose(self.order)[(slice(1),) * (len(self.merged) - 1)]
+        return bool(row.flags.c_contiguous)
 
 
-def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
+def turned(arrays: PlainArrays, core: int) -> Axes:
     """The order of the core axes in memory, if it is another than theirs; else nothing.
 
     It counts how far apart elements are along the last of them: if nothing is nearer, rows stay.
@@ -118,31 +95,28 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
 
 
 def with_lanes(
-    call: Any, fields: Sequence[Array], outs: Sequence[Array] = ()
-) -> tuple[Turned, Any] | None:
-    """Find what does a call on arrays whose stack lies innermost, or axes in another order.
+    program: Compiled, fields: PlainArrays, outs: PlainArrays = ()
+) -> tuple[Turned, int | Axes] | None:
+    """Find how a program does arrays whose stack lies innermost, or axes in another order.
 
-    None if it is done as they are.  It is a call or a program, which knows the lengths that it
-    asks for.  The fields have one shape and core axes last.
+    None if it does them as they are; else how they are given to it, and what it is turned by (see
+    `Compiled.turned`).  The fields have one shape and core axes last.
     """
     # Nearly always rows are in order, and nothing has to be found out.
     if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
         return None
-    first, arrays, split = fields[0], (*fields, *outs), fields[0].ndim - call.ndim
+    first, arrays, split = fields[0], (*fields, *outs), fields[0].ndim - program.ndim
     axes = range(split, first.ndim)
     inner = _inside(first, split)
     lengths = tuple(first.shape[axis] for axis in inner)
     outer = (axis for axis in range(split) if axis not in inner)
     merged = (*((),) * (first.ndim - len(inner) - 1), lengths)
-    how, form = Turned((*outer, *axes, *inner), merged, lengths), None
+    how, count = Turned((*outer, *axes, *inner), merged), math.prod(lengths)
     if inner and all(map(how.lies, arrays)):
-        count = math.prod(lengths)
         # Rows of lanes have no steps.
-        form = None if call.every or count > MANY else call.turned(count)
-    elif turn := turned(arrays, call.ndim):
-        how = Turned((*range(split), *(axes[axis] for axis in turn)), turn=turn)
-        form = call.turned(turn)
-    return None if form is None else (how, form)
+        return None if program.every or count > MANY else (how, count)
+    turn = turned(arrays, program.ndim)
+    return (Turned((*range(split), *(axes[axis] for axis in turn))), turn) if turn else None
 
 
 def _inside(array: Array, split: int) -> list[int]:
@@ -155,13 +129,13 @@ def _inside(array: Array, split: int) -> list[int]:
     return sorted(inner, key=lambda axis: -array.strides[axis])
 
 
-def core_last(ndim: int, core: Sequence[int]) -> tuple[int, ...]:
+def core_last(ndim: int, core: Sequence[int]) -> Axes:
     """An order of axes in which some come last."""
     axes = [axis % ndim for axis in core]
     return (*(axis for axis in range(ndim) if axis not in axes), *axes)
 
 
-def merging(arrays: Sequence[Array]) -> Turned:
+def merging(arrays: PlainArrays) -> Turned:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
     shape = arrays[0].shape
     if len(shape) == 1 or not math.prod(shape):
@@ -181,29 +155,29 @@ def merging(arrays: Sequence[Array]) -> Turned:
 class Arrangement:
     """How the arrays of calls like one are given to what does them, which is the `call` then.
 
-    Their axes are to be in this `order`, in which the core axes come last.  Where nothing writes
-    in the place of `out`, results are made apart.
+    Their axes are to be in this `order`, in which the core axes come last.  Results are made apart
+    where the arrays that are there for them, `outs`, cannot be written to as they lie.
     """
 
-    def __init__(
-        self, call: Any, fields: Sequence[Array], order: tuple[int, ...], out: Any
-    ) -> None:
+    def __init__(self, call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> None:
         self.call, self.how = call, Turned(order)
-        self._shape, outs, compiled = whole_shape(fields), listed(out), call.compiled
+        self._shape, compiled = whole_shape(fields), call.compiled
         whole = [np.broadcast_to(field, self._shape) for field in fields]
         if compiled.at_points and not compiled.positions:
             self.how = merging([*whole, *outs])
         elif call.any_stack:
             lain = [one.transpose(order) for one in whole], [one.transpose(order) for one in outs]
-            if found := with_lanes(call, *lain):
-                how, self.call = found
+            how, form = with_lanes(compiled, *lain) or (self.how, ())
+            if form and (made := call.turned(form)) is not None:
+                self.call = made
                 self.how = replace(how, order=tuple(order[axis] for axis in how.order))
         pairs = zip(map(self.how.of, outs), compiled.out_dtypes, strict=False)
-        self._apart = not all(plain(one, dtype, self.call.ndim) for one, dtype in pairs)
+        self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
         alike = all(field.shape == self._shape for field in fields)
-        self.plain = self.call is call and self.how.stays and alike and not self._apart
+        stays = self.call is call and self.how == Turned(tuple(range(len(order))))
+        self.plain = stays and alike and not self._apart
 
-    def fields(self, fields: Sequence[Array]) -> list[Array]:
+    def fields(self, fields: PlainArrays) -> list[Array]:
         """Give the fields as the program reads them."""
         shape = self._shape
         return [
@@ -211,21 +185,12 @@ class Arrangement:
             for one in fields
         ]
 
-    def out(self, out: Any) -> Any:
-        """Give the `out` of the program; None where it makes its own results."""
-        return None if out is None or self._apart else tuple(map(self.how.of, listed(out)))
-
-    def given(self, results: Sequence[Array], targets: Sequence[Array]) -> Sequence[Array]:
-        """Give results as the caller has them: in his own arrays, if there are `targets`."""
-        if targets and not self._apart:
-            return targets
-        results = list(map(self.how.back, results))
-        for target, one in zip(targets, results, strict=False):
-            write(target, one)
-        return targets or results
+    def targets(self, targets: PlainArrays) -> list[Array]:
+        """Give the arrays that the program writes to; none where it makes its own results."""
+        return [] if self._apart else list(map(self.how.of, targets))
 
 
-def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:
+def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:
     """Whether outputs can be written as they are, none of them sharing memory with another."""
     for k, out in enumerate(outs):
         if not out.flags.writeable:
@@ -236,22 +201,22 @@ def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:
     return True
 
 
-def told(program: Compiled, fields: Sequence[Array], given: int) -> Iterator[tuple[str, str]]:
+def told(program: Compiled, fields: PlainArrays, given: int) -> Iterator[tuple[str, str]]:
     """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 
     The fields, without positions, have one shape and core axes last; so many are `given`, others
     are made.  What is as usual is not told.
     """
     found = None if program.positions else with_lanes(program, fields)
-    if found is not None:
-        how, program = found
+    if found is not None and program.turned(found[1]):
+        how, form = found
         fields = list(map(how.of, fields))
-        if how.inner:
+        if how.merged:
             lies = "of a row all at once, a column is as many on"
-            yield "stack", f"{math.prod(how.inner)} lanes, innermost: {lies}"
-        if how.turn:
+            yield "stack", f"{form} lanes, innermost: {lies}"
+        else:
             done = "the kernel is transposed, and results lie so as well"
-            yield "axes", f"in memory in the order {how.turn}: {done}"
+            yield "axes", f"in memory in the order {form}: {done}"
     pairs = zip(fields[:given], program.field_dtypes, strict=False)
     copied = [
         f"field {k}"

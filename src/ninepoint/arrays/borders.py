@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, cast, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 
@@ -16,7 +16,12 @@ from .conditions import Condition, named_function
 from .layout import Border, Rule, Sides
 from .numpy import fitting_cval, limits_of
 
+# What stands beyond an end of an axis; before it and after it.
+Beyond: TypeAlias = Rule | Condition
+Pair: TypeAlias = tuple[Beyond, Beyond]
+
 RULES: tuple[str, ...] = get_args(Rule)[:-1]
+_NAMES = ", ".join(f'"{name}"' for name in RULES)
 # NumPy's "reflect" is missing on purpose: the word is SciPy's here, where the edge is repeated.
 ALIASES: dict[str, Rule] = {
     "edge": "nearest",
@@ -36,7 +41,7 @@ class Boundary:
     was one name.  Equal boundaries mean the same, whichever of a rule's names was written.
     """
 
-    entries: tuple[tuple[Rule | Condition, Rule | Condition], ...]
+    entries: tuple[Pair, ...]
     each: bool
     # The values in the place of which names and `cval` stand.
     said: tuple[Condition, ...] = field(default=(), compare=False, repr=False)
@@ -67,7 +72,7 @@ class Boundary:
         if not isinstance(given, tuple | list):
             raise TypeError(
                 f"boundary must be a name or one entry per axis, not {given!r}; "
-                f"names are {_names()}{_cure(given)}."
+                f"names are {_NAMES}{_cure(given)}."
             )
         return Boundary(tuple(_pair(entry) for entry in given), False)
 
@@ -98,7 +103,7 @@ class Boundary:
         """Those of the rules that are no names."""
         return tuple(one for pair in self.entries for one in pair if isinstance(one, Condition))
 
-    def sides(self, ndim: int) -> tuple[tuple[Rule | Condition, Rule | Condition], ...]:
+    def sides(self, ndim: int) -> tuple[Pair, ...]:
         """The rules and conditions of a stencil of `ndim` axes.
 
         Raises
@@ -107,7 +112,11 @@ class Boundary:
             If there is another number of entries.
         """
         if not self.each and len(self.entries) != ndim:
-            raise _uncounted(self, ndim)
+            raise ValueError(
+                f"boundary={self} has {len(self.entries)} entries, but the stencil has {ndim} "
+                f"{'axis' if ndim == 1 else 'axes'}; give one name, or one entry per axis "
+                "(a name or a (before, after) pair)."
+            )
         return self.entries * ndim if self.each else self.entries
 
     def bordered(self, ndim: int, name: Rule) -> Border:
@@ -116,20 +125,18 @@ class Boundary:
         return Border(cast(tuple[tuple[Rule, Rule], ...], pairs))
 
     def with_conditions(
-        self, change: Callable[[Condition, int, int], Rule | Condition], ndim: int | None = None
+        self, change: Callable[[Condition, int, int], Beyond], ndim: int | None = None
     ) -> Boundary:
         """The same with other conditions, or names, each made of one, its axis and its side.
 
         Of a stencil of `ndim` axes there is an entry for each of them.
         """
-        pairs = [
-            [
-                change(one, axis, side) if isinstance(one, Condition) else one
-                for side, one in enumerate(pair)
-            ]
-            for axis, pair in enumerate(self.entries if ndim is None else self.sides(ndim))
-        ]
-        entries = tuple((before, after) for before, after in pairs)
+
+        def changed(one: Beyond, axis: int, side: int) -> Beyond:
+            return change(one, axis, side) if isinstance(one, Condition) else one
+
+        pairs = enumerate(self.entries if ndim is None else self.sides(ndim))
+        entries = tuple((changed(a, axis, 0), changed(b, axis, 1)) for axis, (a, b) in pairs)
         return Boundary(entries, self.each and ndim is None)
 
     @property
@@ -142,25 +149,18 @@ class Boundary:
 
         One value all around is "constant"; and where nothing flows, elements are reflected.
         """
-        values = {one.key: one.c for one in self.conditions if one.kind == "dirichlet"}
+        fixed = [one for one in self.conditions if one.kind == "dirichlet"]
         if not self.conditions or not all(one.has_name for one in self.conditions):
             return self, cval
-        if len(values) > 1 or (values and (self.uses("fill") or self.uses("constant"))):
+        several = len({one.key for one in fixed}) > 1
+        if several or (fixed and (self.uses("fill") or self.uses("constant"))):
             return self, cval
-
-        def name(one: Condition, *_: int) -> Rule:
-            if one.kind == "extrapolate":
-                return "nearest"
-            return "constant" if one.kind == "dirichlet" else "reflect"
-
-        said = tuple(one for one in self.conditions if one.kind == "dirichlet")[:1]
-        named = replace(self.with_conditions(name), said=said)
-        return named, next(iter(values.values()), cval)
+        names: dict[str, Rule] = {"extrapolate": "nearest", "dirichlet": "constant"}
+        named = self.with_conditions(lambda one, *_: names.get(one.kind, "reflect"))
+        return replace(named, said=tuple(fixed[:1])), fixed[0].c if fixed else cval
 
     def after(self, step: int) -> Boundary:
         """The same as it is after so many steps of an iteration."""
-        if not any(one.varies for one in self.conditions):
-            return self
         return self.with_conditions(lambda one, *_: one.after(step))
 
     def uses(self, rule: Rule) -> bool:
@@ -185,17 +185,9 @@ def _on(boundary: Boundary, ndim: int) -> Border:
     return boundary.bordered(ndim, "nearest")
 
 
-def _uncounted(boundary: Boundary, ndim: int) -> ValueError:
-    return ValueError(
-        f"boundary={boundary} has {len(boundary.entries)} entries, but the stencil has {ndim} "
-        f"{'axis' if ndim == 1 else 'axes'}; give one name, or one entry per axis "
-        "(a name or a (before, after) pair)."
-    )
-
-
-def _pair(entry: object) -> tuple[Rule | Condition, Rule | Condition]:
+def _pair(entry: object) -> Pair:
     if isinstance(entry, str | Condition):
-        return (_rule(entry), _rule(entry))
+        entry = entry, entry
     if not isinstance(entry, tuple | list) or len(entry) != 2:
         raise ValueError(
             f"boundary entry {entry!r} is neither a name nor a (before, after) pair of names"
@@ -210,7 +202,7 @@ def _pair(entry: object) -> tuple[Rule | Condition, Rule | Condition]:
     return (before, after)
 
 
-def _rule(name: object) -> Rule | Condition:
+def _rule(name: object) -> Beyond:
     if isinstance(name, Condition):
         return name
     if isinstance(name, str):
@@ -218,7 +210,7 @@ def _rule(name: object) -> Rule | Condition:
             return ALIASES[name]
         if name in RULES:
             return cast(Rule, name)
-    raise ValueError(f"unknown boundary {name!r}; use one of {_names()}{_cure(name)}.")
+    raise ValueError(f"unknown boundary {name!r}; use one of {_NAMES}{_cure(name)}.")
 
 
 # What other libraries call a rule, and what it is here.
@@ -253,10 +245,6 @@ def _cure(given: object) -> str:
     return ", and values are npt.dirichlet(...)"
 
 
-def _names() -> str:
-    return ", ".join(f'"{name}"' for name in RULES)
-
-
 # Any type of floats holds numbers up to here.
 _SMALL = 6e4
 
@@ -266,28 +254,25 @@ def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
     given = one.c
     if kind_of(dtype) in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
         return
-    if not np.ndim(given):
-        try:
-            fitting_cval(given, dtype, name)
-        except ValueError:
-            raise misfit(one, name, dtype, _range(dtype)) from None
-    elif given.dtype != dtype and dtype.kind != "c":
-        with np.errstate(all="ignore"):
-            if dtype.kind in "biu":
-                low, high = limits_of(dtype)
-                # NaN is neither.
-                fits = (low <= given) & (given <= high) & (given == np.trunc(given))
-            else:
-                fits = ~np.isfinite(given) | np.isfinite(given.astype(dtype))
-        if not fits.all():
-            raise misfit(one, name, dtype, _range(dtype))
-
-
-def _range(dtype: np.dtype) -> str:
+    fits: Any = True
+    with np.errstate(all="ignore"):
+        if not np.ndim(given):
+            try:
+                fitting_cval(given, dtype, name)
+            except ValueError:
+                fits = False
+        elif dtype.kind in "biu":
+            low, high = limits_of(dtype)
+            # NaN is neither.
+            fits = (low <= given) & (given <= high) & (given == np.trunc(given))
+        elif dtype.kind != "c":
+            fits = ~np.isfinite(given) | np.isfinite(given.astype(dtype))
+    if np.all(fits):
+        return
     if dtype.kind in "biu":
         low, high = limits_of(dtype)
-        return f"whole numbers from {low} to {high}"
-    return f"numbers up to {most(dtype):.4g}"
+        raise misfit(one, name, dtype, f"whole numbers from {low} to {high}")
+    raise misfit(one, name, dtype, f"numbers up to {most(dtype):.4g}")
 
 
 def misfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:

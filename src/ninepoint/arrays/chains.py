@@ -26,7 +26,7 @@ from ..base import limits
 from ..language.box import Box
 from ..language.dtypes import computed
 from ..lowering.chain import Edges
-from .layout import Array, Border, Shape, Sides, cut, into, source_indices
+from .layout import Array, Border, PlainArrays, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
 from .strided import scattered, stacked
 
@@ -62,25 +62,12 @@ STEPS_OF_PLANES = 4
 
 def fits(core: Sequence[int], margin: Box) -> bool:
     """Whether points are left whose neighbours all exist."""
-    return all(n > a + b for n, (a, b) in zip(core, margin.sides, strict=True))
+    return all(n > span for n, span in zip(core, spans(margin), strict=True))
 
 
 def spans(reach: Box) -> list[int]:
     """How many neighbours a box holds, axis by axis."""
     return [before + after for before, after in reach.sides]
-
-
-def block_length(reach: Box, core: Shape, itemsize: int, asked: int = 0) -> int:
-    """How many steps to do in one pass; 1 where that would not pay, or cannot be done.
-
-    `asked` is `Schedule.steps`: a number is taken as far as the array is long enough for it.
-    """
-    if asked:
-        # Both ends and a point between them.
-        far = zip(core, spans(reach), strict=True)
-        return max(1, min([asked, *((n - 1) // s for n, s in far if s)]))
-    length = usual_length(reach)
-    return length if is_worth(reach, length, core, itemsize) else 1
 
 
 def usual_length(reach: Box) -> int:
@@ -91,7 +78,7 @@ def usual_length(reach: Box) -> int:
 
 def is_worth(reach: Box, length: int, core: Shape, itemsize: int) -> bool:
     """Whether so many steps, each of which looks so far, are better done in one pass."""
-    if itemsize * int(np.prod(core)) <= limits.current.chained_bytes:
+    if itemsize * math.prod(core) <= limits.current.chained_bytes:
         return False
     return all(n >= 4 * length * (s + 1) for n, s in zip(core, spans(reach), strict=True))
 
@@ -117,11 +104,6 @@ class Chain:
     # A stack that lies innermost is copied.
     any_stack = False
 
-    @property
-    def ndim(self) -> int:
-        """How many core axes it has."""
-        return self.compiled.ndim
-
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, along core axes."""
         axes = zip(core, self.compiled.reach.sides, self.closed, strict=True)
@@ -131,7 +113,7 @@ class Chain:
         )
         return [made] * len(self.compiled.out_dtypes)
 
-    def way(self, fields: Sequence[Array]) -> Passes:
+    def way(self, fields: PlainArrays) -> Passes:
         """How it is done on arrays like these."""
         return Passes(self, fields)
 
@@ -150,7 +132,7 @@ class Chain:
         for axis in range(1, len(core)):
             # Planes are cut into tiles of rows, and rows only where one of each step is too long.
             if axis < len(core) - 1:
-                pieces = each * math.prod(core[1:]) / (math.prod(counts[1:]) * KEPT_PLANES)
+                pieces = each * math.prod(core[1:]) / KEPT_PLANES
             else:
                 pieces = each * core[-1] / KEPT
             counts.append(max(1, min(math.ceil(pieces), most[axis])))
@@ -175,8 +157,8 @@ class _Cut:
 class Passes:
     """A chain on arrays of one core shape."""
 
-    def __init__(self, chain: Chain, fields: Sequence[Array]) -> None:
-        self._chain, self._core = chain, fields[0].shape[-chain.ndim :]
+    def __init__(self, chain: Chain, fields: PlainArrays) -> None:
+        self._chain, self._core = chain, fields[0].shape[-chain.compiled.ndim :]
         self._scattered = scattered(chain.compiled, fields)
         self._entry = chain.compiled.loaded.entry
         self.points, self.handoff = math.prod(self._core), limits.current.handoff_seconds
@@ -184,13 +166,14 @@ class Passes:
         self._pieces = dict[int, list[tuple[Sequence[_Cut], list[Array]]]]()
 
     def run(
-        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
+        self, numbers: Sequence[Any], fields: PlainArrays, outs: PlainArrays, threads: int
     ) -> None:
         """Compute on so many threads; `numbers` are coefficients, then scalars, of all calls."""
-        compiled, ndim = self._chain.compiled, self._chain.ndim
+        compiled = self._chain.compiled
         each = zip(fields, compiled.field_dtypes, self._scattered, strict=True)
         fields = [copied(one, dtype) if copies else one for one, dtype, copies in each]
-        fields, outs = ([stacked(one, ndim) for one in some] for some in (fields, outs))
+        fields = [stacked(one, compiled.ndim) for one in fields]
+        outs = [stacked(one, compiled.ndim) for one in outs]
         pieces = self._pieces.get(threads)
         if pieces is None:
             pieces = self._pieces[threads] = self._cut(threads)
@@ -233,7 +216,7 @@ def _cuts(chain: Chain, axis: int, n: int, count: int, ended: Sides) -> list[_Cu
     before, after = chain.compiled.reach.sides[axis]
     # A ring that the kernel does not see as a whole: it takes it for an axis that goes on.
     ring = chain.rings[axis] and ended[0]
-    ring = ring and (count > 1 or axis - chain.ndim == chain.edges.rolls)
+    ring = ring and (count > 1 or axis - chain.compiled.ndim == chain.edges.rolls)
     low, high = (False, False) if ring else ended
     first, last = 0 if low else before, n if high else n - after
     spans = cut((first, last), count)

@@ -8,13 +8,12 @@ anything else                                        the last axes
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..language.warned import ChannelWarning, warn
-from .accepted import is_chunked, is_cupy, is_dask, is_xarray
+from .accepted import Arrays, is_chunked, is_cupy, is_dask, is_xarray
 
 # Names that the axis of channels has in xarray; an axis of any other name is what it says.
 _CHANNEL_DIMS = frozenset(
@@ -27,7 +26,7 @@ LEAST_SIDE = 16
 _NAME = re.compile(r"imread-colour-(\d+)x(\d+)x(\d+)-[0-9a-f]+")
 
 
-def working_axes(fields: Sequence[Any], ndim: int, kernel: str) -> tuple[int, ...] | None:
+def working_axes(fields: Arrays, ndim: int, kernel: str) -> tuple[int, ...] | None:
     """Choose the axes of a kernel of `ndim` indices where the call names none.
 
     Returns
@@ -78,7 +77,7 @@ def working_axes(fields: Sequence[Any], ndim: int, kernel: str) -> tuple[int, ..
     return None
 
 
-def check_steps(fields: Sequence[Any], ndim: int, kernel: str) -> None:
+def check_steps(fields: Arrays, ndim: int, kernel: str) -> None:
     """Look at the fields of an iteration, which works on the last axes and on no others.
 
     Raises

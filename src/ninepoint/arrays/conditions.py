@@ -23,6 +23,7 @@ import numpy as np
 
 from ..base.tracebacks import door
 from ..language.dtypes import widened
+from .accepted import is_whole
 from .layout import HIGHEST
 
 # A number, an array along the edge, or a function of the step and the positions along the edge.
@@ -82,9 +83,7 @@ class Condition:
 
     @property
     def key(self) -> Any:
-        """What tells a plain condition from others; None for those with arrays and functions."""
-        if not self.plain:
-            return None
+        """What tells a plain condition from others."""
         return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.abc)
 
     @property
@@ -311,7 +310,7 @@ def extrapolate(q: int) -> Condition:
     >>> np.gradient(squares, edge_order=2)
     array([0., 2., 4., 6.])
     """
-    if isinstance(q, bool) or not isinstance(q, int | np.integer):
+    if not is_whole(q):
         raise TypeError(f"q={q!r} must be a whole number: the degree of a polynomial.")
     if not 0 <= q <= HIGHEST:
         raise ValueError(
@@ -369,7 +368,7 @@ def _value(value: Value, name: str) -> Value:
 
 
 def _spacing(dx: Any) -> float:
-    if isinstance(dx, bool) or not isinstance(dx, int | float | np.integer | np.floating):
+    if not is_whole(dx) and not isinstance(dx, float | np.floating):
         raise TypeError(f"dx={dx!r} must be a number: the distance between neighbours.")
     if not (math.isfinite(dx) and dx > 0):
         raise ValueError(f"dx={dx!r} must be positive: it is the distance between neighbours.")

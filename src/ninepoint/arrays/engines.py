@@ -10,16 +10,33 @@ the same kind, of fields that were checked.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from typing import Any
 
-from . import accepted
-from .accepted import is_chunked, is_cubed, is_cupy, is_dask, is_expression, named
+from .accepted import (
+    Arrays,
+    as_field,
+    check_dtype,
+    is_chunked,
+    is_cubed,
+    is_cupy,
+    is_dask,
+    is_expression,
+    is_there,
+    named,
+    refuse_mask,
+)
+from .grid import refuse_unknown
 
 
-def check(fields: Sequence[Any]) -> None:
-    """Raise where a field is no array that one can compute with, or lies where others do not."""
-    there = [is_cupy(getattr(field, "_meta", field)) for field in fields]
+def check(fields: Arrays, along: Collection[int] | None = None) -> None:
+    """Raise where lazy arrays, and those beside them, cannot be computed together.
+
+    Nor can those be computed of which nobody knows how long chunks are along these axes, counted
+    from the end.
+    """
+    engine_of(fields)
+    there = [is_there(field) for field in fields]
     if any(there) and not all(there):
         raise TypeError(
             "some of these arrays lie on a GPU and others in the memory of the CPU, and a stencil "
@@ -27,13 +44,15 @@ def check(fields: Sequence[Any]) -> None:
         )
     for field in fields:
         if is_chunked(field):
-            accepted.refuse_mask(getattr(field, "_meta", None))
-            accepted.check_dtype(field.dtype)
+            refuse_mask(getattr(field, "_meta", None))
+            check_dtype(field.dtype)
         elif not is_cupy(field):
-            accepted.as_field(field)
+            as_field(field)
+    for field in filter(is_dask, fields):
+        refuse_unknown(field, along)
 
 
-def engine_of(fields: Sequence[Any]) -> Any:
+def engine_of(fields: Arrays) -> Any:
     """What computes these arrays, at least one of which is cut in chunks.
 
     Raises

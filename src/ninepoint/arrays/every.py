@@ -17,8 +17,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-import numpy as np
-
+from .accepted import is_whole
 from .layout import Shape
 
 # A step, or a factor, for all axes of a kernel, or one for each of them.
@@ -44,7 +43,7 @@ def per_axis(name: str, given: Any) -> Every:
     numbers = tuple(given) if several else (given,)
     cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
     for one in numbers:
-        if isinstance(one, bool | np.bool_) or not isinstance(one, int | np.integer):
+        if not is_whole(one):
             raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
         if one < 1:
             raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")

@@ -1,7 +1,7 @@
 """Executables: what does calls like some, or several as one, bound once, called often.
 
     call, fields, along, out, threads     --bind-->  Executable
-    executable(fields, numbers, out)      ->         results
+    executable(fields, numbers, out)      ->         results, one for each output
 
     call        a program and what is outside of its fields (`single`)
     chain       several calls, or steps, as one kernel (`chains`)
@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import replace
-from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -26,16 +24,17 @@ from ..backends.threads import thread_count
 from .accepted import check_writable, listed, write
 from .arranging import Arrangement, are_writable, core_last
 from .chains import Chain, Passes
-from .layout import Array
-from .numpy import Behind, checked_out, too_few_axes, whole_shape
+from .layout import Array, PlainArrays
+from .numpy import Behind, checked_out, placed, whole_shape
 from .single import Extensions, Single, Way
 
 # Fewer points are done by one thread, whatever they cost: to look up how many cores there are
 # takes 1.5 us, of the 5 us of a small call (Zen 4).
 SPLIT_POINTS = 16_384
 
-# What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
-Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
+# What does calls: fields, numbers, out -> results.  The numbers are coefficient arrays, then
+# scalars.
+Run: TypeAlias = Callable[[PlainArrays, Sequence[Any], Any], PlainArrays]
 
 
 class Executable:
@@ -53,126 +52,86 @@ class Executable:
     """
 
     __slots__ = (
-        "_apart", "_arrangement", "_bound", "_points", "_shared", "_specs", "_threads", "_way",
+        "_arrangement", "_pace", "_points", "_shared", "_specs", "_threads", "_way",
     )  # fmt: skip
 
     def __init__(
         self,
         call: Single | Chain,
-        fields: Sequence[Array],
+        fields: PlainArrays,
         along: Behind,
         out: Any = None,
         threads: int | None = None,
     ) -> None:
-        # What it was bound to, and what does the same without `out`, once that is asked for.
-        self._bound, self._threads = (call, along), threads
-        self._apart: Executable | None = None
-        shape, ndim = whole_shape(fields), call.ndim
-        if len(shape) < ndim:
-            raise too_few_axes(ndim, shape)
-        order, dtypes = core_last(len(shape), along), call.compiled.out_dtypes
-        lead = tuple(shape[axis] for axis in order[:-ndim])
-        made = [(*lead, *one) for one in call.shapes(tuple(shape[axis] for axis in along))]
+        self._pace, self._threads = call.compiled.pace, threads
+        shape, outs = whole_shape(fields), list[Array]()
+        made = call.shapes(tuple(shape[axis] for axis in along))
         if out is not None:
-            checked_out(out, made, dtypes, along)
-        found = Arrangement(call, fields, order, out)
+            shapes = [placed(shape, along, one) for one in made]
+            outs = checked_out(out, shapes, call.compiled.out_dtypes)
+        found = Arrangement(call, fields, core_last(len(shape), along), outs)
         self._arrangement = None if found.plain else found
         call, fields = found.call, found.fields(fields)
-        split = fields[0].ndim - call.ndim
+        split = fields[0].ndim - call.compiled.ndim
         lead, core = fields[0].shape[:split], fields[0].shape[split:]
-        shapes = zip(call.shapes(core), call.compiled.out_dtypes, strict=True)
-        self._specs = [((*lead, *one), dtype) for one, dtype in shapes]
+        specs = zip(call.shapes(core), call.compiled.out_dtypes, strict=True)
+        self._specs = [((*lead, *one), dtype) for one, dtype in specs]
         self._way: Way | Passes = call.way(fields)
         self._points = math.prod(lead) * self._way.points
         self._shared = self._points >= SPLIT_POINTS and threads != 1
 
-    def __call__(self, fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        """What a call gives: one array for each output, bare if there is one."""
-        targets: Sequence[Array] = ()
-        if out is not None:
-            targets = listed(out)
-            if not are_writable(targets, fields):
-                return self._over(fields, numbers, targets)
-        arranged = self._arrangement
+    def __call__(
+        self, fields: PlainArrays, numbers: Sequence[Any], out: Any = None
+    ) -> PlainArrays:
+        """What a call gives: one array for each output."""
+        targets = [] if out is None else listed(out)
+        results, arranged = targets, self._arrangement
+        if targets and not are_writable(targets, fields):
+            # They may lie over fields: results are made apart, and moved there.
+            check_writable(targets)
+            results = []
         if arranged is not None:
-            fields, out = arranged.fields(fields), arranged.out(out)
-        if out is None:
-            results = [empty(shape, dtype) for shape, dtype in self._specs]
-        else:
-            results = listed(out)
+            fields, results = arranged.fields(fields), arranged.targets(results)
+        made = results or [empty(shape, dtype) for shape, dtype in self._specs]
         # To ask how many threads there are takes as long as a small call.
         if not self._shared:
-            self._way.run(numbers, fields, results, 1)
+            self._way.run(numbers, fields, made, 1)
         else:
-            way, pace = self._way, self._bound[0].compiled.pace
-            compute = partial(way.run, numbers, fields, results)
-            paced(pace, self._points, self._threads, way.handoff, compute)
+            self._paced(numbers, fields, made)
+        if results:
+            return targets
         if arranged is not None:
-            results = list(arranged.given(results, targets))
-        return results[0] if len(results) == 1 else tuple(results)
+            made = list(map(arranged.how.back, made))
+        if not targets:
+            return made
+        for target, one in zip(targets, made, strict=True):
+            write(target, one)
+        return targets
+
+    def _paced(self, numbers: Sequence[Any], fields: PlainArrays, results: PlainArrays) -> None:
+        """Compute on as many threads as the points are worth.
+
+        One alone does what takes less long than to ask others.  How long a point takes was
+        measured in an earlier call; what was not is taken to be slow.  (With one and two threads
+        a mean of 3x3 took 14 and 48 us where the others slept, 37 and 23 to 40, 82 and 42; a
+        median of 3x3 77 and 43, Zen 5.)
+        """
+        known, points, way = self._pace, self._points, self._way
+        alone = known and known[0] * points <= way.handoff
+        threads = 1 if alone else thread_count(self._threads)
+        began = perf_counter()
+        way.run(numbers, fields, results, threads)
+        pace = (perf_counter() - began) * threads / points
+        # What takes longer than before may do so for another reason, and counts four times as much
+        # at most.  To share costs time as well: what is shared is taken for a little faster each
+        # time, so that one thread is tried again, in one of fifty calls.
+        if known:
+            pace = min(pace, 4 * known[0]) if threads == 1 else 0.97 * min(pace, known[0])
+        known[:] = [pace]
 
     def beyond(self, ghosts: Extensions) -> Executable:
         """The same with other values beyond the sides where a single call has some."""
-        call, along = self._bound
-        assert isinstance(call, Single)
         assert isinstance(self._way, Way)
         made = copy(self)
-        made._way, made._apart = self._way.beyond(ghosts), None
-        made._bound = replace(call, ghosts=ghosts), along
+        made._way = self._way.beyond(ghosts)
         return made
-
-    def _over(
-        self, fields: Sequence[Array], numbers: Sequence[Any], targets: Sequence[Array]
-    ) -> Any:
-        """The same where results may lie over fields: made apart, and moved there."""
-        check_writable(targets)
-        if self._apart is None:
-            call, along = self._bound
-            self._apart = Executable(call, fields, along, threads=self._threads)
-        made = self._apart(fields, numbers)
-        for target, one in zip(targets, listed(made), strict=True):
-            write(target, one)
-        return targets[0] if len(targets) == 1 else tuple(targets)
-
-
-# How many threads there are is said by how long a point took in an earlier call.
-
-
-def threads_for(pace: Sequence[float], points: int, most: int | None, handoff: float) -> int:
-    """How many threads do so many points, of the number that a call allows.
-
-    One alone does what takes less long than to ask others.  How long a point takes was measured in
-    an earlier call; what was not is taken to be slow.  (With one and two threads a mean of 3x3
-    took 14 and 48 us where the others slept, 37 and 23 to 40, 82 and 42; a median of 3x3 77 and
-    43, Zen 5.)
-    """
-    if pace and pace[0] * points <= handoff:
-        return 1
-    return thread_count(most)
-
-
-def note_pace(known: list[float], points: float, took: float, threads: int) -> None:
-    """Remember how long one thread takes for a point, of so many that took so long [s].
-
-    What takes longer than before may do so for another reason, and counts four times as much at
-    most.  To share costs time as well: what is shared is taken for a little faster each time, so
-    that one thread is tried again, in one of fifty calls.
-    """
-    pace = took * threads / points
-    if known:
-        pace = min(pace, 4 * known[0]) if threads == 1 else 0.97 * min(pace, known[0])
-    known[:] = [pace]
-
-
-def paced(
-    known: list[float],
-    points: int,
-    most: int | None,
-    handoff: float,
-    compute: Callable[[int], None],
-) -> None:
-    """Compute so many points on as many threads as they are worth; remember how long it took."""
-    threads = threads_for(known, points, most, handoff)
-    began = perf_counter()
-    compute(threads)
-    note_pace(known, points, perf_counter() - began, threads)

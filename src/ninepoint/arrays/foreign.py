@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .accepted import is_dask, is_dataset, is_device, is_xarray, refuse_foreign
+from .accepted import is_dask, is_dataset, is_device, is_xarray, listed, refuse_foreign
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,11 +45,7 @@ class Applied:
 
 def asks(values: Sequence[Any]) -> bool:
     """Whether an array among these wants to be asked; costs next to nothing where none does."""
-    for value in values:
-        kind = type(value)
-        if kind is not np.ndarray and _wants(kind) and not _is_known(value):
-            return True
-    return False
+    return any(map(_asks, values))
 
 
 def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
@@ -67,7 +63,7 @@ def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
     TypeError
         If none of them knows what to do, as for NumPy's functions.
     """
-    outs = () if out is None else out if isinstance(out, tuple) else (out,)
+    outs = tuple(listed(out))
     named = {"out": outs} if outs else {}
     others = _in_order((*inputs, *outs))
     for value in others:
@@ -96,19 +92,14 @@ def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
     )
 
 
-def _wants(kind: type) -> bool:
-    """Whether arrays of a class have a say in what functions of arrays make of them."""
-    own = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
-    return own is not np.ndarray.__array_ufunc__
-
-
-def _is_known(value: object) -> bool:
-    """Whether it is of a kind that is done here."""
-    if type(value).__module__.partition(".")[0] == "ninepoint":
-        return True
-    if isinstance(value, np.generic):
-        return True
-    return is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value)
+def _asks(value: object) -> bool:
+    """Whether it has a say in what functions make of it, and is of no kind that is done here."""
+    kind, usual = type(value), np.ndarray.__array_ufunc__
+    if kind is np.ndarray or getattr(kind, "__array_ufunc__", usual) is usual:
+        return False
+    if kind.__module__.partition(".")[0] == "ninepoint" or isinstance(value, np.generic):
+        return False
+    return not (is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value))
 
 
 def _in_order(values: Sequence[Any]) -> list[Any]:
@@ -116,7 +107,7 @@ def _in_order(values: Sequence[Any]) -> list[Any]:
     found: list[Any] = []
     for value in values:
         kind = type(value)
-        if not asks((value,)) or any(type(one) is kind for one in found):
+        if not _asks(value) or any(type(one) is kind for one in found):
             continue
         before = (k for k, one in enumerate(found) if issubclass(kind, type(one)))
         found.insert(next(before, len(found)), value)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,11 +20,10 @@ from . import numpy as on_numpy
 from .accepted import is_chunked, is_cupy
 from .every import thinned_sizes
 from .layout import Region, Shape, layout
-from .numpy import broadcast_shape
+from .numpy import broadcast_shape, placed
 from .regions import Program, Span, looking, spans_of
 
 Chunks: TypeAlias = tuple[Shape, ...]
-T = TypeVar("T")
 
 
 def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
@@ -119,22 +118,14 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
         on_numpy.check_values(
             node.border, node.cval, bound.field_dtypes, node.out_dtypes, len(bound.positions)
         )
-        every = _placed(ones, node.along, node.every)
-        factors = _placed(ones, node.along, node.factors or (1,) * len(node.along))
+        every = placed(ones, node.along, node.every)
+        factors = placed(ones, node.along, node.factors or (1,) * len(node.along))
         for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
             spans = tuple((0, n) for n in shape)
             if node.works_along:
-                spans = _placed(spans, node.along, one.extent.spans)
+                spans = placed(spans, node.along, one.extent.spans)
             made[value] = Output(dtype, Region(spans), every, factors)
     return [made[value] for value in program.wanted]
-
-
-def _placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tuple[T, ...]:
-    """What there is for each axis, with others for those along which a node works."""
-    found = list(items)
-    for axis, one in zip(along, others, strict=True):
-        found[axis] = one
-    return tuple(found)
 
 
 # A block is at least so many times as long as the program looks far: shorter ones would be

@@ -53,7 +53,7 @@ def kinds(values: Sequence[Any]) -> Key | None:
         elif kind in _NUMBERS or (kind is int and -(2**63) <= value < 2**63):
             parts.append(kind)
         elif is_cupy(value):
-            parts += device_key(value)
+            parts += array_kind(value)
         else:
             return None
     return tuple(parts)
@@ -85,20 +85,21 @@ def option_key(given: Any) -> Hashable | None:
         return None if one.dtype.hasobject else (kind, one.dtype, one.tobytes())
     if isinstance(given, type | np.dtype):
         return given
-    return device_key(given) if is_cupy(given) else None
+    return array_key(given)
 
 
 def array_key(array: Any) -> Key | None:
     """Give what a call depends on of an array; None if it is none of NumPy's own, or CuPy's."""
-    if type(array) is not np.ndarray:
-        return device_key(array) if is_cupy(array) else None
-    return array.shape, array.strides, array.dtype, array.flags.aligned
+    return array_kind(array) if type(array) is np.ndarray or is_cupy(array) else None
 
 
-def device_key(array: Any) -> Key:
-    """Give what a call depends on of an array of CuPy; no array of NumPy has such a key.
+def array_kind(array: Any) -> Key:
+    """Give what a call depends on of an array; no array of NumPy has the key of one of CuPy.
 
     A GPU reads elements only where they are aligned; others are copied before.
     """
-    aligned = array.data.ptr % array.dtype.itemsize == 0
-    return array.shape, array.strides, array.dtype, aligned, array.data.device_id, "cuda"
+    key = array.shape, array.strides, array.dtype
+    if is_cupy(array):
+        aligned = array.data.ptr % array.dtype.itemsize == 0
+        return *key, aligned, array.data.device_id, "cuda"
+    return *key, array.flags.aligned

@@ -27,41 +27,19 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last
 from .chains import Chain, fits, is_worth
-from .every import thinned
+from .every import finer, thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
-from .layout import Array, Shape
-from .numpy import check_values, whole_shape
+from .layout import Array, PlainArrays, Shape
+from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
 from .strided import scattered
-from .work import Group, Indices, Placed, Values, Work, taken
-
-
-def _bind_chain(
-    group: Group, part: Placed, fields: Sequence[Array], out: Any, threads: int | None
-) -> Executable | None:
-    """What does a group as one kernel; None if it has to be done node by node."""
-    chain, along, shape = group.chain, group.nodes[0].along, fields[0].shape
-    compiled: Compiled = chain.compiled
-    core = tuple(shape[axis] for axis in along)
-    if 0 in shape or not fits(core, compiled.reach):
-        return None
-    order = core_last(len(shape), along)
-    lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
-    if not group.steps and any(scattered(compiled, lain)):
-        # Each node does those where they lie.
-        return None
-    itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
-    if group.steps and not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
-        return None
-    call: Chain = replace(chain, closed=part.closed)
-    return Executable(call, fields, along, out, threads)
+from .work import ByNumber, Group, Indices, Work, taken
 
 
 class Given(NamedTuple):
@@ -79,7 +57,11 @@ class Given(NamedTuple):
 NOTHING = Given()
 
 # Values, what is given besides, and arrays to write to, by number -> what is made of them.
-Step: TypeAlias = Callable[[Values, Given, Values], dict[int, Array]]
+Step: TypeAlias = Callable[[ByNumber, Given, ByNumber], dict[int, Array]]
+
+
+# Of which leaf, by which name, and how it is read.
+Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +73,12 @@ class Numbers:
     """
 
     own: Sequence[Any]
-    reads: Sequence[tuple[int, str, Callable[[Any], Any]]]
+    reads: Sequence[Read]
 
     @staticmethod
     def of(nodes: Sequence[Node], core: Shape) -> Numbers:
         """Those of nodes on arrays of a shape, along their axes."""
-        own, reads = list[Any](), list[tuple[int, str, Callable[[Any], Any]]]()
+        own, reads = list[Any](), list[Read]()
         for which in (0, 1):
             for node in nodes:
                 for name, read in node.compiled.takes[which]:
@@ -123,7 +105,8 @@ class Numbers:
 class OneCall:
     """A call of one node, or of several as one, on arrays of one kind.
 
-    It takes these `fields`, and with `targets` it writes to arrays that are there.
+    It takes these `fields` of the values that it is given, or these as they are; with `targets` it
+    writes to arrays that are there.
     """
 
     run: Run
@@ -132,22 +115,37 @@ class OneCall:
     numbers: Numbers
     targets: bool
 
-    def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
-        out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        run, fields, numbers = self.run, taken(values, self.fields), self.numbers.told(given)
-        if given.step is not None and isinstance(run, GhostCall):
-            made = run(fields, numbers, out, run.boundary.after(given.step))
-        else:
-            made = run(fields, numbers, out)
-        return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+    def __call__(self, values: ByNumber, given: Given, outs: ByNumber) -> dict[int, Array]:
+        out = [outs[value] for value in self.outputs] if self.targets else None
+        return dict(zip(self.outputs, self.on(values, given, out), strict=True))
+
+    def on(
+        self, values: Any, given: Given = NOTHING, out: Any = None, boundary: Any = None
+    ) -> PlainArrays:
+        """The results alone; a border of conditions may have other values."""
+        run, numbers = self.run, self.numbers.told(given)
+        if self.fields:
+            values = taken(values, self.fields)
+        if isinstance(run, GhostCall):
+            return run(values, numbers, out, boundary, given.step)
+        return run(values, numbers, out)
 
 
-def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
+def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
     """What does one node, on values like these; notes where its results stand."""
     there = any(is_cupy(values[value]) for value in node.fields)
     if node.thins and (there or not node.compiled.every):
         full = {value: out for value, out in outs.items() if value not in node.outputs}
-        return partial(_thinned, node, bind_call(work, node.full, values, full))
+        every = bind_call(work, node.full, values, full)
+
+        def some(*given: Any) -> dict[int, Array]:
+            # Copies, for nobody needs the rest of the memory.
+            return {
+                value: thinned(one, node.every, node.along).copy(order="K")
+                for value, one in every(*given).items()
+            }
+
+        return some
     part, along = work.part(node), node.along
     border = node.boundary.opened(part.closed).on(len(along))
     pairs = work.inputs(node.fields, values, part.taken, along)
@@ -157,64 +155,46 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
     program = node.compiled
     run: Run
     if node.boundary.conditions:
-        run = GhostCall(node, program, fields, part.closed, work.threads)
+        run = GhostCall(node, fields, part.closed, work.threads)
     elif there:
         # Imported here: CuPy is optional, and the caller has it.
         from .cuda import executable as on_device
 
         run = on_device.Executable(node, border, fields, along, into)
-    elif node.factors:
-        run = _finer_call(node, Single(program, border, node.cval), fields, work.threads)
     else:
         call = Single(program, border, node.cval)
-        run = Executable(call, fields, along, into, work.threads)
+        run = Executable(call, fields, along, None if node.factors else into, work.threads)
+        if node.factors:
+            run = partial(_finer, node, run)
     work.stand(part)
     return OneCall(run, pairs, node.outputs, numbers, into is not None)
 
 
-def _finer_call(node: Node, single: Single, fields: Sequence[Array], threads: int | None) -> Run:
-    """Calls of a node whose program's outputs are phases, on fields like some: bound once.
+def _finer(
+    node: Node, run: Run, fields: PlainArrays, numbers: Sequence[Any], out: Any = None
+) -> PlainArrays:
+    """What a node gives whose program's outputs are phases.
 
     Its outputs are those of the first phase, then those of the next one; or those of one, if all
     phases are alike.
     """
-    run = Executable(single, fields, node.along, threads=threads)
-    along, factors, count = node.along, tuple(node.factors), len(node.outputs)
-
-    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any = None) -> Any:
-        made, results = listed(run(fields, numbers)), listed(out)
-        for k in range(count):
-            if out is None:
-                shape = list(made[k].shape)
-                for axis, factor in zip(along, factors, strict=True):
-                    shape[axis] *= factor
-                results.append(empty(tuple(shape), made[k].dtype))
-            for number, place in enumerate(np.ndindex(*factors)):
-                part = thinned(results[k], factors, along, place)
-                write(part, made[(number * count + k) % len(made)])
-        return tuple(results)
-
-    return call
+    along, factors, count = node.along, node.factors, len(node.outputs)
+    made, results = run(fields, numbers, None), listed(out)
+    for k in range(count):
+        if out is None:
+            longer = finer(tuple(made[k].shape[axis] for axis in along), factors)
+            results.append(empty(placed(made[k].shape, along, longer), made[k].dtype))
+        for number, place in enumerate(np.ndindex(*factors)):
+            part = thinned(results[k], factors, along, place)
+            write(part, made[(number * count + k) % len(made)])
+    return results
 
 
-def _thinned(
-    node: Node,
-    every: Step,
-    values: Values,
-    given: Given,
-    outs: Values,
-) -> dict[int, Array]:
-    """Some of the points of what a step makes: copies, for nobody needs the rest of the memory."""
-    made = every(values, given, outs)
-    return {
-        value: thinned(one, node.every, node.along).copy(order="K") for value, one in made.items()
-    }
-
-
-def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step | None:
-    """What does several nodes as one; None if they have to be done one by one."""
-    along = group.nodes[0].along
-    part = work.common(group, group.chain.compiled.reaches[0])
+def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
+    """What does several nodes as one kernel; None if they have to be done one by one."""
+    chain: Chain = group.chain
+    compiled, along = chain.compiled, group.nodes[0].along
+    part = work.common(group, compiled.reach)
     if part is None:
         return None
     pairs = work.inputs(group.fields, values, part.taken, along)
@@ -224,23 +204,36 @@ def _bind_group(work: Work, group: Group, values: Values, outs: Values) -> Step 
         made = node.compiled
         types = made.field_dtypes, made.out_dtypes
         check_values(node.border, node.cval, *types, len(made.positions))
-    given = fields[: len(fields) - group.positions]
-    if any(one.shape != given[0].shape for one in given):
+    shape = fields[0].shape
+    core = tuple(shape[axis] for axis in along)
+    alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
+    if not alike or 0 in shape or not fits(core, compiled.reach):
         return None
-    numbers = Numbers.of(group.nodes, work.core(whole_shape(fields), along))
-    run = _bind_chain(group, part, fields, into, work.threads)
-    if run is None:
-        return None
+    if group.steps:
+        itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
+        if not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
+            return None
+    else:
+        order = core_last(len(shape), along)
+        lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
+        if any(scattered(compiled, lain)):
+            # Each node does those where they lie.
+            return None
+    numbers = Numbers.of(group.nodes, work.core(shape, along))
+    run = Executable(replace(chain, closed=part.closed), fields, along, into, work.threads)
     work.stand(part)
     return OneCall(run, pairs, group.outputs, numbers, into is not None)
 
 
 # What is bound, on values that are there, and arrays to write to.
-Bind = Callable[[Any, Values, Values], Step]
+Bind = Callable[[Any, ByNumber, ByNumber], Step]
 
 
 class InTurn:
-    """Some of them; gives what is `wanted` of what they make, and what is made lives no longer."""
+    """Groups, or nodes, done one after the other; gives what is `wanted` of what they make.
+
+    What none of them reads any more, and nobody wants, is let go.
+    """
 
     def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
         self._steps: list[Step | None] = [None] * len(items)
@@ -252,7 +245,7 @@ class InTurn:
             for k in range(len(items))
         ]
 
-    def __call__(self, values: Values, given: Given, outs: Values) -> dict[int, Array]:
+    def __call__(self, values: ByNumber, given: Given, outs: ByNumber) -> dict[int, Array]:
         known = dict(values)
         for k, step in enumerate(self._steps):
             if step is None:
@@ -274,11 +267,6 @@ class Launches:
     block : Block
     threads : int, optional
         The greatest number of threads.
-
-    Raises
-    ------
-    ValueError
-        If the block has not all that the region needs.
     """
 
     def __init__(
@@ -295,9 +283,9 @@ class Launches:
 
     def __call__(
         self,
-        fields: Sequence[Array],
+        fields: PlainArrays,
         given: Given = NOTHING,
-        outs: Values | None = None,
+        outs: ByNumber | None = None,
     ) -> list[Array]:
         """The wanted values for such fields.
 
@@ -308,11 +296,11 @@ class Launches:
         values = self._steps(dict(enumerate(fields)), given, outs or {})
         return [self._work.given(value, values[value]) for value in self._wanted]
 
-    def _bound(self, group: Group, values: Values, outs: Values) -> Step:
+    def _bound(self, group: Group, values: ByNumber, outs: ByNumber) -> Step:
         """What does a group on such values."""
         if len(group.nodes) == 1:
             return bind_call(self._work, group.nodes[0], values, outs)
-        step = _bind_group(self._work, group, values, outs) if group.chain is not None else None
+        step = _bind_group(self._work, group, values, outs)
         if step is None and group.steps:
             return InTurn(group.steps, group.outputs, self._bound)
         return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))

@@ -37,7 +37,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -50,6 +50,8 @@ Rule: TypeAlias = Literal[
     "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap", "ghost"
 ]
 Array: TypeAlias = np.ndarray[Any, Any]
+# Arrays of NumPy.
+PlainArrays: TypeAlias = Sequence[Array]
 # Whether an axis ends before, and after, with the whole array.
 Sides: TypeAlias = tuple[bool, bool]
 
@@ -60,6 +62,8 @@ ABSENT: frozenset[Rule] = frozenset(("fill", "keep", "valid"))
 HIGHEST = 3
 
 Shape: TypeAlias = tuple[int, ...]
+# Axes of an array, in an order.
+Axes: TypeAlias = tuple[int, ...]
 
 # Positions start <= p < stop along an axis.
 Span: TypeAlias = tuple[int, int]
@@ -76,31 +80,15 @@ class Border:
     rules: tuple[tuple[Rule, Rule], ...]
     lanes: int = 1
 
-    @property
-    def ndim(self) -> int:
-        """How many core axes there are."""
-        return len(self.rules)
-
     def uses(self, rule: Rule) -> bool:
         """Whether any side of any axis follows `rule`."""
         return any(rule in pair for pair in self.rules)
 
-    def lanes_along(self, axis: int) -> int:
-        """How many elements a column has, along this of the core axes."""
-        return self.lanes if axis == len(self.rules) - 1 else 1
-
-    def turned(self, how: int | tuple[int, ...]) -> Border:
+    def turned(self, how: int | Axes) -> Border:
         """The border of arrays that lie in another way (see `Compiled.turned`)."""
         if isinstance(how, tuple):
             return replace(self, rules=tuple(self.rules[axis] for axis in how))
         return replace(self, lanes=how)
-
-    def __str__(self) -> str:
-        """Give it as one would write the option."""
-        sides = {side for pair in self.rules for side in pair}
-        if len(sides) == 1:
-            return repr(sides.pop())
-        return repr(tuple(a if a == b else (a, b) for a, b in self.rules))
 
 
 def source_indices(
@@ -152,10 +140,22 @@ Index: TypeAlias = tuple[Any, ...]
 class Ghosts:
     """Where the ghosts of a block are beyond a side of an axis.
 
-    Beside them is what is copied, and the ghosts of the axes before.  They are at some `places`,
-    which is `to`, and mirror what is at others; `which` they are of all ghosts there, in the
-    order of positions.  The last element is at `end`, and the values beside them are those at
-    such places of the `edge`.
+    Along the axes before they are beside ghosts too, along those after beside copied elements.
+
+    Attributes
+    ----------
+    axis, side : int
+        The axis, and 0 for the side before it, 1 for that after it.
+    places : tuple of slice
+        The places of the ghosts in the block, axis by axis; `to` is that as an index.
+    mirrored : index
+        The places of the elements that they mirror.
+    which : slice
+        Which of all ghosts beyond that side they are, in the order of positions.
+    end : int
+        The place of the last element before them, along the axis.
+    edge : tuple of arrays
+        For each place along an axis, which of the values along the edge is beside it.
     """
 
     axis: int
@@ -166,11 +166,6 @@ class Ghosts:
     which: slice
     end: int
     edge: tuple[Array, ...]
-
-    def inward(self, k: int) -> Index:
-        """Where the last elements are, so many before the end."""
-        end = self.end - k if self.side else self.end + k
-        return _beside(self.places, self.axis, slice(end, end + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +288,6 @@ class Layout:
         self.shape = shape
         self.border = border
         self.reach = joined(reaches)
-        self.spans = tuple(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True))
         self.outputs = tuple(_output(shape, reach, border) for reach in reaches)
         # The point of the fields at which the first result is made.
         self.first = (0,) * len(shape)
@@ -310,7 +304,8 @@ class Layout:
         inside = _inside(shape, self.reach)
         self.interior = (self._made(inside) if every else inside).clip(self.computed)
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
-        self._done = dict[Span, tuple[Sequence[Piece], Sequence[Zone]]]()
+        # What is run, and then written, for some points along the first axis.
+        self.done = cache(self._done)
 
     @property
     def inside(self) -> bool:
@@ -337,14 +332,9 @@ class Layout:
             tuple((-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes)
         )
 
-    def at(self, result: Shape) -> Shape:
-        """Give the point of the fields at which a result is made."""
-        places = zip(result, self.first, self.every, strict=True)
-        return tuple(first + step * p for p, first, step in places)
-
     def source(self, region: Region) -> Region:
         """Give the points that a region depends on; some may lie outside."""
-        axes = zip(region.spans, self.first, self.every, self.reach.lo, self.reach.hi, strict=True)
+        axes = zip(region.spans, self.first, self.every, *self.reach.ends, strict=True)
         return Region(
             tuple(
                 (first + step * a + low, first + step * (b - 1) + high + 1)
@@ -352,33 +342,22 @@ class Layout:
             )
         )
 
-    def done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
-        """What is run, and then written, for some points along the first axis."""
-        if (first, last) not in self._done:
-            pieces = list(map(self.piece, self._regions(first, last)))
-            zones = [
-                self._written(k, zone.within(first, last), keeps)
-                for k, output in enumerate(self.outputs)
-                for zone, keeps in output.zones
-            ]
-            self._done[first, last] = pieces, [one for one in zones if one is not None]
-        return self._done[first, last]
-
-    def _written(self, k: int, zone: Region, keeps: bool) -> Zone | None:
-        if not zone.points:
-            return None
-        axes = zip(self.at(zone.start), zone.shape, self.every, strict=True)
-        kept = into(slice(a, a + n * s, s) for a, n, s in axes) if keeps else None
-        return k, zone.index(self.outputs[k].extent.start), kept
-
-    def _regions(self, first: int, last: int) -> Sequence[Region]:
+    def _done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
+        zones: list[Zone] = []
+        for k, output in enumerate(self.outputs):
+            for whole, keeps in output.zones:
+                zone = whole.within(first, last)
+                axes = zip(zone.spans, self.first, self.every, strict=True)
+                kept = into(slice(n + s * a, n + s * b, s) for (a, b), n, s in axes)
+                if zone.points:
+                    index = zone.index(output.extent.start)
+                    zones.append((k, index, kept if keeps else None))
         box = self.computed.within(first, last)
         interior = self.interior.clip(box)
-        if not box.points:
-            return []
+        regions = [interior, *around(interior, box)]
         if interior != box and (not interior.points or self.is_small):
-            return [box]
-        return [interior, *around(interior, box)]
+            regions = [box]
+        return [self.piece(one) for one in regions if box.points], zones
 
     def piece(self, region: Region) -> Piece:
         """What some points are made of, and where they are written."""
@@ -399,7 +378,7 @@ class Layout:
         if border.uses("ghost"):
             axes = zip(spans, self.shape, self.reach.sides, strict=True)
             spans = tuple(_with_mirrored(*axis) for axis in axes)
-        lanes = map(border.lanes_along, range(border.ndim))
+        lanes = (*(1,) * (len(spans) - 1), border.lanes)
         each = list(zip(spans, self.shape, border.rules, lanes, strict=True))
         sources = tuple(source_indices(a, b, n, *rules, own) for (a, b), n, rules, own in each)
         # Those of a row that follow each other.
@@ -416,7 +395,8 @@ class Layout:
         A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
         parts that is most of the work.
         """
-        return max(1, min(count, (span[1] - span[0]) // min(4 * (self.spans[0] + 1), 256)))
+        rows = 1 + self.reach.hi[0] - self.reach.lo[0]
+        return max(1, min(count, (span[1] - span[0]) // min(4 * rows, 256)))
 
     def bands(self, count: int) -> list[Span]:
         """Cut the first axis into about so many parts, the points before and after included."""
@@ -433,8 +413,8 @@ layout = lru_cache(maxsize=512)(Layout)
 
 def _inside(shape: Shape, reach: Box) -> Region:
     """The points whose neighbours all lie inside an array of a shape."""
-    axes = zip(shape, reach.lo, reach.hi, strict=True)
-    return Region(tuple((max(0, -low), min(n, n - high)) for n, low, high in axes))
+    axes = zip(shape, reach.sides, strict=True)
+    return Region(tuple((low, n - high) for n, (low, high) in axes))
 
 
 def _output(shape: Shape, reach: Box, border: Border) -> Output:
@@ -454,7 +434,7 @@ def _with_zones(border: Border, extent: Region, window: Region) -> Output:
     At a corner the first axis decides, and before decides over after: it is written last.
     """
     zones: list[tuple[Region, bool]] = []
-    for axis in reversed(range(border.ndim)):
+    for axis in reversed(range(len(border.rules))):
         (a, b), (low, high), rules = extent.spans[axis], window.spans[axis], border.rules[axis]
         for rule, first, last in ((rules[1], max(a, high), b), (rules[0], a, min(b, low))):
             if first < last and rule in ("fill", "keep"):
@@ -494,11 +474,11 @@ def _ghosts(axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]]) -> Iterato
                     mirrored = slice(mirrored[0], mirrored[0] + 1)
                 which = slice(last - first) if side else slice(first, None)
                 end = (n - 1 if side else 0) - start
-                at = _beside(places, axis, mirrored)
+                at = beside(places, axis, mirrored)
                 yield Ghosts(axis, side, places, into(places), at, which, end, tuple(edge))
 
 
-def _beside(places: Sequence[Any], axis: int, elements: Any) -> Index:
+def beside(places: Sequence[Any], axis: int, elements: Any) -> Index:
     """Where the elements at some places along an axis are, beside others."""
     return into((*places[:axis], elements, *places[axis + 1 :]))
 

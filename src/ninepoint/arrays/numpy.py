@@ -12,14 +12,19 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Hashable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ..language.dtypes import castable, kind_of, most, widened
-from .accepted import check_writable, is_device, native
-from .layout import Array, Border, Shape
+from .accepted import DTypes, check_writable, is_device, is_whole, listed, native
+from .layout import Array, Axes, Border, Shape
 from .strided import overlaps_itself
+
+T = TypeVar("T")
+
+# Names of axes.
+Dims: TypeAlias = tuple[Hashable, ...]
 
 
 def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
@@ -35,41 +40,31 @@ def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
     """
     if type(cval) is int and cval == 0:
         return cval
-    if isinstance(cval, np.ndarray) and cval.ndim == 0:
-        cval = cval[()]
     cval = widened(cval)
-    if not isinstance(cval, numbers.Number | np.number | np.bool_):
+    if not isinstance(cval, numbers.Number | np.bool_):
         raise TypeError(f"cval must be a number, not {cval!r} of type {type(cval).__name__}.")
-    if isinstance(cval, numbers.Complex | np.complexfloating) and not isinstance(
-        cval, numbers.Real | np.bool_
-    ):
+    cure = ""
+    # Those of NumPy warn where they are compared with what their types do not hold.
+    real: Any = cval.item() if isinstance(cval, np.generic) else cval
+    if isinstance(cval, numbers.Complex) and not isinstance(cval, numbers.Real):
         if dtype.kind != "c":
-            raise _unfit(cval, dtype, what, "a real number")
-        return dtype.type(cval)
-    real: Any = cval
-    match dtype.kind:
-        case "b" | "i" | "u":
-            if not math.isfinite(real) or int(real) != real:
-                raise _unfit(cval, dtype, what, "a whole number")
-            low, high = limits_of(dtype)
-            if not low <= int(real) <= high:
-                raise _unfit(cval, dtype, what, f"a number from {low} to {high}")
-            return dtype.type(int(real))
-        case _:
-            limit = most(dtype)
-            try:
-                too_big = math.isfinite(real) and abs(float(real)) > limit
-            except OverflowError:
-                too_big = True
-            if too_big:
-                raise _unfit(cval, dtype, what, f"a number up to {limit:.4g}")
-            return dtype.type(real)
-
-
-def _unfit(cval: object, dtype: np.dtype, what: str, cure: str) -> ValueError:
-    return ValueError(
-        f"cval={cval!r} does not fit {what}, which is {dtype}; use {cure}, or another dtype."
-    )
+            cure = "a real number"
+    elif dtype.kind in "biu":
+        low, high = limits_of(dtype)
+        # NaN is neither, and any int is among them.
+        if not -math.inf < real < math.inf or int(real) != real:
+            cure = "a whole number"
+        elif not low <= int(real) <= high:
+            cure = f"a number from {low} to {high}"
+        else:
+            real = int(real)
+    elif most(dtype) < abs(real) < math.inf:
+        cure = f"a number up to {most(dtype):.4g}"
+    if cure:
+        raise ValueError(
+            f"cval={cval!r} does not fit {what}, which is {dtype}; use {cure}, or another dtype."
+        )
+    return dtype.type(real)
 
 
 def limits_of(dtype: np.dtype) -> tuple[int, int]:
@@ -84,16 +79,16 @@ def limits_of(dtype: np.dtype) -> tuple[int, int]:
 UNKNOWN = 1_000_000_007
 
 
-def core_axes(axes: Any, ndim: int, core: int) -> tuple[int, ...]:
+def core_axes(axes: Any, ndim: int, core: int) -> Axes:
     """Check an `axes=` option and count its axes from the front."""
-    if isinstance(axes, int | np.integer) and not isinstance(axes, bool):
+    if is_whole(axes):
         axes = (axes,)
     if isinstance(axes, str) or not isinstance(axes, Sequence):
         raise TypeError(f"axes must be a tuple of {core} integers, not {axes!r}.")
     if len(axes) != core:
         raise ValueError(f"axes={tuple(axes)} names {len(axes)} axes; the stencil has {core}.")
     for axis in axes:
-        if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+        if not is_whole(axis):
             raise TypeError(f"axes must be integers, not {axis!r}.")
         if not -ndim <= axis < ndim:
             raise ValueError(f"axis {axis} does not exist in an array of {ndim} dimensions.")
@@ -130,18 +125,16 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     return tuple(unknown if n == UNKNOWN else n for n in found)
 
 
-def checked_out(
-    out: object,
-    shapes: Sequence[Shape],
-    dtypes: Sequence[np.dtype],
-    order: tuple[int, ...] | None,
-) -> list[Array]:
-    """Check that `out` holds an array for each result; core axes come last in `shapes`."""
+def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Array]:
+    """Check that `out` holds an array for each result."""
     given = each_out(out, len(shapes))
     for array, shape, dtype in zip(given, shapes, dtypes, strict=True):
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-            raise TypeError(f"out must be a NumPy array, not {_kind(array)}.")
-        check_target(array, dtype, in_place(shape, order))
+            kind = type(array).__name__
+            if is_device(array):
+                kind = f"an array on a GPU ({type(array).__module__.partition('.')[0]})"
+            raise TypeError(f"out must be a NumPy array, not {kind}.")
+        check_target(array, dtype, shape)
         if overlaps_itself(array.shape, array.strides, array.itemsize):
             raise shares_elements(array)
     check_writable(given)
@@ -150,17 +143,10 @@ def checked_out(
 
 def each_out(out: object, count: int) -> list[Any]:
     """Give what was passed as `out` as a list, one for each of so many results."""
-    given: list[Any] = list(out) if isinstance(out, tuple | list) else [out]
+    given = listed(out)
     if len(given) != count:
         raise ValueError(f"out has {len(given)} arrays, but the stencil has {count} outputs.")
     return given
-
-
-def in_place(shape: Shape, order: tuple[int, ...] | None) -> Shape:
-    """Give the shape of a result, of which core axes came last, with these where `order` says."""
-    if order is None:
-        return shape
-    return np.moveaxis(np.broadcast_to(0, shape), range(-len(order), 0), order).shape
 
 
 def check_target(array: Any, result: np.dtype, wanted: Shape) -> None:
@@ -168,7 +154,10 @@ def check_target(array: Any, result: np.dtype, wanted: Shape) -> None:
     if array.shape != wanted:
         raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
     if not storable(result, array.dtype):
-        raise _unstorable(result, native(array.dtype))
+        out, cure = native(array.dtype), f"give an array of {result}"
+        if out.kind in "iu" and result.kind != "c":
+            cure += f', or ask for {out} with dtype="{out}" and overflow='
+        raise TypeError(f"out has dtype {out}, but the result has {result}; {cure}.")
 
 
 def shares_elements(array: Any) -> ValueError:
@@ -177,20 +166,6 @@ def shares_elements(array: Any) -> ValueError:
         f"elements of out share memory: it has shape {array.shape} and strides "
         f"{array.strides}; give an array whose elements are all its own."
     )
-
-
-def _kind(value: object) -> str:
-    if is_device(value):
-        return f"an array on a GPU ({type(value).__module__.partition('.')[0]})"
-    return type(value).__name__
-
-
-def _unstorable(result: np.dtype, out: np.dtype) -> TypeError:
-    """The error for an `out` that cannot take the result as it is."""
-    cure = f"give an array of {result}"
-    if out.kind in "iu" and result.kind != "c":
-        cure += f', or ask for {out} with dtype="{out}" and overflow='
-    return TypeError(f"out has dtype {out}, but the result has {result}; {cure}.")
 
 
 def storable(values: np.dtype, target: np.dtype) -> bool:
@@ -204,22 +179,11 @@ def storable(values: np.dtype, target: np.dtype) -> bool:
     return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
 
 
-def check_kept(fields: Sequence[np.dtype], outs: Sequence[np.dtype]) -> None:
-    """Raise unless results hold what the rule "keep" keeps of the fields."""
-    # Each output has a field: what a kernel is compiled for says so.
-    for kept, dtype in zip(fields, outs, strict=False):
-        if not storable(kept, dtype):
-            raise ValueError(
-                f'boundary "keep" cannot hold {kept} values in a {dtype} result; choose '
-                "another boundary or dtype."
-            )
-
-
 def check_values(
     border: Border,
     cval: Any,
-    fields: Sequence[np.dtype],
-    outs: Sequence[np.dtype],
+    fields: DTypes,
+    outs: DTypes,
     positions: int = 0,
 ) -> list[Array]:
     """The constants beside fields and in results, 0 where nobody asks, as arrays without axes.
@@ -228,8 +192,13 @@ def check_values(
     may be `positions`, beside which nothing stands.
     """
     given = len(fields) - positions
-    if border.uses("keep"):
-        check_kept(fields, outs)
+    # Each output has a field: what a kernel is compiled for says so.
+    for kept, dtype in zip(fields, outs, strict=False) if border.uses("keep") else ():
+        if not storable(kept, dtype):
+            raise ValueError(
+                f'boundary "keep" cannot hold {kept} values in a {dtype} result; choose '
+                "another boundary or dtype."
+            )
     asked = [
         (k < given and border.uses("constant"), "the array", dtype)
         for k, dtype in enumerate(fields)
@@ -242,7 +211,7 @@ def check_values(
 
 
 # Axes of an array, counted from the last, which is -1.
-Behind: TypeAlias = tuple[int, ...]
+Behind: TypeAlias = Axes
 
 
 def behind(axes: Any, rank: int, ndim: int) -> Behind:
@@ -252,23 +221,22 @@ def behind(axes: Any, rank: int, ndim: int) -> Behind:
     return tuple(axis - rank for axis in core_axes(axes, rank, ndim))
 
 
+def placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tuple[T, ...]:
+    """What there is for each axis, with others for those along which a call works."""
+    found = list(items)
+    for axis, one in zip(along, others, strict=True):
+        found[axis] = one
+    return tuple(found)
+
+
 def whole_shape(fields: Sequence[Any]) -> Shape:
     """The shape that all fields broadcast to."""
     return broadcast_shape([field.shape for field in fields])
 
 
-def last_of(axes: Behind, ndim: int, name: str) -> Behind:
-    """The axes of a stage of `ndim` indices in a call that works along `axes`."""
-    if ndim > len(axes):
-        raise ValueError(
-            f"the call names {len(axes)} axes, but the stage '{name}' of it works on {ndim}."
-        )
-    return axes[-ndim:]
-
-
 def core_dims(
     first: Any, ndim: int, dims: Sequence[Hashable] | None, axes: Sequence[int] | None
-) -> tuple[Hashable, ...]:
+) -> Dims:
     """The names of the axes of a call on xarray objects, of which this is the first."""
     if dims is not None and axes is not None:
         raise TypeError("give dims or axes, not both.")

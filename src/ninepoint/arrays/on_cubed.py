@@ -19,14 +19,14 @@ import cubed
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
-from .accepted import bare, is_cubed, listed
+from .accepted import Arrays, bare, is_cubed, listed
 from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
 from .layout import Array, Region
 from .regions import Program, Span
 
 
-def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
+def lazily(program: Program, fields: Arrays) -> list[Any]:
     """Give the wanted values as lazy arrays, in chunks as large as those of the fields.
 
     Raises
@@ -41,7 +41,7 @@ def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
     first = next(filter(is_cubed, fields))
     arrays = [lazy(field, chunks, cubed, spec=first.spec) for field in fields]
     own = tuple(array.chunks for array in arrays)
-    job = Job(program, shape, tuple([array.shape for array in arrays]))
+    job = Job(program, shape, tuple(array.shape for array in arrays))
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
         which = tuple(k for k, output in enumerate(outputs) if output.extent == extent)
@@ -67,7 +67,7 @@ class _Operation:
     which: tuple[int, ...]
     fields: tuple[Chunks, ...]
 
-    def on(self, arrays: Sequence[Any], outputs: Sequence[Output]) -> Sequence[Any]:
+    def on(self, arrays: Arrays, outputs: Sequence[Output]) -> Arrays:
         """The results as arrays."""
         count, program = len(outputs), self.job.program
         axes = zip(self.cuts, outputs[0].factors, strict=True)
@@ -91,7 +91,7 @@ class _Operation:
             extra_projected_mem=points * sum(dtype.itemsize for dtype in types),
             op_name=program.name,
         )
-        return made if isinstance(made, tuple) else (made,)
+        return listed(made)
 
     def _region(self, block: Sequence[int]) -> Region:
         """The points of a block."""

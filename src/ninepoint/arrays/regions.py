@@ -236,7 +236,7 @@ def _of_fields(one: Looking, span: Span, n: int) -> Span:
 
 
 # How programs look along axes.
-_known: Remembered[Any, Looking] = Remembered(64)
+_known: Remembered[Looking] = Remembered(64)
 
 
 def looking(program: Program, axis: int) -> Looking:

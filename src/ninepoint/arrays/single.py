@@ -27,15 +27,18 @@ from ..base import limits
 from .accepted import write
 from .layout import (
     Array,
+    Axes,
     Border,
     Gather,
     Ghosts,
     Index,
     Layout,
     Piece,
+    PlainArrays,
     Shape,
     Span,
     Zone,
+    beside,
     cut,
     layout,
 )
@@ -72,14 +75,17 @@ class Extension:
     def fill(self, block: Array, one: Ghosts, images: slice) -> None:
         """Make ghosts of a block of some images, which holds all that they are made of."""
         wide = np.complex128 if block.dtype.kind == "c" else np.float64
-        made = _beside(self.beta, one, images)
+        made = _at_edge(self.beta, one, images)
         for k, alpha in enumerate(self.alphas):
-            at = one.inward(k) if self.from_end else one.mirrored
+            at = one.mirrored
+            if self.from_end:
+                last = one.end - k if one.side else one.end + k
+                at = beside(one.places, one.axis, slice(last, last + 1))
             value = np.asarray(block[at], wide)
             if isinstance(alpha, int):
                 made = made + value if alpha > 0 else made - value
             else:
-                made = made + _beside(alpha, one, images) * value
+                made = made + _at_edge(alpha, one, images) * value
         block[one.to] = made
 
 
@@ -87,7 +93,7 @@ class Extension:
 Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
 
 
-def _beside(values: Any, one: Ghosts, images: slice) -> Any:
+def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
     """Those values along an edge that are beside some ghosts."""
     if not np.ndim(values):
         return values
@@ -114,21 +120,11 @@ class Single:
     ghosts: Extensions = ()
 
     @property
-    def ndim(self) -> int:
-        """How many core axes it has."""
-        return self.compiled.ndim
-
-    @property
-    def every(self) -> Shape:
-        """Along each axis, of how many points it computes one; nothing if it computes all."""
-        return self.compiled.every
-
-    @property
     def any_stack(self) -> bool:
         """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
         return not self.ghosts
 
-    def turned(self, how: int | tuple[int, ...]) -> Single | None:
+    def turned(self, how: int | Axes) -> Single | None:
         """The same for arrays that lie in another way (see `Compiled.turned`)."""
         compiled = self.compiled.turned(how)
         # Where two rules meet at a corner, the first axis says what is written.
@@ -142,7 +138,7 @@ class Single:
         self.constants()
         return self.layout(core).out_shapes
 
-    def way(self, fields: Sequence[Array]) -> Way:
+    def way(self, fields: PlainArrays) -> Way:
         """How it is done on arrays like these."""
         return Way(self, fields[0].shape, scattered(self.compiled, fields))
 
@@ -162,16 +158,6 @@ class Single:
         outs = outs[: len(outs) // phases]
         found = check_values(self.border, self.cval, fields, outs, len(program.positions))
         return found[: len(fields)] + found[len(fields) :] * phases
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Some images of a stack, and the points from `first` on and before `last` in them."""
-
-    start: int
-    stop: int
-    first: int
-    last: int
 
 
 def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
@@ -200,7 +186,7 @@ class Way:
 
     def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
         self._program, self._ghosts, self._constants = call.compiled, call.ghosts, call.constants()
-        self._lead = len(shape) - call.ndim
+        self._lead = len(shape) - self._program.ndim
         self._plan = plan = call.layout(shape[self._lead :])
         loaded = self._program.loaded
         self._entry, self._scattered = loaded.entry, scattered
@@ -208,15 +194,15 @@ class Way:
         # How many fields are copied where neighbours are missing: all but lines of positions.
         self._fields = len(self._program.field_dtypes)
         self._copied = self._fields - len(self._program.along)
-        # So many images are done together at the most: of blocks as many stay in cache.
+        # At most so many images are done together: their blocks stay in cache.
         size = max(1, plan.itemsize * plan.points)
         self._together = max(1, limits.current.block_elements * 8 // size)
         if plan.inside and not any(scattered):
             self._together = max(1, self._stack)
         self._tables = loaded.crew and not any(scattered)
         self._shares = self._tables and self._stack <= self._together
-        self._whole = Part(0, self._stack, 0, plan.shape[0])
-        self._known: dict[tuple[int, int, int, int], Steps] = {}
+        self._whole: Span = (0, plan.shape[0])
+        self._known: dict[tuple[Span, int, int], Steps] = {}
         # What tables say the addresses of.
         self._held: list[Any] = []
         self.points = plan.points
@@ -229,10 +215,10 @@ class Way:
         return made
 
     def run(
-        self, numbers: Sequence[Any], fields: Sequence[Array], outs: Sequence[Array], threads: int
+        self, numbers: Sequence[Any], fields: PlainArrays, outs: PlainArrays, threads: int
     ) -> None:
         """Compute on so many threads."""
-        arrays: Sequence[Array] = (*fields, *outs)
+        arrays: PlainArrays = (*fields, *outs)
         stack = self._stack
         if self._lead == 0:
             arrays = [one[None] for one in arrays]
@@ -242,17 +228,17 @@ class Way:
             if stack <= self._together:
                 self._do(arrays, numbers, threads, self._whole, slice(stack))
             else:
-                self._compute(arrays, numbers, self._whole)
+                self._compute(arrays, numbers, (0, stack), self._whole)
             return
         plan = self._plan
         # Along the stack, else along the first axis.
         count = _count(threads, stack * plan.points)
         if stack >= count:
-            parts = [Part(a, b, 0, plan.shape[0]) for a, b in cut((0, stack), count)]
+            parts = [(images, self._whole) for images in cut((0, stack), count)]
         else:
             bands = plan.bands(-(-count // max(1, stack)))
-            parts = [Part(k, k + 1, *band) for k in range(stack) for band in bands]
-        run_parallel([partial(self._compute, arrays, numbers, one) for one in parts], threads)
+            parts = [((k, k + 1), band) for k in range(stack) for band in bands]
+        run_parallel([partial(self._compute, arrays, numbers, *one) for one in parts], threads)
 
     @property
     def _lasts(self) -> bool:
@@ -260,22 +246,24 @@ class Way:
         pace = self._program.pace
         return not pace or pace[0] * self._stack * self.points > LASTING
 
-    def _compute(self, arrays: Sequence[Array], numbers: Sequence[Any], part: Part) -> None:
-        """Compute a part of fields and results on this thread, some images at a time."""
-        for start in range(part.start, part.stop, self._together):
-            images = slice(start, min(start + self._together, part.stop))
-            self._do([one[images] for one in arrays], numbers, 1, part, images)
+    def _compute(
+        self, arrays: PlainArrays, numbers: Sequence[Any], part: Span, rows: Span
+    ) -> None:
+        """Compute rows of a part of the stack on this thread, some images at a time."""
+        for start in range(*part, self._together):
+            images = slice(start, min(start + self._together, part[1]))
+            self._do([one[images] for one in arrays], numbers, 1, rows, images)
 
     def _do(
         self,
-        arrays: Sequence[Array],
+        arrays: PlainArrays,
         numbers: Sequence[Any],
         threads: int,
-        part: Part,
+        rows: Span,
         images: slice,
     ) -> None:
-        """Compute a part of some images, of which these are the arrays."""
-        key = part.first, part.last, len(arrays[0]), threads
+        """Compute rows of some images, of which these are the arrays."""
+        key = rows, len(arrays[0]), threads
         steps = self._known.get(key)
         if steps is None:
             steps = self._known[key] = self._steps(*key)
@@ -292,18 +280,20 @@ class Way:
             source = self._constants[self._fields + k] if kept is None else field[kept]
             write(arrays[self._fields + k][zone], source)
 
-    def _steps(self, first: int, last: int, count: int, threads: int) -> Steps:
+    def _steps(self, rows: Span, count: int, threads: int) -> Steps:
         """How so many threads do some points along the first axis, of so many images."""
-        pieces, zones = self._plan.done(first, last)
-        told = [one for one in pieces if self._tables and self._is_told(one)]
+        pieces, zones = self._plan.done(*rows)
+        # Machine code that is told by a table fills no blocks of positions, or with ghosts.
+        fills = not (self._ghosts or self._program.along)
+        told = [
+            one
+            for one in pieces
+            if self._tables
+            and (fills or one.block is None)
+            and all(some is None for _, some in one.written)
+        ]
         table = self._table(told, count, threads) if told else 0
         return table, [one for one in pieces if one not in told], zones
-
-    def _is_told(self, piece: Piece) -> bool:
-        """Whether machine code does a piece that a table tells it of."""
-        if any(some is not None for _, some in piece.written):
-            return False
-        return piece.block is None or not (self._ghosts or self._program.along)
 
     def _table(self, pieces: Sequence[Piece], count: int, threads: int) -> int:
         """Where a table of pieces is, those of most points cut into parts for many threads."""
@@ -344,7 +334,7 @@ class Way:
         return words
 
     def _run(
-        self, arrays: Sequence[Array], numbers: Sequence[Any], piece: Piece, images: slice
+        self, arrays: PlainArrays, numbers: Sequence[Any], piece: Piece, images: slice
     ) -> None:
         """Compute points of some images from the fields themselves, or from blocks."""
         # To ask for a list[Array]() takes a microsecond.

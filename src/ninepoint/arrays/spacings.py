@@ -8,12 +8,9 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from ..language.positions import Spacing
 
 if TYPE_CHECKING:
     from .xarray import Named
@@ -29,26 +26,27 @@ _ROUNDED = 0.04
 _DECIMALS = 15
 
 
-def found(spacings: Mapping[str, Spacing], named: Named, kernel: Any) -> dict[str, float]:
-    """Give the spacings along axes of a call, by the names of their parameters.
+def found(call: Any, named: Named) -> dict[str, float]:
+    """Give the spacings along axes that a call asks for, by the names of their parameters.
 
     Raises
     ------
     ValueError
         If there is no such axis, or its dimension has no evenly spaced coordinate.
     """
-    return {name: _found(name, one.axis, named, kernel) for name, one in spacings.items()}
+    kernel = call.definition.name
+    return {name: _found(name, one.axis, named, kernel) for name, one in call.spacings.items()}
 
 
-def _found(name: str, axis: int, named: Named, kernel: Any) -> float:
+def _found(name: str, axis: int, named: Named, kernel: str) -> float:
     core = named.core
     if not -len(core) <= axis < len(core):
         raise ValueError(
-            f"'{name}' of '{kernel.name}' is npt.spacing({axis}), and the kernel has {len(core)} "
+            f"'{name}' of '{kernel}' is npt.spacing({axis}), and the kernel has {len(core)} "
             f"{'axis' if len(core) == 1 else 'axes'}, counted from 0."
         )
     dim = core[axis]
-    lacking = f"{kernel.name}() needs a value for '{name}'"
+    lacking = f"{kernel}() needs a value for '{name}'"
     values = named.coordinate(dim)
     if values is None:
         raise ValueError(
@@ -66,7 +64,11 @@ def _found(name: str, axis: int, named: Named, kernel: Any) -> float:
             f"{lacking}: coordinate {dim!r} has {'one point' if values.size else 'no points'}, "
             f"so no spacing; give {name}=..."
         )
-    step = _step(numbers, _rounding(values))
+    # Even coordinates are so only as far as their type tells them apart.
+    rounding = 0.0
+    if values.dtype.kind == "f":
+        rounding = 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
+    step = _step(numbers, rounding)
     if step is None:
         raise ValueError(
             f"{lacking}: coordinate {dim!r} is not evenly spaced; give {name}=..., or let the "
@@ -98,14 +100,6 @@ def _numbers(values: np.ndarray) -> np.ndarray | None:
         if all(isinstance(one, datetime.timedelta) for one in apart):
             return np.array([one / datetime.timedelta(seconds=1) for one in apart])
     return None
-
-
-def _rounding(values: np.ndarray) -> float:
-    """How far the type of a coordinate may have moved what it holds."""
-    if values.dtype.kind != "f" or not values.size:
-        return 0.0
-    # Even coordinates are so only as far as their type tells them apart.
-    return 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
 
 
 def _step(numbers: np.ndarray, rounding: float) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,26 +18,15 @@ import numpy as np
 SOMEWHERE = 1 << 40
 
 
-class _Standing:
-    """Elements at an address, as NumPy asks for them."""
-
-    def __init__(
-        self, address: int, shape: tuple[int, ...], strides: tuple[int, ...] | None, size: int
-    ) -> None:
-        self.__array_interface__ = {
-            "version": 3, "data": (address, False), "shape": shape, "strides": strides,
-            "typestr": f"|V{size}",
-        }  # fmt: skip
-
-
 def standing(
-    address: int,
-    shape: tuple[int, ...],
-    dtype: np.dtype,
-    strides: tuple[int, ...] | None = None,
+    address: int, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None
 ) -> np.ndarray:
     """An array that stands at an address, which is not 0; in C order, if no strides are given."""
-    found = np.asarray(_Standing(address, shape, strides, dtype.itemsize))
+    lies = {
+        "version": 3, "data": (address, False), "shape": shape, "strides": strides,
+        "typestr": f"|V{dtype.itemsize}",
+    }  # fmt: skip
+    found: np.ndarray = np.asarray(SimpleNamespace(__array_interface__=lies))
     return found.view(dtype)
 
 
@@ -57,12 +47,6 @@ def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> 
     return False
 
 
-def mergeable(array: np.ndarray, lead: int) -> bool:
-    """Whether the first `lead` axes lie in memory as one axis would."""
-    axes = [k for k in range(lead) if array.shape[k] != 1]
-    return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
-
-
 def stacked(array: np.ndarray, ndim: int) -> np.ndarray:
     """An array of so many core axes whose leading axes are one; of no points -1 says nothing."""
     lead = array.ndim - ndim
@@ -73,8 +57,10 @@ def stacked(array: np.ndarray, ndim: int) -> np.ndarray:
 
 def plain(array: np.ndarray, dtype: np.dtype, ndim: int) -> bool:
     """Whether a program of so many axes can work on an array itself, its leading axes as one."""
+    lead = [k for k in range(array.ndim - ndim) if array.shape[k] != 1]
+    merge = (array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(lead))
     readable = array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
-    return readable and mergeable(array, array.ndim - ndim)
+    return readable and all(merge)
 
 
 def scattered(compiled: Any, fields: Sequence[np.ndarray]) -> list[bool]:

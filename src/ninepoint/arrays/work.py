@@ -21,17 +21,17 @@ from .regions import Block, Finer, Node, Span, closed, finer_values, needed
 Spans: TypeAlias = tuple[Span, ...]
 
 # Arrays that are there, by the numbers of their values.
-Values: TypeAlias = Mapping[int, Array]
+ByNumber: TypeAlias = Mapping[int, Array]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    The last of what they read may be `positions`.
-    Several are a `chain`; they may be `steps` of an iteration.
-    `kernel` is that of all nodes in one, and `names` says what the values are called there.
-    `asked` tells that the schedule names one of them, so that arrays of any size are done so.
+    The last of the values that they read may be `positions`.  Several nodes are done at once by
+    their `chain`; where they are steps of an iteration, `steps` has a group for each.  `kernel`
+    holds all nodes in one, and `names` says what the values are called there.
+    `asked` tells that the schedule says how many steps, so that arrays of any size are done so.
     """
 
     nodes: tuple[Any, ...]
@@ -49,7 +49,9 @@ class Group:
 Indices: TypeAlias = tuple[tuple[Any, ...], ...]
 
 
-def taken(values: Values | Sequence[Array], fields: Iterable[tuple[int, Indices]]) -> list[Array]:
+def taken(
+    values: ByNumber | Sequence[Array], fields: Iterable[tuple[int, Indices]]
+) -> list[Array]:
     """What these indices say of values."""
     found = []
     for value, indices in fields:
@@ -73,13 +75,7 @@ class Placed:
 
 
 class Work:
-    """Where the values of a run stand; of whole arrays all spans are empty.
-
-    Raises
-    ------
-    ValueError
-        If the block has not all that the region needs.
-    """
+    """Where the values of a run stand; of whole arrays all spans are empty."""
 
     def __init__(
         self,
@@ -115,13 +111,9 @@ class Work:
             nodes, zip(*(taken for _, taken in found), strict=True), strict=True
         ):
             self._takes[node.outputs] = tuple(span for span in taken if span is not None)
+        # Whoever makes a block knows how much is needed.
         for value in self._at:
-            if not within(self._needs.get(value, has), has):
-                raise ValueError(
-                    f"the block has the points {has} and {self._needs[value]} are needed to "
-                    f"give {self._wanted}, each axis by itself; give a larger block or a smaller "
-                    "region."
-                )
+            assert within(self._needs.get(value, has), has), (has, self._needs[value])
 
     def part(self, node: Node) -> Placed:
         """What a node is done on: all that is needed of it."""
@@ -168,7 +160,7 @@ class Work:
         return tuple(lengths[axis] for axis in along)
 
     def inputs(
-        self, fields: Sequence[int], values: Values, taken: Spans, along: Shape
+        self, fields: Sequence[int], values: ByNumber, taken: Spans, along: Shape
     ) -> tuple[tuple[int, Indices], ...]:
         """What nodes along such axes take of fields, of which some may have fewer axes."""
         given, found = [values[value] for value in fields], []
@@ -184,13 +176,12 @@ class Work:
             found.append((value, tuple(filter(None, indices))))
         return tuple(found)
 
-    def targets(self, part: Placed, outs: Values) -> tuple[Array, ...] | None:
+    def targets(self, part: Placed, outs: ByNumber) -> list[Array] | None:
         """The arrays to write results to; None if there are none for just these points."""
         # An array is there for what is wanted of a value, so far as there is any.
-        for value, spans in part.gives.items():
-            if value not in outs or not within(spans, self._wanted):
-                return None
-        return tuple([outs[value] for value in part.gives])
+        if all(value in outs and within(at, self._wanted) for value, at in part.gives.items()):
+            return [outs[value] for value in part.gives]
+        return None
 
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""

@@ -10,14 +10,20 @@ Datasets are taken variable by variable: those of numbers that have the dimensio
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from ninepoint.arrays.accepted import is_dataset, is_xarray
+from ninepoint.arrays.accepted import (
+    Arrays,
+    bare,
+    is_dataset,
+    is_xarray,
+    listed,
+)
 from ninepoint.arrays.layout import layout
-from ninepoint.arrays.numpy import core_dims, quoted
+from ninepoint.arrays.numpy import Dims, core_dims, quoted
 from ninepoint.arrays.regions import Node
 
 # Kinds of variables that are labels, not numbers: they stay as they are.
@@ -64,21 +70,17 @@ def over_variables(
     ]
     if not chosen:
         raise ValueError(f"no variable of the dataset has the dimensions {quoted(core)}.")
-    made: dict[Hashable, tuple[Any, ...]] = {}
-    several = False
+    made: list[list[Any]] = []
     for variable in chosen:
         for name, dataset in datasets.items():
             if variable not in dataset.data_vars:
                 raise ValueError(f"the dataset given for '{name}' has no variable {variable!r}.")
-        result = call({name: dataset[variable] for name, dataset in datasets.items()})
-        several = isinstance(result, tuple)
-        made[variable] = result if isinstance(result, tuple) else (result,)
-    count = len(made[chosen[0]])
-    results = tuple(_whole(first, {v: one[k] for v, one in made.items()}) for k in range(count))
-    return results if several else results[0]
+        made.append(listed(call({name: one[variable] for name, one in datasets.items()})))
+    results = (dict(zip(chosen, one, strict=True)) for one in zip(*made, strict=True))
+    return bare([_whole(first, one) for one in results])
 
 
-def _core(dataset: Any, dims: Any, ndim: Callable[[Any], int]) -> tuple[Hashable, ...]:
+def _core(dataset: Any, dims: Any, ndim: Callable[[Any], int]) -> Dims:
     if dims is not None:
         return (dims,) if isinstance(dims, str) else tuple(dims)
     variables = [one for one in dataset.data_vars.values() if one.dtype.kind not in _WORDS]
@@ -113,8 +115,6 @@ def _whole(dataset: Any, made: Mapping[Hashable, Any]) -> Any:
     return dataset.drop_dims(cut).assign(made)[list(dataset.data_vars)]
 
 
-Dims: TypeAlias = tuple[Hashable, ...]
-
 # What says how a variable is stored, whatever its numbers are; the numbers of a result need not
 # fit into what those of its source were packed into (dtype, scale_factor, _FillValue).
 _STORED = frozenset(
@@ -147,9 +147,7 @@ class Named:
         If a dimension does not exist, is named twice, or the coordinates of the fields differ.
     """
 
-    def __init__(
-        self, fields: Sequence[Any], ndim: int, dims: Sequence[Hashable] | None = None
-    ) -> None:
+    def __init__(self, fields: Arrays, ndim: int, dims: Sequence[Hashable] | None = None) -> None:
         first = next(field for field in fields if is_xarray(field))
         self.core = core_dims(first, ndim, dims, None)
         named = [field if is_xarray(field) else _named(field, first) for field in fields]
@@ -184,7 +182,7 @@ class Named:
             if one not in left:
                 raise ValueError(
                     f"values at the border along {dim!r} have the dimension {one!r}; the edge has "
-                    f"{', '.join(map(repr, left)) or 'none'}."
+                    f"{quoted(left)}."
                 )
         # Of another length they are one for all, or do not fit, which is told where they are laid.
         others = {one: 0 for one, n in value.sizes.items() if n != self._sizes[one]}
@@ -241,7 +239,7 @@ class Named:
         return made
 
 
-def check_alike(words: str, arrays: Sequence[Any]) -> None:
+def check_alike(words: str, arrays: Arrays) -> None:
     """Raise, with these words, where coordinates of one name differ."""
     try:
         xr.align(*arrays, join="exact", copy=False)
@@ -341,7 +339,7 @@ def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
     return xr.DataArray(variable, field.coords, name=field.name)
 
 
-def _coords(fields: Sequence[Any]) -> Any:
+def _coords(fields: Arrays) -> Any:
     """Join the fields' coordinates; where two carry the same name, the first one's stays.
 
     A number that is named as a dimension is that of a field which was taken out along it.

@@ -58,11 +58,7 @@ class _Writer(pickle.Pickler):
         return (str, (value.token,)) if known else NotImplemented
 
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class Remembered(dict[K, V]):
+class Remembered(dict[Any, T]):
     """Holds at most `most` entries: before there are more, all are forgotten.
 
     What is still in use comes back at once, and nothing has to be noted when an entry is read.
@@ -74,12 +70,12 @@ class Remembered(dict[K, V]):
         super().__init__()
         self._most = most
 
-    def __setitem__(self, key: K, value: V) -> None:
+    def __setitem__(self, key: Any, value: T) -> None:
         if len(self) >= self._most:
             self.clear()
         super().__setitem__(key, value)
 
-    def made(self, key: K, make: Callable[[], V]) -> V:
+    def made(self, key: Any, make: Callable[[], T]) -> T:
         """What is there for a key, made if there is nothing."""
         found = self.get(key)
         if found is None:

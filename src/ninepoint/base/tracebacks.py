@@ -76,11 +76,7 @@ def _began_here(error: BaseException) -> bool:
 def _is_mistake(error: BaseException) -> bool:
     """Whether this package raised the error by a statement of its own, or found no such file."""
     found = error.__traceback__
-    if (
-        found is None
-        or not isinstance(error, _MISTAKES)
-        or os.environ.get("NINEPOINT_TRACEBACKS") == "whole"
-    ):
+    if found is None or not isinstance(error, _MISTAKES) or os.environ.get(VARIABLE) == "whole":
         return False
     while found.tb_next is not None:
         found = found.tb_next

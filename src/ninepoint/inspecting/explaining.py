@@ -292,8 +292,7 @@ def _plan_page(one: Asked) -> Lines:
         page.add(f"pass {number}", f"reads {names}: {moved} bytes a point with what it writes")
         rows = rows_kept(group.kernel) if group.kernel is not None else {}
         for node in group.nodes:
-            shown = node.call.boundary if node.call.boundary.conditions else node.border
-            border = "" if node.call.definition.pointwise else f", border {shown}"
+            border = "" if node.call.definition.pointwise else f", border {node.boundary}"
             every = f", every {node.call.every}" if node.thins else ""
             page.append(f"    {_call_text(graph, node)}{border}{every}")
             page.append(f"      {_kept_text(node, group, rows, found)}")

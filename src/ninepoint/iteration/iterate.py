@@ -13,8 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..arrays.accepted import Arrays, is_chunked, is_cupy, library_of, refuse_foreign
+from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_whole, library_of, refuse_foreign
 from ..io.progress import SOON, Progress, shown
+from ..program.options import ByName
 
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
@@ -53,15 +54,28 @@ class Iteration:
             value = getattr(self, name)
             if value is None and name != "steps":
                 continue
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or value < least:
+            if not is_whole(value) or value < least:
                 raise ValueError(
                     f"{name}={value!r} must be a whole number, {least} or more{more}."
                 )
             object.__setattr__(self, name, int(value))
-        _check_watching(self.callback, self.until, self.progress)
-        if self.every is None and self.until is not None:
-            object.__setattr__(self, "every", 1)
+        callback, until, progress = self.callback, self.until, self.progress
+        if callback is not None and not callable(callback):
+            raise TypeError(f"callback={callback!r} must be a function of a step and a state.")
+        if until is not None:
+            if not is_whole(until) and not isinstance(until, float | np.floating):
+                raise TypeError(
+                    f"until={until!r} must be a number: how much an element may change."
+                )
+            if not until >= 0:
+                raise ValueError(
+                    f"until={until!r} must be 0 or more: no change is less than that."
+                )
+            object.__setattr__(self, "every", self.every or 1)
+        if progress is not None and not isinstance(progress, bool) and not callable(progress):
+            raise TypeError(
+                f"progress={progress!r} must be True, False or a function of two numbers."
+            )
 
     def ends(
         self,
@@ -91,32 +105,17 @@ class Iteration:
         return min(self.every or self.steps, self.steps) - (self.until is not None)
 
 
-def _check_watching(callback: Any, until: Any, progress: Any) -> None:
-    """Raise where nobody could look at the state so."""
-    if callback is not None and not callable(callback):
-        raise TypeError(f"callback={callback!r} must be a function of a step and a state.")
-    if until is not None:
-        if isinstance(until, bool | np.bool_) or not isinstance(
-            until, int | float | np.integer | np.floating
-        ):
-            raise TypeError(f"until={until!r} must be a number: how much an element may change.")
-        if not until >= 0:
-            raise ValueError(f"until={until!r} must be 0 or more: no change is less than that.")
-    if progress is not None and not isinstance(progress, bool) and not callable(progress):
-        raise TypeError(f"progress={progress!r} must be True, False or a function of two numbers.")
-
-
 class Scalars:
     """The arguments that are no fields: some stay the same, some have a value for each step."""
 
     def __init__(
-        self, fixed: Mapping[str, Any], varying: Mapping[str, Callable[[int], Any]] | None = None
+        self, fixed: ByName, varying: Mapping[str, Callable[[int], Any]] | None = None
     ) -> None:
         self._fixed, self._varying = fixed, varying or {}
-        self._known: dict[int, Mapping[str, Any]] = {}
+        self._known: dict[int, ByName] = {}
 
     @staticmethod
-    def of(values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> Scalars:
+    def of(values: ByName, arrays: Sequence[str], steps: int) -> Scalars:
         """What was given for so many steps, of which `arrays` are small arrays of a step."""
         fixed: dict[str, Any] = {}
         varying: dict[str, Callable[[int], Any]] = {}
@@ -130,7 +129,12 @@ class Scalars:
                         f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
                         "for each, or name it in standard_indexing if it is a small array."
                     )
-                varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
+                # Of no values none is asked for, but a type is looked at.  An empty list has none,
+                # and a whole number is what most kernels take.
+                each = (
+                    np.asarray(value) if len(value) else np.zeros(1, getattr(value, "dtype", int))
+                )
+                varying[name] = each.tolist().__getitem__
             else:
                 fixed[name] = value
         return Scalars(fixed, varying)
@@ -140,7 +144,7 @@ class Scalars:
         """Whether steps differ in them."""
         return bool(self._varying or self._known)
 
-    def at(self, step: int) -> Mapping[str, Any]:
+    def at(self, step: int) -> ByName:
         """The values at one step; a function is called once for each, in their order."""
         if not self._varying:
             return self._known.get(step, self._fixed)
@@ -150,24 +154,15 @@ class Scalars:
             self._known = {step: {**self._fixed, **now}}
         return self._known[step]
 
-    def know(self, first: int, each: Sequence[Mapping[str, Any]]) -> None:
+    def know(self, first: int, each: Sequence[ByName]) -> None:
         """Take these for the steps from the first on, and nothing for others."""
         self._known = dict(enumerate(each, first))
 
-    def spaced(self, values: Mapping[str, Any]) -> Scalars:
+    def spaced(self, values: ByName) -> Scalars:
         """The same with other values of those that stay the same."""
         found = Scalars({**self._fixed, **values}, self._varying)
         found._known = {step: {**one, **values} for step, one in self._known.items()}
         return found
-
-
-def _item(values: np.ndarray, typed: bool) -> Callable[[int], Any]:
-    if not len(values):
-        # No step asks for it, but its type is looked at.  An empty list has none, and a whole
-        # number is what most kernels take.
-        zero = values.dtype.type(0).item() if typed else 0
-        return lambda step: zero
-    return lambda step: values[step].item()
 
 
 def change(after: Any, before: Any, enough: float = math.inf) -> float:

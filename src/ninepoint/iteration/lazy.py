@@ -16,11 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import accepted
-from ..arrays.accepted import Arrays, is_dask, is_expression
-from ..arrays.engines import check as check_fields
-from ..arrays.engines import engine_of
-from ..arrays.grid import grid_of, refuse_unknown
+from ..arrays import engines
+from ..arrays.accepted import Arrays, is_dask, is_expression, native
+from ..arrays.grid import grid_of
 from ..base import limits
 from ..io.progress import wait_for, workers_of
 from ..language.displays import Lines
@@ -37,10 +35,7 @@ class InChunks:
     ) -> None:
         self._motion, self._plan, self._evaluate = motion, plan, evaluate
         motion.check()
-        engine_of(fields)
-        check_fields(fields)
-        for field in filter(is_dask, fields):
-            refuse_unknown(field)
+        engines.check(fields)
         self._states = self._before = list(fields)
         motion.state_shape(fields)
         self.chunks = chunks = grid_of(fields)[1]
@@ -115,22 +110,19 @@ class InChunks:
 
 def _native(array: Any) -> Any:
     dtype = np.dtype(array.dtype)
-    return array if dtype.isnative else array.astype(accepted.native(dtype))
+    return array if dtype.isnative else array.astype(native(dtype))
 
 
 def _held(arrays: Arrays) -> list[Any]:
     """The arrays, computed where their chunks are, once that is done."""
     # Those of Cubed are computed where somebody asks for their elements.
-    lazy = [k for k, array in enumerate(arrays) if is_dask(array) or is_expression(array)]
-    held = list(arrays)
-    if not lazy:
-        return held
+    if not any(is_dask(array) or is_expression(array) for array in arrays):
+        return list(arrays)
     # Imported here: it is optional, and the caller has it.
     import dask.base
 
     base: Any = dask.base
-    for k, array in zip(lazy, base.persist(*[arrays[k] for k in lazy]), strict=True):
-        held[k] = array
+    held = list(base.persist(*arrays))
     distributed: Any = sys.modules.get("distributed")
     futures = [] if distributed is None else distributed.futures_of(held)
     if futures:

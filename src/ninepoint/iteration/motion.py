@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ..arrays import numpy as on_numpy
 from ..arrays.accepted import Arrays, as_field, native, write
-from ..arrays.chains import STEPS, block_length, usual_length
+from ..arrays.chains import STEPS, is_worth, spans, usual_length
 from ..arrays.launching import Given
-from ..arrays.layout import Array, Region, Shape
+from ..arrays.layout import PlainArrays, Region, Shape
+from ..arrays.numpy import too_few_axes, whole_shape
 from ..arrays.regions import Block, Domain, Looking, rings
 from ..arrays.strided import plain
 from ..arrays.work import cut
@@ -35,10 +35,12 @@ from ..language.displays import counted
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions
+from ..program.options import ByName
 from ..program.planning import common_margin, unfit
 from ..program.program import (
     Program,
     bound,
+    positions,
     program_of,
     recalled,
     targets,
@@ -74,10 +76,11 @@ class Motion:
     types: tuple[np.dtype, ...]
     schedule: Schedule
     scalars: Scalars
-    # The programs of some steps, by what they depend on.
-    _programs: Remembered[Any, Program] = field(
-        default_factory=lambda: Remembered(MANY), init=False, repr=False, compare=False
-    )
+
+    @cached_property
+    def _programs(self) -> Remembered[Program]:
+        """The programs of some steps, by what they depend on."""
+        return Remembered(MANY)
 
     @cached_property
     def step(self) -> Program:
@@ -94,7 +97,7 @@ class Motion:
         """Those of them that the next state needs."""
         return self.step.nodes
 
-    def _step(self, scalars: Mapping[str, Any]) -> Program:
+    def _step(self, scalars: ByName) -> Program:
         return program_of(replace(self.call, scalars=scalars), self.types)
 
     def program(self, first: int, count: int) -> tuple[Program, Given]:
@@ -123,7 +126,7 @@ class Motion:
                 self._programs[key] = found
         return found, Given(leaves if leaves and key else None, first)
 
-    def repeated(self, each: Sequence[Mapping[str, Any]]) -> Program:
+    def repeated(self, each: Sequence[ByName]) -> Program:
         """Several steps, for the scalars of each: the results of one are fields of the next.
 
         They take the place of the first fields.  What a step gives is stored whole.
@@ -196,11 +199,11 @@ class Motion:
                     f'first, with .astype("{result}"), or say dtype= in the decorator.'
                 )
 
-    def state_shape(self, arrays: Sequence[Any]) -> Shape:
+    def state_shape(self, arrays: Arrays) -> Shape:
         """The shape of the state after a step, which must be that of all steps."""
-        shape = on_numpy.broadcast_shape([array.shape for array in arrays])
+        shape = whole_shape(arrays)
         if len(shape) < self.ndim:
-            raise on_numpy.too_few_axes(self.ndim, shape)
+            raise too_few_axes(self.ndim, shape)
         if len(self.nodes) > 1:
             made = self.graph.shapes([array.shape for array in arrays])[self.step.wanted[0]]
             if made != shape:
@@ -253,6 +256,8 @@ class Ahead:
 
     def __init__(self, motion: Motion, plan: Iteration, shape: Shape) -> None:
         self._motion, self._plan, self._shape = motion, plan, shape
+        assert plan.until is not None
+        self._until = plan.until
         self._place: tuple[int, ...] | None = None
         axes = range(-len(shape), 0)
         self._looks = [motion.looks(axis) for axis in axes]
@@ -267,30 +272,27 @@ class Ahead:
         asks = plan.until is not None and plan.callback is None
         return asks and not motion.scalars.vary and not has_conditions(motion.graph)
 
-    def notice(self, states: Sequence[Array], before: Sequence[Array]) -> None:
+    def notice(self, states: PlainArrays, before: PlainArrays) -> None:
         """Note where the last step, which was not the last of all, changed much."""
-        until = self._plan.until
-        assert until is not None
-        for one, old in zip(states, before, strict=True):
-            self._place = place_of_change(one, old, until)
-            if self._place is not None:
-                return
+        places = (place_of_change(*pair, self._until) for pair in zip(states, before, strict=True))
+        self._place = next((place for place in places if place is not None), None)
 
-    def sure(self, first: int, arrays: Sequence[Array], steps: int) -> bool:
+    def sure(self, first: int, arrays: PlainArrays, steps: int) -> bool:
         """Whether none of so many steps is the last; the first of the arrays are the state."""
-        until, regions = self._plan.until, [self._region(steps - k) for k in range(steps + 1)]
-        if until is None or None in regions or first + steps > self._plan.steps:
-            return False
         has = Region(tuple((0, n) for n in self._shape))
-        for k, region in enumerate(regions):
-            assert region is not None
+        if first + steps > self._plan.steps:
+            return False
+        for k in range(steps + 1):
+            region = self._region(steps - k)
+            if region is None:
+                return False
             old = [cut(one, has.spans, region.spans) for one in arrays]
             if k:
                 program, given = self._motion.program(first + k - 1, 1)
                 block = Block(tuple(arrays), Domain(self._shape, has, region))
                 made = program.run(block, threads=1, given=given)
                 pairs = zip(made, old, strict=False)
-                if all(change(a, np.broadcast_to(b, a.shape)) <= until for a, b in pairs):
+                if all(change(a, np.broadcast_to(b, a.shape)) <= self._until for a, b in pairs):
                     self._place = None
                     return False
                 old[: len(made)] = made
@@ -322,7 +324,6 @@ class InMemory:
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._motion, self._plan = motion, plan
         motion.check()
-        graph = motion.graph
         arrays = self._taken(fields)
         self._shape = motion.state_shape(arrays)
         count = motion.states
@@ -332,29 +333,27 @@ class InMemory:
         if len(motion.nodes) == 1 and not self.there:
             # The calls of a graph are given the fields as they are.
             fields = self._stretched(arrays)
-        # How many steps are done in one pass, if that is not one.
-        self._lengths: set[int] = set()
+        # How many steps are done in one pass over memory.
+        self._together = 1
         if all(field.shape == self._shape for field in fields):
-            size = math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
-            self._lengths = {length for length in self._passes(size) if length > 1}
-        # As many as somebody lets pass by, where steps are done one by one.
-        self.longest = max(self._lengths, default=max(1, plan.steps))
-        if self._lengths:
+            self._together = self._in_one_pass()
+        # Where each step is done by itself, as many follow each other as nobody looks between.
+        self.longest = max(1, plan.steps)
+        self._ahead: Ahead | None = None
+        if self._together > 1:
+            self.longest = self._together
             fields = self._laid(fields)
             schedule = replace(motion.schedule, steps=self.longest)
             self._motion = replace(motion, schedule=schedule)
+            if Ahead.helps(motion, plan):
+                self._ahead = Ahead(motion, plan, self._shape)
         self._given = self._states = self._before = list(fields[:count])
-        self._others = [*fields[count:], *self._positions(graph, arrays)]
+        self._others = [*fields[count:], *positions(motion.graph, arrays)]
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
         self._spare: list[Any] | None = None
-        # What does a step, by the arrays that it goes on from; None where each step is another.
-        self._turns: dict[int, Callable[[int], object]] | None = {}
-        self._ahead: Ahead | None = None
-        if self._lengths and Ahead.helps(motion, plan):
-            self._ahead = Ahead(motion, plan, self._shape)
-        if motion.scalars.vary or self.there:
-            self._turns = None
+        # What does a step, by the arrays that it goes on from.
+        self._turns: dict[int, Callable[[int], object]] = {}
 
     # What is done with arrays of one kind or another.
 
@@ -366,23 +365,23 @@ class InMemory:
         """The fields, each in the shape of the state."""
         return [np.broadcast_to(array, self._shape) for array in arrays]
 
-    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
-        """What the last fields of a step are, which nobody gives."""
-        return graph.positions([array.shape for array in arrays])
-
-    def _passes(self, size: int) -> Sequence[int]:
-        """How many steps to do in one pass over memory, for states of `size` bytes."""
-        plan, motion = self._plan, self._motion.sized(size, self._plan.steps)
-        asked = motion.schedule.steps
-        if motion.together == 1:
-            return []
-        reach = motion.margin
-        itemsize = sum(dtype.itemsize for dtype in self._dtypes)
+    def _in_one_pass(self) -> int:
+        """How many steps to do in one pass over memory."""
+        plan, size = self._plan, self._motion.state_bytes
+        motion = self._motion.sized(math.prod(self._shape) * size, plan.steps)
+        length = motion.together
+        if length == 1:
+            return 1
         core = self._shape[len(self._shape) - motion.ndim :]
-        length = block_length(reach, core, itemsize, asked)
+        if motion.schedule.steps:
+            # A number is taken as far as the array has both ends and a point between them.
+            far = zip(core, spans(motion.margin), strict=True)
+            return max(1, min([length, *((n - 1) // span for n, span in far if span)]))
+        if not is_worth(motion.margin, length, core, size):
+            return 1
         # Where only the size of changes is asked for, some steps are known not to be the last.
         row = plan.steps if Ahead.helps(motion, plan) else plan.in_a_row
-        return [length if asked else min(length, row)]
+        return max(1, min(length, row))
 
     def _laid(self, fields: Arrays) -> list[Any]:
         """The fields as several steps in one pass take them.
@@ -406,10 +405,10 @@ class InMemory:
         fields = [*self._states, *self._others]
         if self._ahead and self._ahead.sure(first, fields, self.longest):
             length = self.longest
-        if length not in self._lengths:
-            done = self._repeat(first, length)
-            if done:
-                return done
+        done = 0 if self._together > 1 else self._repeat(first, length)
+        if done:
+            return done
+        if length != self._together:
             length = 1
         program, given = self._motion.program(first, length)
         results = self._results()
@@ -434,7 +433,7 @@ class InMemory:
         none.
         """
         few = most < (1 if self._turns else FEW)
-        if few or self._lengths or not self._owned or self._turns is None:
+        if few or not self._owned or self.there or self._motion.scalars.vary:
             return 0
         here, there = self._states, self._results()
         if self._turns.keys() != {id(here[0]), id(there[0])}:
@@ -454,15 +453,11 @@ class InMemory:
     ) -> dict[int, Callable[[int], object]]:
         """What does steps like one, from some states to others and back, told which it is."""
         program, given = self._motion.program(step, 1)
-        boundary = program.last.boundary
-        varies = any(one.varies for one in boundary.conditions)
 
         def turn(states: list[Any], made: list[Any]) -> Callable[[int], object]:
             fields, outs = [*states, *self._others], tuple(made)
             run = bound(program, fields, outs, self._plan.threads)
-            return lambda k: run(
-                fields, Given(given.leaves, k), outs, boundary.after(k) if varies else None
-            )
+            return lambda k: run(fields, Given(given.leaves, k), outs)
 
         return {id(one[0]): turn(one, other), id(other[0]): turn(other, one)}
 
@@ -471,9 +466,9 @@ class InMemory:
     def told(self) -> list[str]:
         """What the steps take: two states, and passes over memory."""
         plan, motion = self._plan, self._motion
-        size = 2 * math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
+        size = 2 * math.prod(self._shape) * motion.state_bytes
         how = f"up to {self.longest} in a pass over memory"
-        if not self._lengths:
+        if self._together == 1:
             reason = unfit(motion.nodes, motion.step.wanted, motion.schedule)
             how = f"one after the other: {reason or 'to do several at once would save nothing'}"
         return [

@@ -8,16 +8,13 @@ Nothing waits for the GPU between the steps, save where somebody looks at the st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from ..arrays import cuda
-from ..arrays import numpy as on_numpy
-from ..arrays.accepted import Arrays, as_field, is_cupy, write
+from ..arrays.accepted import Arrays, as_field, is_cupy, listed, write
 from ..backends.cuda import driver
-from ..program.graph import Graph
 from .iterate import Iteration
 from .motion import InMemory, Motion
 
@@ -43,13 +40,9 @@ class OnDevice(InMemory):
             return [driver.uploaded(as_field(field)) for field in fields]
         return list(fields)
 
-    def _positions(self, graph: Graph, arrays: Arrays) -> Sequence[Any]:
-        made = super()._positions(graph, arrays)
-        return cuda.taken_to(arrays, made) if made else made
-
-    def _passes(self, size: int) -> Sequence[int]:
+    def _in_one_pass(self) -> int:
         """Each step is done by itself: a GPU saves little where it does several in one pass."""
-        return []
+        return 1
 
     def _empty(self, dtype: np.dtype) -> Any:
         return driver.empty(self._shape, dtype)
@@ -79,8 +72,5 @@ class OnDevice(InMemory):
         elif not self._target and states is self._given:
             return [state.copy() for state in states]
         for target, state in zip(self._target, states, strict=False):
-            if self._sent:
-                write(target, state)
-            else:
-                target[...] = state
-        return on_numpy.each_out(self._plan.out, len(states)) if self._target else states
+            write(target, state)
+        return listed(self._plan.out) or states

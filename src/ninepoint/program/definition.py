@@ -19,10 +19,21 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import accepted
-from ..arrays.accepted import as_it_is, is_chunked, is_xarray, refuse_foreign, storage_types
+from ..arrays.accepted import (
+    DTypes,
+    as_field,
+    as_it_is,
+    check_dtype,
+    has_no_axes,
+    is_chunked,
+    is_number,
+    is_xarray,
+    native,
+    refuse_foreign,
+    storage_types,
+)
 from ..arrays.borders import Boundary
-from ..arrays.every import Every, per_axis
+from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
 from ..backends import records
 from ..backends.compiled import Compiled
@@ -45,6 +56,7 @@ from ..language.warned import PerformanceWarning, slow_kernel, warn
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
+    ByName,
     Options,
     Parameters,
     check_grid,
@@ -54,8 +66,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..language import frame, parse, stages, values
-    from ..language.stages import StageCall
+    from ..language import frame, parse, values
+    from ..language import stages as stages
 else:
     # What was compiled before is neither read nor lowered.
     parse = Later("..language.parse", __package__)
@@ -133,36 +145,40 @@ class Definition:
         whole: Definition | None = None,
         keeping: bool = False,
     ) -> None:
-        self.function, self.options = function, options
-        self.name, self.parameters = function.name, function.parameters
-        if whole is not None:
-            self.parameters = whole._remaining(keeping)
-        self.defaults = function.defaults
-        self.live = live
+        self.function, self.options, self.live = function, options, live
+        self.name, self.defaults = function.name, function.defaults
         # To a function of numbers the others that it calls are functions of numbers too.
         self.pointwise = options.pointwise
         self.kind = "ufunc" if self.pointwise else "stencil"
-        self.programs: Remembered[Any, Any] = Remembered(16)
+        self.programs: Remembered[Any] = Remembered(16)
         self.arguments = Parameters(function, self.defaults)
         self._whole, self._keeping = whole, keeping
         self.compiled: dict[Any, Compiled] = {}
         self.compiling = threading.Lock()
-        self._schedules: Remembered[str, Schedule] = Remembered(256)
-        self._variants: Remembered[Any, Definition] = Remembered(256)
+        self._schedules: Remembered[Schedule] = Remembered(256)
+        self._variants: Remembered[Definition] = Remembered(256)
         # What was met of other stencils by the kinds of the arguments, and for the first of these.
-        self._met: Remembered[Key, values.Met] = Remembered(256)
+        self._met: Remembered[values.Met] = Remembered(256)
         self._stages: values.Met | None = None
-        arrays, standard = self._arrays(), set(options.standard_indexing)
-        self.fields = tuple(p for p in self.parameters if p in arrays - standard)
-        self.scalars = tuple(p for p in self.parameters if p not in self.fields)
-        self._standard = arrays & standard
+        self.parameters, self.may_call = function.parameters, False
         self.token: str
+        # The parameters that are arrays: read with an index, or given to a call as a field; of a
+        # ufunc those by position, unless their default is a number.
         if whole is not None:
+            self.parameters = whole._remaining(keeping)
+            arrays = {*self.parameters} - {*whole.scalars}
             self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
         else:
+            arrays = indexed_parameters(function)
             self.token = digest((function, options.named))
-        called = function.constants.values() if whole is None and not self.pointwise else ()
-        self.may_call = any(isinstance(value, ArrayFunction) for value in called)
+        if self.pointwise:
+            arrays |= set(array_parameters(function)) - set(options.numbers)
+        elif whole is None:
+            called = function.constants.values()
+            self.may_call = any(isinstance(value, ArrayFunction) for value in called)
+        self._standard = arrays & {*options.standard_indexing}
+        self.fields = tuple(p for p in self.parameters if p in arrays - self._standard)
+        self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
         if whole is not None:
             return
         with shown_at_home(function):
@@ -209,10 +225,8 @@ class Definition:
     @cached_property
     def factors(self) -> tuple[int, ...]:
         """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
-        factors = self.options.upsample
-        if factors == 1:
-            return ()
-        return factors if isinstance(factors, tuple) else (factors,) * self.rank
+        upsample = self.options.upsample
+        return () if upsample == 1 else steps_of(upsample, self.rank)
 
     def with_numbers(self, names: Collection[str]) -> Definition:
         """A ufunc some of whose fields are given numbers: to it they are scalars."""
@@ -232,7 +246,7 @@ class Definition:
         """Whether it is known which calls it makes."""
         return self._stages is not None or not self.may_call
 
-    def calls(self, scalars: Mapping[str, Any] | None = None) -> Sequence[StageCall]:
+    def calls(self, scalars: ByName | None = None) -> Sequence[stages.StageCall]:
         """The calls of other stencils that it makes, in order, for scalars such as these.
 
         Without scalars there are none of what is not known.
@@ -252,7 +266,7 @@ class Definition:
         self.may_call = bool(found.calls)
         return found.calls
 
-    def _read(self, scalars: Mapping[str, Any], tried: Sequence[np.dtype]) -> values.Met:
+    def _read(self, scalars: ByName, tried: DTypes) -> values.Met:
         """What the text calls for scalars such as these, as far as it is understood."""
         found: list[values.Met] = []
         for storage in tried:
@@ -290,18 +304,6 @@ class Definition:
         kept = {*self.scalars, *(self.fields if keeping else read)}
         made = [name for call in self._stages.calls for name in call.made if name in read]
         return *(name for name in self.parameters if name in kept), *made
-
-    def _arrays(self) -> set[str]:
-        """The parameters that are arrays: read with an index, or given to a call as a field.
-
-        Of a ufunc: those by position, unless their default is a number.
-        """
-        if self._whole is not None:
-            return {*self.parameters} - {*self._whole.scalars}
-        found = indexed_parameters(self.function)
-        if self.pointwise:
-            found |= set(array_parameters(self.function)) - set(self.options.numbers)
-        return found
 
     # Mistakes that can be seen without knowing the arguments.
 
@@ -380,7 +382,7 @@ class Definition:
         """How many fields the rule "keep" may keep values of: what a stage made is not kept."""
         return len((self._whole or self).fields)
 
-    def kinds(self, types: Sequence[np.dtype], scalars: Mapping[str, Any]) -> tuple[Argument, ...]:
+    def kinds(self, types: DTypes, scalars: ByName) -> tuple[Argument, ...]:
         """The kinds of all arguments, for fields of these types and scalars such as these."""
         fields = dict(zip(self.fields, types, strict=True))
         return tuple(
@@ -390,7 +392,7 @@ class Definition:
             for name in self.parameters
         )
 
-    def check(self, scalars: Mapping[str, Any]) -> None:
+    def check(self, scalars: ByName) -> None:
         """Raise for a value that is no scalar, whether anything uses it or not."""
         for name in self.scalars:
             kind_of(name, scalars[name], name in self._standard)
@@ -410,14 +412,14 @@ class Definition:
         warn(str(found), PerformanceWarning)
         _told.add(told.token)
 
-    def schedule_for(self, types: Sequence[np.dtype]) -> Schedule:
+    def schedule_for(self, types: DTypes) -> Schedule:
         """What the stencil was decorated with, or what was found by tuning for these types."""
         if self.options.schedule != Schedule():
             return self.options.schedule
         kinds = _kinds(types)
         return self._schedules.made(kinds, lambda: records.tuned(self.token, kinds) or Schedule())
 
-    def tune(self, types: Sequence[np.dtype], schedule: Schedule) -> Any:
+    def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
         path = records.keep_tuned(self.token, _kinds(types), schedule)
         self._schedules[_kinds(types)] = schedule
@@ -426,14 +428,14 @@ class Definition:
         self.programs.clear()
         return path
 
-    def with_schedule(self, types: Sequence[np.dtype], schedule: Schedule) -> Definition:
+    def with_schedule(self, types: DTypes, schedule: Schedule) -> Definition:
         """Give the same meaning with another schedule, whatever tuning found for these types."""
         other = Definition(self.function, replace(self.options, schedule=schedule), self.live)
         other._schedules[_kinds(types)] = schedule
         return other
 
 
-def _kinds(types: Sequence[np.dtype]) -> str:
+def _kinds(types: DTypes) -> str:
     return " ".join(map(str, types))
 
 
@@ -456,26 +458,26 @@ def kind_of(name: str, value: Any, standard: bool) -> Argument:
             f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "
             f"not {value!r}."
         )
-    if isinstance(value, np.generic) and not standard:
-        accepted.check_dtype(value.dtype, name)
+    # Before Python's numbers: some of NumPy's are such as well.
+    if isinstance(value, np.generic):
+        check_dtype(value.dtype, name)
         return Scalar(name, value_type(value.dtype))
-    if isinstance(value, bool):
-        return Scalar(name, DType.BOOL, weak=True)
-    if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
-            raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
-        return Scalar(name, DType.INT, weak=True)
-    if isinstance(value, float):
-        return Scalar(name, DType.F64, weak=True)
-    if isinstance(value, complex):
-        return Scalar(name, DType.C128, weak=True)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
+        raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
+    for kind, dtype in _WEAK:
+        if isinstance(value, kind):
+            return Scalar(name, dtype, weak=True)
     if value is None or isinstance(value, str | bytes):
         raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
-    array = accepted.as_field(value, name)
-    if array.ndim == 0 and not standard:
+    array = as_field(value, name)
+    if array.ndim == 0:
         return Scalar(name, value_type(array.dtype))
-    return Coefficients(name, accepted.native(array.dtype), array.shape)
+    return Coefficients(name, native(array.dtype), array.shape)
+
+
+# Python's numbers, which take the type of what is beside them: a bool is an int too.
+_WEAK = (bool, DType.BOOL), (int, DType.INT), (float, DType.F64), (complex, DType.C128)
 
 
 # Calls.
@@ -491,7 +493,7 @@ class Call:
     """
 
     definition: Definition
-    scalars: Mapping[str, Any]
+    scalars: ByName
     boundary: Boundary
     cval: Any
     dtypes: tuple[np.dtype, ...] | None
@@ -501,7 +503,7 @@ class Call:
     @staticmethod
     def of(
         definition: Definition,
-        values: Mapping[str, Any],
+        values: ByName,
         boundary: Any = None,
         cval: Any = None,
         dtype: Any = None,
@@ -515,8 +517,8 @@ class Call:
         """
         if definition.pointwise:
             fields = {n: values[n] for n in definition.fields if n in values}
-            if not all(map(accepted.has_no_axes, fields.values())):
-                numbers = [n for n, value in fields.items() if accepted.is_number(value)]
+            if not all(map(has_no_axes, fields.values())):
+                numbers = [n for n, value in fields.items() if is_number(value)]
                 definition = definition.with_numbers(numbers)
         if upsample is not None:
             definition = definition.upsampled(per_axis("upsample", upsample))
@@ -563,8 +565,8 @@ class Call:
     @property
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
-        border = self.boundary.meaning if self.boundary.conditions else repr(self.boundary)
-        given = self.dtypes, self.overflow, (border, repr(self.cval)), self.every
+        border = self.boundary.meaning, repr(self.cval)
+        given = self.dtypes, self.overflow, border, self.every
         return digest((self.definition.token, dict(self.scalars), *given))
 
     @property
@@ -591,13 +593,10 @@ class Call:
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
         boundary = self.boundary
         if boundary.conditions:
-            boundary = boundary.with_conditions(lambda one, *_: one.of(_now))
+            boundary = boundary.with_conditions(
+                lambda one, *_: one.of(lambda v: np.array(v) if isinstance(v, np.ndarray) else v)
+            )
         return replace(self, scalars=scalars, boundary=boundary)
-
-
-def _now(value: Any) -> Any:
-    """The value as it is now."""
-    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def identity(value: Any) -> Any:
@@ -606,7 +605,7 @@ def identity(value: Any) -> Any:
 
 
 # For each recorded call, in order, the values of its scalars by name.
-Leaves: TypeAlias = Sequence[Mapping[str, Any]]
+Leaves: TypeAlias = Sequence[ByName]
 
 
 # How the numbers of a call come to the calls that its definition makes:
@@ -619,9 +618,9 @@ Leaves: TypeAlias = Sequence[Mapping[str, Any]]
 # evaluated in each call; as long as its type stays the same, the program does as well.
 
 
-def leaves_of(definition: Definition, scalars: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def leaves_of(definition: Definition, scalars: ByName) -> list[ByName]:
     """The numbers of all calls, for values of the scalars by name."""
-    found: list[Mapping[str, Any]] = []
+    found: list[ByName] = []
     for one in definition.calls(scalars):
         given = stages.evaluated(one.scalars, scalars)
         numbers = {n: given.get(n, one.callee.defaults.get(n)) for n in one.callee.scalars}

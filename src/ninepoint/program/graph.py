@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..arrays.accepted import DTypes
 from ..arrays.borders import Boundary, check_range
 from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.layout import Border, Shape, layout
-from ..arrays.numpy import Behind, broadcast_shape, last_of, too_few_axes
-from ..arrays.regions import Finer, finer_values
+from ..arrays.numpy import Behind, broadcast_shape, too_few_axes
+from ..arrays.regions import finer_values
 from ..backends import records
 from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
@@ -31,20 +32,19 @@ from ..language.box import Box
 from ..language.dtypes import Argument
 from ..language.readable import shown_at_home, with_room
 from ..lowering.schedule import Request
-from .definition import Call, Definition
+from .definition import Call, Definition, stages
 
 if TYPE_CHECKING:
-    from ..backends import pipeline
+    from ..backends import pipeline as pipeline
     from ..backends.cuda.source import Source
-    from ..language import stages
     from ..language.ir import Position
 else:
-    # What was compiled before is neither read nor lowered.
-    stages = Later("..language.stages", __package__)
+    # What was compiled before is not lowered.
     pipeline = Later("..backends.pipeline", __package__)
 
-# Values of a graph, by number.
+# Values of a graph, by number; those of a call.
 Values: TypeAlias = Sequence[int]
+Made: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +59,8 @@ class Node:
 
     label: str
     call: Call
-    fields: tuple[int, ...]
-    outputs: tuple[int, ...]
+    fields: Made
+    outputs: Made
     types: tuple[np.dtype, ...]
     axes: Behind | None = None
     number: int = 0
@@ -92,7 +92,7 @@ class Node:
 
     @property
     def works_along(self) -> Behind:
-        """The same; none where all axes are alike to it, and each element is by itself."""
+        """The same; none where each element is computed by itself: then all axes are alike."""
         program = self.compiled
         # The others are lengths of the whole array.
         named = all(isinstance(scalar, str) for scalar in program.scalars)
@@ -144,15 +144,18 @@ class Node:
         return self.compiled.out_dtypes[: len(self.outputs)]
 
     @property
-    def factors(self) -> tuple[int, ...]:
+    def factors(self) -> Shape:
         """By how much its results are longer than its fields; nothing if they are not."""
         return self.call.definition.factors
 
     def turned(self, axes: Behind | None) -> Node:
         """The node, where it names no axes along the last of these."""
-        if axes is not None:
-            axes = last_of(axes, self.ndim, self.call.definition.name)
-        return replace(self, axes=axes)
+        if axes is not None and len(axes) < self.ndim:
+            raise ValueError(
+                f"the call names {len(axes)} axes, but the stage '{self.call.definition.name}' of "
+                f"it works on {self.ndim}."
+            )
+        return replace(self, axes=axes and axes[-self.ndim :])
 
 
 # Some calls, in an order in which they can be done.
@@ -162,7 +165,7 @@ Nodes: TypeAlias = Sequence[Node]
 class Graph:
     """Calls in an order in which they can be done; equal calls are one."""
 
-    def __init__(self, names: Sequence[str], dtypes: Sequence[np.dtype]) -> None:
+    def __init__(self, names: Sequence[str], dtypes: DTypes) -> None:
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
@@ -171,10 +174,10 @@ class Graph:
         # Values that end a step: what follows does not become one kernel with what was before.
         self.stored: set[int] = set()
         # What was planned for it: see `planning.plan`.
-        self.plans: Remembered[Any, Any] = Remembered(16)
+        self.plans: Remembered[Any] = Remembered(16)
         self.nodes: list[Node] = []
-        self._known: dict[Any, tuple[int, ...]] = {}
-        self._turned: Remembered[Behind, Graph] = Remembered(16)
+        self._known: dict[Any, Made] = {}
+        self._turned: Remembered[Graph] = Remembered(16)
 
     def __reduce__(self) -> Any:
         state = {"given": self.given, "nodes": self.nodes, "stored": self.stored}
@@ -206,16 +209,14 @@ class Graph:
         other: Graph,
         given: Mapping[int, int],
         nodes: Nodes | None = None,
-        more: Sequence[Values] | None = None,
     ) -> dict[int, int]:
         """Add the calls of another graph, or some of them, on values that it is given.
 
-        Each may read `more` values of this graph.  Gives the numbers of the other's values here,
-        of those that it is given as well.
+        Gives the numbers of the other's values here, of those that it is given as well.
         """
         numbers, before = dict(given), self.calls
-        for k, node in enumerate(other.nodes if nodes is None else nodes):
-            fields = (*(numbers[value] for value in node.fields), *(more[k] if more else ()))
+        for node in other.nodes if nodes is None else nodes:
+            fields = tuple(numbers[value] for value in node.fields)
             own = replace(node, fields=fields, number=before + node.number)
             names = [other.names[value] for value in node.outputs]
             made = self._add(own, names, [other.dtypes[value] for value in node.outputs])
@@ -225,29 +226,7 @@ class Graph:
         self.calls += other.calls
         return numbers
 
-    def copied(
-        self,
-        nodes: Nodes,
-        given: Values,
-        more: Sequence[Sequence[tuple[str, np.dtype]]] | None = None,
-    ) -> tuple[Graph, dict[int, int]]:
-        """Some calls as a graph that is given these values, and the numbers of values there.
-
-        Of each node `more` says what further given values are called, which it reads after its
-        fields, and their types.
-        """
-        graph = Graph([self.names[v] for v in given], [self.dtypes[v] for v in given])
-        own: list[Values] = []
-        for some in more or [()] * len(nodes):
-            own.append(range(len(graph.names), len(graph.names) + len(some)))
-            graph.names += [name for name, _ in some]
-            graph.dtypes += [dtype for _, dtype in some]
-        graph.given = len(graph.names)
-        return graph, graph.append(self, {v: k for k, v in enumerate(given)}, nodes, own)
-
-    def _add(
-        self, node: Node, names: Sequence[str], dtypes: Sequence[np.dtype]
-    ) -> tuple[int, ...]:
+    def _add(self, node: Node, names: Sequence[str], dtypes: DTypes) -> Made:
         """Add a node, if there is none like it; gives its results, which are called so."""
         key = node.call.key, node.fields, node.axes
         made = self._known.get(key)
@@ -259,39 +238,18 @@ class Graph:
             self.nodes.append(replace(node, outputs=made))
         return made
 
-    def add(
-        self,
-        call: Call,
-        fields: Values,
-        labels: Sequence[str],
-        axes: Behind | None = None,
-    ) -> tuple[int, ...]:
-        """Add a call; `labels` are what its results are called, as far as they have names.
-
-        A call of fewer axes than `axes` names works on the last of them.
-        """
-        types = tuple(self.dtypes[k] for k in fields)
-        made = compiled(call, types)
-        for condition in call.boundary.said:
-            for name, k in zip(call.definition.fields, fields, strict=False):
-                check_range(condition, name, self.dtypes[k])
-        # Raises where the steps are not as many as the axes.
-        steps_of(call.every, made.ndim)
-        whole = labels[0] if labels else call.definition.name
-        node = Node(whole, call, tuple(fields), (), types, None, self.calls).turned(axes)
-        self.calls += 1
-        dtypes = made.out_dtypes[: len(made.out_dtypes) // made.phases]
-        names = [labels[k] if k < len(labels) else whole for k in range(len(dtypes))]
-        return self._add(node, names, dtypes)
-
     def record(
         self,
         call: Call,
         fields: Values,
         labels: Sequence[str] = (),
         axes: Behind | None = None,
-    ) -> tuple[int, ...]:
-        """Add a call, after those that its definition makes; gives its results, by number."""
+    ) -> Made:
+        """Add a call, after those that its definition makes; gives its results, by number.
+
+        `labels` are what its results are called, as far as they have names.  A call of fewer axes
+        than `axes` names works on the last of them.
+        """
         definition = call.definition
         numbers = dict(zip(definition.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
@@ -310,14 +268,22 @@ class Graph:
         definition.check(call.scalars)
         rest = definition.rest(call.boundary.uses("keep"))
         scalars = {name: call.scalars[name] for name in rest.scalars}
-        return self.add(
-            replace(call, definition=rest, scalars=scalars),
-            [numbers[name] for name in rest.fields],
-            labels or [definition.name],
-            axes,
-        )
+        call = replace(call, definition=rest, scalars=scalars)
+        given = tuple(numbers[name] for name in rest.fields)
+        types = tuple(self.dtypes[value] for value in given)
+        program, labels = compiled(call, types), labels or [definition.name]
+        for condition in call.boundary.said:
+            for name, dtype in zip(rest.fields, types, strict=True):
+                check_range(condition, name, dtype)
+        # Raises where the steps are not as many as the axes.
+        steps_of(call.every, program.ndim)
+        node = Node(labels[0], call, given, (), types, None, self.calls).turned(axes)
+        self.calls += 1
+        dtypes = program.out_dtypes[: len(program.out_dtypes) // program.phases]
+        names = [*labels, *[labels[0]] * len(dtypes)][: len(dtypes)]
+        return self._add(node, names, dtypes)
 
-    def placed(self, wanted: Values) -> tuple[Graph, tuple[int, ...]]:
+    def placed(self, wanted: Values) -> tuple[Graph, Made]:
         """The graph with positions among what is given, after the fields, and what is wanted.
 
         Values have other numbers there.
@@ -332,13 +298,20 @@ class Graph:
                 "upsample= and border conditions (values, functions, slopes) cannot be in one "
                 "call; call one stencil after the other."
             )
-        compiled = [node.compiled for node in self.nodes]
-        words = [[one.words for one in made.positions] for made in compiled]
-        if not any(words):
+        names, dtypes, nodes = self.names[: self.given], self.dtypes[: self.given], list[Node]()
+        # Positions have no numbers here: for now those that they get, beyond all others.
+        beyond = len(self.names)
+        for node in self.nodes:
+            asked = node.compiled.positions
+            own = range(beyond + len(names), beyond + len(names) + len(asked))
+            nodes.append(replace(node, fields=(*node.fields, *own)))
+            names += [one.words for one in asked]
+            dtypes += node.compiled.position_dtypes
+        if len(names) == self.given:
             return self, tuple(wanted)
-        pairs = zip(words, compiled, strict=True)
-        more = [[*zip(own, made.position_dtypes, strict=True)] for own, made in pairs]
-        graph, numbers = self.copied(self.nodes, range(self.given), more)
+        graph = Graph(names, dtypes)
+        given = {k if k < self.given else beyond + k: k for k in range(graph.given)}
+        numbers = graph.append(self, given, nodes)
         return graph, tuple(numbers[value] for value in wanted)
 
     @property
@@ -357,21 +330,17 @@ class Graph:
 
     def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
         """The positions, for fields of these shapes."""
-        places = self.places
-        if not places:
-            return []
         known = self.shapes(shapes)
-        return [_along(*place, known[value]) for value, place in sorted(places.items())]
+        return [_along(*place, known[value]) for value, place in sorted(self.places.items())]
 
     def shapes(self, given: Iterable[Shape]) -> list[Shape]:
         """The shape of every value, for arrays of these shapes; those of positions follow."""
         found, places = list(given), self.places
         found += [()] * (self.given - len(found))
-        smaller: dict[int, Node] = {}
         fine = finer_values(self.nodes)
         for node in self.nodes:
             own = cut_shapes([found[v] for v in node.fields], node.fields, fine)
-            shape = list(self._broadcast(node, own, smaller, fine))
+            shape = list(self._broadcast(node, own))
             for value, (user, position) in places.items():
                 if user is node:
                     axis = node.along[position.axis] + len(shape)
@@ -384,21 +353,15 @@ class Graph:
                 for axis, length, step in zip(node.along, made, node.every, strict=True):
                     shape[axis] = thinned_length(length, step)
                 found.append(tuple(shape))
-            if node.resizes and not node.factors:
-                smaller |= dict.fromkeys(node.outputs, node)
         return found
 
-    def _broadcast(
-        self,
-        node: Node,
-        shapes: Sequence[Shape],
-        smaller: Mapping[int, Node],
-        fine: Mapping[int, Finer],
-    ) -> Shape:
-        """The shape that the fields of a call have together; `smaller` names what made some so."""
+    def _broadcast(self, node: Node, shapes: Sequence[Shape]) -> Shape:
+        """The shape that the fields of a call have together."""
         try:
             return broadcast_shape(shapes)
         except ValueError:
+            cuts = (one for one in self.nodes if one.resizes and not one.factors)
+            smaller, fine = {v: one for one in cuts for v in one.outputs}, finer_values(self.nodes)
             made = [value for value in node.fields if value in smaller]
             longer = [value for value in node.fields if value in fine]
             if not made and not longer:
@@ -440,18 +403,13 @@ def has_conditions(graph: Graph) -> bool:
     return any(node.boundary.conditions for node in graph.nodes)
 
 
-def read_by(nodes: Nodes) -> tuple[int, ...]:
+def read_by(nodes: Nodes) -> Made:
     """The values that nodes read and none of them makes, in the order of their use."""
     made = {value for node in nodes for value in node.outputs}
     return tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
 
 
-def reads(user: Node, node: Node) -> bool:
-    """Whether a node reads what another one makes."""
-    return not set(user.fields).isdisjoint(node.outputs)
-
-
-def compiled(call: Call, types: Sequence[np.dtype]) -> Compiled:
+def compiled(call: Call, types: DTypes) -> Compiled:
     """What a call on fields of these types is compiled to."""
     definition, options = call.definition, call.definition.options
     request = Request(

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_dataset, is_xarray
+from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_whole, is_xarray
 from ..arrays.borders import Boundary
 from ..arrays.every import Every
 from ..backends.threads import thread_count
 from ..language.box import FAR, Neighborhood
+from ..language.definitions import Function
 from ..language.errors import hint
 from ..language.signature import OPTIONS, signature
 
 if TYPE_CHECKING:
-    from ..language.definitions import Function
     from ..lowering.schedule import Schedule
+
+# Values by the names of their parameters.
+ByName: TypeAlias = Mapping[str, Any]
 
 # The options of a call that say where it works; the others say what it gives.
 PLACE = ("axes", "dims", "out", "threads", "device")
@@ -67,8 +70,6 @@ class Options:
     @property
     def named(self) -> Options:
         """The same with names in the place of functions at the border, to be told apart by."""
-        if not self.boundary.conditions:
-            return self
         return replace(self, boundary=self.boundary.meaning)
 
 
@@ -82,7 +83,7 @@ class Place:
     threads: int | None = None
     device: str | None = None
 
-    def check(self, fields: Iterable[Any]) -> None:
+    def check(self, fields: Arrays) -> None:
         """Raise where an option is given that fields of this kind do not have.
 
         Everything that takes these options asks here, so that all refuse them alike.
@@ -94,7 +95,6 @@ class Place:
         ValueError
             If `threads` is less than 1, or `device` is unknown.
         """
-        fields = list(fields)
         datasets = any(map(is_dataset, fields))
         named = datasets or any(map(is_xarray, fields))
         if datasets and self.axes is not None:
@@ -113,12 +113,11 @@ class Place:
             )
 
 
-def overflow_rule(overflow: Any) -> str | None:
+def overflow_rule(overflow: str | None) -> str | None:
     """What happens to an integer that the dtype cannot hold; None forbids it."""
     if overflow not in (None, "saturate", "wrap"):
         raise ValueError(f'overflow={overflow!r} is unknown; use "saturate" or "wrap".')
-    found: str | None = overflow
-    return found
+    return overflow
 
 
 def check_grid(every: Every, upsample: Every) -> None:
@@ -150,9 +149,7 @@ def checked_neighborhood(given: Any) -> Neighborhood | None:
     except TypeError:
         raise TypeError(f"neighborhood={given!r} holds no pairs; {cure}.") from None
     for pair in pairs:
-        if len(pair) != 2 or not all(
-            isinstance(end, int | np.integer) and not isinstance(end, bool) for end in pair
-        ):
+        if len(pair) != 2 or not all(map(is_whole, pair)):
             raise ValueError(f"neighborhood={given!r}: {pair!r} is no pair of integers; {cure}.")
         if pair[0] > pair[1]:
             raise ValueError(f"neighborhood={given!r}: {pair!r} ends before it begins; {cure}.")
@@ -176,7 +173,7 @@ def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> N
 class Parameters:
     """The parameters of a function: puts arguments in their order, however they were given."""
 
-    def __init__(self, function: Function, defaults: Mapping[str, Any]) -> None:
+    def __init__(self, function: Function, defaults: ByName) -> None:
         self.names, self._defaults, self._function = function.parameters, defaults, function.name
         arguments, names = function.definition.args, function.parameters
         # How many can be given by position, and those that can be given by position only.
@@ -191,7 +188,7 @@ class Parameters:
     def bound(
         self,
         args: tuple[Any, ...],
-        named: Mapping[str, Any],
+        named: ByName,
         options: Collection[str] = CALL_OPTIONS,
     ) -> tuple[Any, ...]:
         """Give a value for every parameter.
@@ -207,14 +204,12 @@ class Parameters:
             raise self._unfit(args, named, options) from None
         return found
 
-    def given(self, values: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    def given(self, values: ByName) -> tuple[list[Any], dict[str, Any]]:
         """What a call with these values is given, by position and by name."""
         names, count = self.names, self._positional
         return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
 
-    def _unfit(
-        self, args: tuple[Any, ...], named: Mapping[str, Any], options: Collection[str]
-    ) -> TypeError:
+    def _unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
         """What is wrong with arguments that do not fit."""
         function, parameters = self._function, self.names
         positional, named_only = parameters[: self._positional], parameters[self._positional :]

@@ -12,7 +12,8 @@ steps of an iteration become one as well.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -24,36 +25,31 @@ from ..arrays.layout import ABSENT, Border
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
 from ..base.remembered import Remembered
-from ..base.undisturbed import Later
 from ..language.box import Box
 from ..language.dtypes import short
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
-from .graph import Node, Nodes, Values, read_by, reads
+from .graph import Made, Node, Nodes, Values, pipeline, read_by
 
 if TYPE_CHECKING:
-    from ..backends import pipeline
     from .program import Program
-else:
-    # Single calls whose machine code is on disk need no compiler.
-    pipeline = Later("..backends.pipeline", __package__)
 
-# Why calls are done one by one.
+# Why calls, or steps, are done one by one.
 MIXED_RINGS = "of the calls that look along an axis some take it for a ring"
-TOO_MANY_AXES = f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Plan:
     """The groups in order; and of each result that is stored whole to be read, why it is."""
 
     groups: tuple[Group, ...]
     whole: Mapping[str, str]
-    # What does blocks of some kind, by all that this depends on.
-    launches: Remembered[Any, Launches] = field(
-        default_factory=lambda: Remembered(256), init=False, repr=False, compare=False
-    )
+
+    @cached_property
+    def launches(self) -> Remembered[Launches]:
+        """What does blocks of some kind, by all that this depends on."""
+        return Remembered(256)
 
 
 def plan(program: Program, there: bool = False) -> Plan:
@@ -68,7 +64,7 @@ def plan(program: Program, there: bool = False) -> Plan:
 
 
 def _single(program: Program) -> Plan:
-    return Plan(tuple([_group(program, [node]) for node in program.nodes]), {})
+    return Plan(tuple(_group(program, [node]) for node in program.nodes), {})
 
 
 def _planned(program: Program) -> Plan:
@@ -112,7 +108,7 @@ def in_sets(
     sets: list[list[Node]] = []
     for position in reversed(range(len(nodes))):
         node = nodes[position]
-        users = [user for user in nodes[position + 1 :] if reads(user, node)]
+        users = [n for n in nodes[position + 1 :] if not set(n.fields).isdisjoint(node.outputs)]
         homes = [one for one in sets if any(user in one for user in users)]
         reason = "what reads it is not done in one pass" if len(homes) > 1 else ""
         if len(homes) == 1:
@@ -126,7 +122,7 @@ def in_sets(
     return sets, whole
 
 
-def given_on(program: Program, nodes: Nodes) -> tuple[int, ...]:
+def given_on(program: Program, nodes: Nodes) -> Made:
     """What some nodes make that others need, or that is wanted."""
     others = (v for node in program.nodes if node not in nodes for v in node.fields)
     outside = {*program.wanted, *others}
@@ -163,8 +159,7 @@ def _group(program: Program, nodes: Nodes) -> Group:
     )
     chain = Chain(compiled, edges, tuple(borders), rings_of(nodes) or (), own.tile)
     positions = len(places.keys() & set(read))
-    asked = any(name in called and how != "whole" for name, how in schedule.stages)
-    return Group(tuple(nodes), read, outputs, positions, kernel, names, asked, chain=chain)
+    return Group(tuple(nodes), read, outputs, positions, kernel, names, chain=chain)
 
 
 # Steps of an iteration.
@@ -188,16 +183,14 @@ def _in_steps(program: Program, groups: Sequence[Group]) -> list[Group]:
 def _together(program: Program, steps: Sequence[Group]) -> Group | None:
     """The first of some steps as one group, several of them; None if they cannot be."""
     first, schedule = steps[0], program.schedule
-    longest = schedule.steps
-    if not longest and not unfit(first.nodes, first.outputs, schedule):
-        longest = usual_length(common_margin(first.nodes, first.outputs))
-    # Passes of about the same length, so that none is left with a single step.
-    passes = -(-len(steps) // max(1, longest))
-    steps = steps[: -(-len(steps) // passes)]
-    nodes = [node for step in steps for node in step.nodes]
-    if len(steps) < 2 or unfit(nodes, steps[-1].outputs, schedule):
+    if unfit([node for step in steps for node in step.nodes], steps[-1].outputs, schedule):
         return None
-    return replace(_group(program, nodes), steps=tuple(steps), asked=schedule.steps > 1)
+    longest = schedule.steps or usual_length(common_margin(first.nodes, first.outputs))
+    # Passes of about the same length, so that none is left with a single step.
+    passes = -(-len(steps) // longest)
+    steps = steps[: -(-len(steps) // passes)]
+    made = _group(program, [node for step in steps for node in step.nodes])
+    return replace(made, steps=tuple(steps), asked=schedule.steps > 1)
 
 
 # Calls as one kernel, or several steps, each of which is the graph.
@@ -211,8 +204,6 @@ def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
         return "the results are not those of the last call"
     for node in nodes:
         reason = apart(node, last, node.compiled.out_dtypes)
-        if not reason and node.along != tuple(range(-last.ndim, 0)):
-            reason = "it has other axes"
         if not reason and node.label != last.label and node.label in whole:
             reason = "it is stored whole: the schedule says so"
         if reason:
@@ -240,8 +231,8 @@ def apart(node: Node, other: Node, stored: Sequence[np.dtype] = ()) -> str:
     if node.resizes:
         return "it gives fewer points than it is given"
     if node.ndim > MOST_AXES:
-        return TOO_MANY_AXES
-    if node.ndim != other.ndim or node.along != other.along:
+        return f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
+    if node.along != other.along:
         return "it has other axes"
     if node.compiled.fastmath != other.compiled.fastmath:
         return "some calls are compiled with fastmath, and some are not"

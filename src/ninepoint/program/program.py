@@ -12,25 +12,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import numpy as on_numpy
-from ..arrays.accepted import Arrays, is_cupy, listed, write
+from ..arrays.accepted import Arrays, DTypes, is_cupy, listed, write
 from ..arrays.arranging import are_writable
-from ..arrays.borders import Boundary
-from ..arrays.ghosts import GhostCall
-from ..arrays.keys import device_key
+from ..arrays.keys import array_key, array_kind
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
 from ..arrays.layout import Array, Shape
-from ..arrays.numpy import behind, whole_shape
+from ..arrays.numpy import behind, checked_out, each_out, too_few_axes
 from ..arrays.regions import Block, check_device
-from ..arrays.work import Work, taken
+from ..arrays.work import Work
 from ..base.remembered import Remembered
 from ..lowering.schedule import Schedule
 from .definition import Call
-from .graph import Graph, Node, Nodes, Values, read_by
+from .graph import Graph, Made, Node, Nodes, Values, read_by
 from .planning import plan
 
 # Where nothing is to be made current.
@@ -46,7 +43,7 @@ class Program:
     """
 
     graph: Graph
-    wanted: tuple[int, ...]
+    wanted: Made
     schedule: Schedule
     token: str = ""
 
@@ -65,7 +62,8 @@ class Program:
         settled = [(node, node.call.settled()) for node in nodes]
         nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
         sources = read_by(nodes)
-        part, numbers = graph.copied(nodes, sources)
+        part = Graph([graph.names[v] for v in sources], [graph.dtypes[v] for v in sources])
+        numbers = part.append(graph, {value: k for k, value in enumerate(sources)}, nodes)
         own = tuple(numbers[value] for value in wanted)
         return _restored(part, own, schedule, part.token), sources
 
@@ -79,7 +77,7 @@ class Program:
         ndim = self.last.ndim
         shape = max((array.shape for array in arrays), key=len)
         if len(shape) < ndim:
-            raise on_numpy.too_few_axes(ndim, shape)
+            raise too_few_axes(ndim, shape)
         return replace(self, graph=self.graph.along(behind(axes, len(shape), ndim)))
 
     @cached_property
@@ -88,7 +86,7 @@ class Program:
         return self.graph.needed(self.wanted)
 
     @cached_property
-    def calls(self) -> Remembered[Any, BoundCall]:
+    def calls(self) -> Remembered[Bound]:
         """What does it on arrays of some kinds, where it is one call."""
         return Remembered(16)
 
@@ -101,6 +99,11 @@ class Program:
     def field_dtypes(self) -> list[np.dtype]:
         """The types of the arrays that it is given."""
         return self.graph.dtypes[: self.graph.given]
+
+    def results(self, fields: Arrays) -> list[tuple[Shape, np.dtype]]:
+        """The shapes and the types of the wanted values, for arrays that it may be given."""
+        shapes = self.graph.shapes(field.shape for field in fields)
+        return [(shapes[value], self.graph.dtypes[value]) for value in self.wanted]
 
     @property
     def name(self) -> str:
@@ -142,7 +145,7 @@ class Program:
             check_device(self.nodes)
         planned = plan(self, there)
         key = (
-            tuple([kind(one) for one in (*block.arrays, *outs.values())]),
+            tuple([array_kind(one) for one in (*block.arrays, *outs.values())]),
             tuple(outs), block.domain, threads,
         )  # fmt: skip
         return planned.launches.made(
@@ -150,9 +153,11 @@ class Program:
         )
 
 
-def bound(
-    program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
-) -> BoundCall | BoundProgram:
+# What does a program: arrays, what is given besides, out, another border -> the wanted values.
+Bound: TypeAlias = Callable[..., Arrays]
+
+
+def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None = None) -> Bound:
     """What does a program on arrays in memory of the shapes, strides and types of these.
 
     Raises
@@ -165,16 +170,14 @@ def bound(
     alone = len(graph.nodes) == 1 and not graph.places and not any(map(is_cupy, arrays))
     if not alone or node.factors or node.outputs != program.wanted:
         return BoundProgram(program, arrays, out, threads)
-    shape = whole_shape(arrays)
-    if len(shape) < -min(node.along):
-        raise on_numpy.too_few_axes(node.ndim, shape)
-    outs: Sequence[Any] = () if out is None else on_numpy.each_out(out, len(node.outputs))
-    key = None
-    if all(type(one) is np.ndarray for one in (*arrays, *outs)):
-        key = (threads, *map(kind, arrays), *map(kind, outs))
-        found = program.calls.get(key)
-        if found is not None:
-            return found
+    outs: Arrays = () if out is None else each_out(out, len(node.outputs))
+    kinds = [array_key(one) for one in (*arrays, *outs)]
+    key = None if None in kinds else (threads, *kinds)
+    found = program.calls.get(key)
+    if found is not None:
+        return found
+    # Raises, and says what is too small, where the arrays do not go together.
+    program.results(arrays)
     step = bind_call(
         Work([node], node.outputs, Block(tuple(arrays)), threads),
         node,
@@ -184,36 +187,11 @@ def bound(
     if not isinstance(step, OneCall):
         # Points are left out afterwards.
         return BoundProgram(program, arrays, out, threads)
-    made = BoundCall(program, step)
+    if step.fields == tuple((k, ()) for k in range(graph.given)):
+        step = replace(step, fields=())
     if key is not None:
-        program.calls[key] = made
-    return made
-
-
-class BoundCall:
-    """One call on arrays of NumPy, without a detour."""
-
-    def __init__(self, program: Program, step: OneCall) -> None:
-        self.program, self._step = program, step
-        self._plain = list(step.fields) == [(k, ()) for k in range(program.graph.given)]
-        # The border that was given last: what it says is laid once.
-        self._last: tuple[Any, Any] = None, None
-
-    def __call__(
-        self, fields: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> Sequence[Any]:
-        """The results; a border of conditions may have other values."""
-        step = self._step
-        run, numbers = step.run, step.numbers.told(given)
-        if not self._plain:
-            fields = taken(fields, step.fields)
-        if boundary is not None and isinstance(run, GhostCall):
-            if boundary is not self._last[0]:
-                self._last = boundary, Boundary.of(boundary)
-            made = run(fields, numbers, out, self._last[1])
-        else:
-            made = run(fields, numbers, out)
-        return made if type(made) is tuple else (made,)
+        program.calls[key] = step.on
+    return step.on
 
 
 class BoundProgram:
@@ -232,15 +210,14 @@ class BoundProgram:
             check_device(graph.nodes)
         self._placed = positions(graph, arrays)
         # Raises, and says what is too small, where the arrays of a call do not go together.
-        shapes = graph.shapes([array.shape for array in (*arrays, *self._placed)])
-        self._made = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
+        self._made = program.results([*arrays, *self._placed])
         self._checked(out, arrays)
         # Where results are those that are given, and where they are not.
-        self._known: Remembered[bool, Launches] = Remembered(2)
+        self._known: Remembered[Launches] = Remembered(2)
 
     def __call__(
         self, arrays: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> Sequence[Any]:
+    ) -> Arrays:
         """The wanted values; the border is that of the calls."""
         program = self.program
         fields = [*arrays, *self._placed]
@@ -256,9 +233,7 @@ class BoundProgram:
         with beside(fields) if self._there else _HERE:
             made = launches(fields, given, outs)
         for target, one in zip(results, made, strict=False):
-            if self._there and target is not one:
-                target[...] = one
-            elif not self._there and not np.may_share_memory(target, one):
+            if target is not one:
                 write(target, one)
         return listed(out) or made
 
@@ -279,7 +254,7 @@ def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) ->
         return []
     shapes, dtypes = zip(*made, strict=True)
     if not any(map(is_cupy, fields)):
-        return on_numpy.checked_out(out, shapes, dtypes, None)
+        return checked_out(out, shapes, dtypes)
     # Imported here: CuPy is optional, and the caller has it.
     from ..arrays import cuda
 
@@ -313,24 +288,17 @@ def beside(arrays: Arrays) -> AbstractContextManager[Any]:
     return cuda.beside(arrays)
 
 
-def kind(array: Any) -> Any:
-    """What a call depends on of an array, save for its elements."""
-    if is_cupy(array):
-        return device_key(array)
-    return array.dtype, array.shape, array.strides, array.flags.aligned
-
-
-def _restored(graph: Graph, wanted: tuple[int, ...], schedule: Schedule, token: str) -> Program:
+def _restored(graph: Graph, wanted: Made, schedule: Schedule, token: str) -> Program:
     """The program that means this: one that has a token is planned once, for all tasks."""
     program = Program(graph, wanted, schedule, token)
     return _known.made((token, wanted, schedule), lambda: program) if token else program
 
 
 # The programs that came last, by their tokens and what is wanted of them.
-_known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)
+_known: Remembered[Program] = Remembered(64)
 
 
-def program_of(call: Call, types: Sequence[np.dtype]) -> Program:
+def program_of(call: Call, types: DTypes) -> Program:
     """The program of a call on fields of given types."""
 
     def record() -> Program:
@@ -342,7 +310,7 @@ def program_of(call: Call, types: Sequence[np.dtype]) -> Program:
 
 
 def recalled(call: Call, key: Any, record: Callable[[], Program]) -> Program:
-    """What was recorded of a call that never changes, by a key that names it; once."""
+    """What is recorded of a call: once for each key where it is given numbers only, else anew."""
     if not call.is_plain:
         return record()
     found: Program = call.definition.programs.made(key, record)

@@ -11,40 +11,32 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import accepted
-from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_dask, is_device, is_xarray, write
+from ..arrays.accepted import (
+    Arrays,
+    as_field,
+    bare,
+    check_dtype,
+    is_chunked,
+    is_cupy,
+    is_device,
+    is_xarray,
+    native,
+    write,
+)
 from ..arrays.channels import working_axes
-from ..arrays.engines import check, engine_of
-from ..arrays.every import cut_fields, thinned
-from ..arrays.ghosts import check_conditions
-from ..arrays.grid import refuse_unknown
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Array
-from ..arrays.regions import check_device, finer_values
+from ..arrays.regions import check_device
 from ..backends.memory import empty
 from ..program.definition import Call, Definition, Leaves, options_stay
-from ..program.graph import Graph, Node, has_conditions, read_by
+from ..program.graph import Graph, has_conditions
 from ..program.options import Place
-from ..program.planning import given_on
 from ..program.program import BoundProgram, Program, bound, positions, program_of, targets
-
-
-def refuse_values(graph: Graph, who: str, cure: str) -> None:
-    """Raise where somebody is to lay values at the border who cannot."""
-    if has_conditions(graph):
-        raise TypeError(
-            f'{who} no border values but npt.dirichlet(number, at="cell") and npt.neumann(0){cure}'
-        )
 
 
 def check_target(graph: Graph, there: bool, cut: bool) -> None:
     """Raise where a GPU, or tasks of lazy arrays, cannot do what is asked."""
     if there:
-        refuse_values(
-            graph,
-            "a GPU knows",
-            "; leave out device=, give arrays of NumPy, or name a border rule.",
-        )
         check_device(graph.nodes)
     for node in graph.nodes if cut else ():
         if not all(one.plain for one in node.boundary.conditions):
@@ -60,11 +52,11 @@ def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dt
     return fields, types_of(definition, fields)
 
 
-def types_of(definition: Definition, fields: Sequence[Any]) -> list[np.dtype]:
+def types_of(definition: Definition, fields: Arrays) -> list[np.dtype]:
     """The types of the fields of a call, which must be those of numbers."""
-    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
+    types = [native(np.dtype(field.dtype)) for field in fields]
     for dtype, name in zip(types, definition.fields, strict=True):
-        accepted.check_dtype(dtype, name)
+        check_dtype(dtype, name)
     return types
 
 
@@ -102,15 +94,13 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         if scalars:
             given = Given(leaves or ({name: values[k] for name, k in scalars},))
         # A border of conditions may be given behind all values.
-        made = run([values[k] for k in at], given, out, *values[count:])
-        return made[0] if len(made) == 1 else tuple(made)
+        return bare(run([values[k] for k in at], given, out, *values[count:]))
 
     return done
 
 
 def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     """The wanted values, for arrays of any kind in the place of those given."""
-    place.check(arrays)
     graph, device = program.graph, place.device
     arrays = as_fields(arrays, graph.names[: len(arrays)])
     axes = place.axes
@@ -119,40 +109,24 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         axes = working_axes(arrays, last.ndim, last.call.definition.name)
     program = program.along(axes, arrays)
     graph = program.graph
-    there, cut = device is not None or any(map(is_cupy, arrays)), any(map(is_chunked, arrays))
-    check_target(graph, there, cut)
-    if not there:
+    on_device, cut = any(map(is_cupy, arrays)), any(map(is_chunked, arrays))
+    check_target(graph, on_device or device is not None, cut)
+    if not on_device and device is None:
         graph.warn()
-    sent = device is not None and not any(map(is_cupy, arrays))
-    if not sent and not cut:
-        return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
     if cut:
-        _check_chunks(graph, arrays)
-    made = positions(graph, arrays)
-    if made and any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
         # Imported here: Dask is optional, and the caller has it.
-        from ..arrays import chunked
+        from .dividing import Send, on_chunks
 
-        made = chunked.taken_to(arrays, made)
-    arrays = [*arrays, *made]
-    if not cut:
-        return _sent(program, arrays, place.out)
-    return _on_chunks(program, arrays, device)
+        send: Send = None
+        if device is not None:
+            # Imported here: CuPy is optional.
+            from .sending import Sent
 
-
-def _check_chunks(graph: Graph, arrays: Arrays) -> None:
-    """Raise where lazy arrays do not go together, or where nobody knows how long they are."""
-    # Imported here: Dask is optional, and the caller has it.
-    from ..arrays import chunked
-
-    engine = engine_of(arrays)
-    check(arrays)
-    # Positions are where elements are, along all axes.
-    axes = {axis for node in graph.nodes for axis in node.works_along}
-    along = None if graph.places else axes
-    if engine is chunked:
-        for array in filter(is_dask, arrays):
-            refuse_unknown(array, along)
+            send = Sent.from_program
+        return on_chunks(program, arrays, send)
+    if on_device or device is None:
+        return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
+    return _sent(program, [*arrays, *positions(graph, arrays)], place.out)
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -166,7 +140,7 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
     return [
         value
         if is_chunked(value) or is_xarray(value) or is_device(value)
-        else accepted.as_field(value, name)
+        else as_field(value, name)
         for value, name in zip(values, names, strict=True)
     ]
 
@@ -176,75 +150,9 @@ def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
     # Imported here: CuPy is optional.
     from . import sending
 
-    graph = program.graph
-    shapes = graph.shapes(field.shape for field in fields)
-    results = [(shapes[value], graph.dtypes[value]) for value in program.wanted]
+    results = program.results(fields)
     given, made = targets(out, results, fields), [empty(*one) for one in results]
     sending.computed(program, fields, made)
     for target, result in zip(given, made, strict=False):
         write(target, result)
     return given or made
-
-
-def _on_chunks(program: Program, arrays: Arrays, device: str | None) -> list[Any]:
-    """Lazy arrays, by as few tasks a chunk as can be."""
-    # Imported here: Dask is optional, and the caller has it.
-    from ..program.dividing import divided
-
-    graph, wanted = program.graph, program.wanted
-    values: dict[int, Any] = dict(enumerate(arrays))
-    sets = divided(graph, wanted, arrays)
-    lazily = [node for nodes in sets for node in nodes]
-    for node in lazily:
-        check_conditions(node)
-    # What depends on arrays of NumPy alone is done at once.
-    read = {value for node in lazily for value in node.fields}.union(wanted)
-    made_so = {value for node in lazily for value in node.outputs}
-    ready = sorted(value for value in read - made_so if value >= graph.given)
-    if ready:
-        done, sources = Program.of_calls(graph, graph.needed(ready), ready, program.schedule)
-        plain = [values[value] for value in sources]
-        values |= zip(ready, bound(done, plain)(plain), strict=True)
-    for nodes in sets:
-        values |= _task(program, nodes, values, device)
-    return [values[value] for value in wanted]
-
-
-def _task(
-    program: Program,
-    nodes: Sequence[Node],
-    values: dict[int, Any],
-    device: str | None,
-) -> dict[int, Any]:
-    """What some nodes make that is needed outside of them, by one task a chunk."""
-    # Imported here: Dask is optional, and the caller has it.
-    from ..arrays import chunked
-
-    graph = program.graph
-    given = [values[value] for value in read_by(nodes)]
-    engine = engine_of(given)
-    thin = [node for node in nodes if node.thins]
-    finer = any(node.factors for node in graph.nodes)
-    may = engine is chunked and device is None and not finer
-    if thin and may and chunked.takes_whole(nodes, given):
-        thin = []
-    full = [node.full if node in thin else node for node in nodes]
-    order = given_on(program, nodes)
-    done, sources = Program.of_calls(graph, full, order, program.schedule)
-    arrays = [values[value] for value in sources]
-    if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
-        # Imported here: CuPy is optional.
-        from .sending import Sent
-
-        done = Sent.from_program(done)
-    made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
-    if type(done) is Program and engine is chunked:
-        # Imported here, as Dask is.
-        from ..program.dividing import follow
-
-        follow(done, made)
-    found = dict(zip(order, made, strict=True))
-    for node in thin:
-        for value in found.keys() & set(node.outputs):
-            found[value] = thinned(found[value], node.every, node.along)
-    return found

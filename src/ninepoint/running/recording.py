@@ -8,7 +8,7 @@ all others                   a program, evaluated
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -16,29 +16,34 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..arrays import accepted, spacings
-from ..arrays import numpy as on_numpy
-from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_device, is_xarray
+from ..arrays import spacings
+from ..arrays.accepted import (
+    Arrays,
+    bare,
+    is_chunked,
+    is_dataset,
+    is_device,
+    is_xarray,
+    native,
+)
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
 from ..arrays.launching import Given
 from ..arrays.layout import Shape
-from ..arrays.numpy import Behind
+from ..arrays.numpy import Behind, Dims, core_dims
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions
 from ..program.options import Place
-from ..program.program import Program, bound, program_of
+from ..program.program import Bound, Program, bound, program_of
 from ..program.waiting import before_writing, waiting
 from .dispatch import as_fields, evaluate, typed, types_of
 
-Dims: TypeAlias = tuple[Hashable, ...]
-
 # What does programs that were computed, by what they depend on.
-_programs: Remembered[Key, Any] = Remembered(64)
+_programs: Remembered[Bound] = Remembered(64)
 
 # Each recorded call has a number, and needs none that has a greater one.
 _numbers = itertools.count()
@@ -173,7 +178,7 @@ def _node(x: Any, name: str = "") -> _Node:
 
 
 class _Made:
-    """One recorded call, and what is named as its results are."""
+    """One recorded call; `likes` have the shapes, the types and the names of its results."""
 
     def __init__(self, call: Call, fields: Sequence[_Node], place: Place) -> None:
         self.call, self.number = call, next(_numbers)
@@ -184,36 +189,26 @@ class _Made:
         self.coloured: bool = any(
             has_channels(one.value) if one.made is None else one.made.coloured for one in fields
         )
+        named = any(field.dims is not None for field in fields)
+        if not named:
+            call.check_spaced()
+        program = program_of(call.spaced(), self.types)
+        if self.device is None and not any(is_device(field.value) for field in fields):
+            program.graph.warn()
         # How many axes the call works along, and which; where they have names, its dimensions, and
         # what is named as the fields are.
-        self.ndim = 1
+        self.ndim = program.last.ndim
         self.axes: Behind | None = None
         self.core: Dims = ()
         self.named: Any = None
-        self.likes: Sequence[Any]
-        if any(field.dims is not None for field in fields):
-            self._name(place)
+        self.likes: Arrays
+        if named:
+            self._name(place, program)
             return
-        call.check_spaced()
-        self._find_axes(place.axes)
-
-    @property
-    def _program(self) -> Program:
-        """What does it, on fields of these types."""
-        program = program_of(self.call.spaced(), self.types)
-        if self.device is None and not any(is_device(field.value) for field in self.fields):
-            program.graph.warn()
-        return program
-
-    def _find_axes(self, axes: Any) -> None:
-        """Find the axes along which the call works on arrays without names, and what it gives."""
-        program, fields = self._program, self.fields
-        self.ndim = program.last.ndim
-        axes = self._before_channels() if axes is None else axes
+        axes = self._before_channels() if place.axes is None else place.axes
         program = program.along(axes, fields)
-        made, dtypes = program.graph.shapes(field.shape for field in fields), program.graph.dtypes
         self.axes = None if axes is None else program.last.along
-        self.likes = [_Result(made[value], dtypes[value]) for value in program.wanted]
+        self.likes = [_Result(*one) for one in program.results(fields)]
 
     def _before_channels(self) -> Behind | None:
         """The axes before those of channels, where a field is known to have some."""
@@ -221,14 +216,12 @@ class _Made:
             return tuple(range(-1 - self.ndim, -1))
         return None
 
-    def _name(self, place: Place) -> None:
+    def _name(self, place: Place, program: Program) -> None:
         """Find the dimensions along which the call works, and name its results."""
         # Imported here: xarray is optional, and the caller has it.
         from ..arrays.xarray import Named
 
-        program = self._program
-        ndim, axes = program.last.ndim, place.axes
-        self.ndim = ndim
+        ndim, axes = self.ndim, place.axes
         if axes is None and place.dims is None and not self.call.definition.pointwise:
             arrays = [field.value for field in self.fields if field.value is not None]
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
@@ -236,7 +229,7 @@ class _Made:
         named = [field.like for field in self.fields if field.dims is not None]
         # To a ufunc all dimensions are alike.
         first = next((one for one in named if one.dims), named[0])
-        core = on_numpy.core_dims(first, ndim, place.dims, axes)
+        core = core_dims(first, ndim, place.dims, axes)
         # What has not all dimensions of the call is done before, and is the same along them.
         arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
         own = self.named = Named(arrays, ndim, core)
@@ -245,8 +238,7 @@ class _Made:
             for f, one in zip(self.fields, own.fields, strict=True)
         )
         self.core = own.core
-        found = spacings.found(self.call.spacings, own, self.call.definition)
-        self.call = self.call.spaced(found)
+        self.call = self.call.spaced(spacings.found(self.call, own))
         self.likes = own.results(program.graph.nodes)
 
 
@@ -314,10 +306,10 @@ def compute(
     [(5, 5), (5, 5)]
     """
     Place(threads=threads, device=device).check(())
-    nodes = [v._node for v in values if isinstance(v, Lazy)]
-    missing = {id(node): node for node in nodes if node.value is None}
+    nodes = {id(value._node): value._node for value in values if isinstance(value, Lazy)}
+    missing = [node for node in nodes.values() if node.value is None]
     for with_names in (False, True):
-        wanted = [node for node in missing.values() if (node.dims is not None) is with_names]
+        wanted = [node for node in missing if (node.dims is not None) is with_names]
         if wanted:
             _compute(wanted, threads, device=device)
     return tuple(map(known, values))
@@ -343,8 +335,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return recorded(fields, call, place)
     fields, types = typed(call.definition, fields)
     call.check_spaced()
-    made = evaluate(program_of(call, types), fields, place)
-    return accepted.bare(made)
+    return bare(evaluate(program_of(call, types), fields, place))
 
 
 def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
@@ -353,11 +344,11 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
 
     given = dict(zip(call.definition.fields, fields, strict=True))
 
-    def one(variables: Mapping[str, Any]) -> Any:
-        return called(call, list((given | dict(variables)).values()), place)
+    def one(variables: dict[str, Any]) -> Any:
+        return called(call, list((given | variables).values()), place)
 
     def ndim(variable: Any) -> int:
-        types = [accepted.native(variable.dtype)] * len(fields)
+        types = [native(variable.dtype)] * len(fields)
         return program_of(call.spaced(), types).last.ndim
 
     return over_variables(one, given, place.dims, ndim)
@@ -376,11 +367,10 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
         _compute(nodes, None, place.out)
-        return accepted.bare([node.value for node in nodes])
+        return bare([node.value for node in nodes])
     results = list(map(Lazy, nodes))
-    for node, result in zip(nodes, results, strict=True):
-        waiting[id(node)] = result
-    return accepted.bare(results)
+    waiting.update(zip(map(id, nodes), results, strict=True))
+    return bare(results)
 
 
 def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node]:
@@ -397,8 +387,8 @@ def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node
     return leaves
 
 
-# A recorded call, along which axes it works, and of which calls or arrays its fields are: the
-# number of one, and which of its results.
+# A recorded call, the axes along which it works, and where each of its fields is from: the number
+# of an array or of a recorded call, and which of the results of that.
 _Entry: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
 
 
@@ -428,7 +418,7 @@ def _compute(
     def place(node: _Node) -> tuple[int, int]:
         return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
-    def bare(number: int, node: Node) -> Node:
+    def nameless(number: int, node: Node) -> Node:
         named = order[number].named
         core = named.core[len(named.core) - node.ndim :]
         boundary = unnamed(node.boundary, core, partial(named.edge, dims=dims))
@@ -446,7 +436,7 @@ def _compute(
 
     recorded = list(map(entry, order))
     goals = [place(one) for one in wanted]
-    _settle(wanted, _evaluated(recorded, goals, arrays, where, bare if dims else None), dims)
+    _settle(wanted, _evaluated(recorded, goals, arrays, where, nameless if dims else None), dims)
 
 
 def _evaluated(
@@ -454,11 +444,11 @@ def _evaluated(
     goals: Sequence[tuple[int, int]],
     arrays: Arrays,
     place: Place,
-    bare: Callable[[int, Node], Node] | None,
-) -> Sequence[Any]:
+    nameless: Callable[[int, Node], Node] | None,
+) -> Arrays:
     """Some results of recorded calls, of which the first numbers are those of arrays.
 
-    `bare` gives a node, one of those of a recorded call, whose border has no names.
+    `nameless` gives a node, one of those of a recorded call, whose border has no names.
     """
     calls = [call for call, _, _ in recorded]
     leaves = [leaf for call in calls for leaf in leaves_of(call.definition, call.scalars)]
@@ -467,24 +457,21 @@ def _evaluated(
         key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
     found = None if key is None else _programs.get(key)
     if found is not None:
-        made: Sequence[Any] = found(arrays, Given(leaves), place.out)
-        return made
-    dtypes = [accepted.native(np.dtype(array.dtype)) for array in arrays]
-    names = [f"x{k}" for k in range(len(arrays))]
+        return found(arrays, Given(leaves), place.out)
+    dtypes = [native(np.dtype(array.dtype)) for array in arrays]
+    names, schedule = [f"x{k}" for k in range(len(arrays))], Schedule()
     if len(recorded) == 1:
         call, _, fields = recorded[0]
         for name, (k, _) in zip(call.definition.fields, fields, strict=True):
             names[k] = name
+        schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
     graph = Graph(names, dtypes)
     results: list[tuple[int, ...]] = [(k,) for k in range(len(arrays))]
     for number, (call, axes, fields) in enumerate(recorded):
         count = len(graph.nodes)
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
-        if bare is not None:
-            graph.nodes[count:] = [bare(number, node) for node in graph.nodes[count:]]
-    schedule = Schedule()
-    if len(recorded) == 1:
-        schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
+        if nameless is not None:
+            graph.nodes[count:] = [nameless(number, node) for node in graph.nodes[count:]]
     program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
     if key is None or has_conditions(graph):
         return evaluate(program, arrays, place)
@@ -501,15 +488,13 @@ def _key(
     """What recorded calls depend on, and `more`; None if on more than kinds of plain arrays."""
     if place.device is not None or any(call.boundary.conditions for call, _, _ in recorded):
         return None
-    if place.threads is not None and type(place.threads) is not int:
-        return None
     # Whether these are colour images is asked each time.
     if any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays)):
         return None
     parts: list[Any] = [*map(array_key, arrays), *more]
     if place.out is not None:
         parts.append(option_key(place.out))
-    if any(part is None for part in parts):
+    if None in parts:
         return None
     calls = [(call.kind, axes, fields) for call, axes, fields in recorded]
     return (place.threads, *calls, *parts)

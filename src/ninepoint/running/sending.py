@@ -11,11 +11,10 @@ another is computed.  Every piece gives what the whole would.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from threading import Condition
 from typing import Any
 
@@ -23,8 +22,7 @@ from ..arrays import blocks
 from ..arrays.accepted import listed, write
 from ..arrays.cuda.executable import understood
 from ..arrays.grid import outputs_of
-from ..arrays.launching import NOTHING, Given
-from ..arrays.layout import Array, Region, Shape
+from ..arrays.layout import Array, PlainArrays, Region, Shape, cut
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Block, along, looking, rings
 from ..backends.cuda import driver
@@ -50,7 +48,7 @@ class Sent(Program):
 
     @staticmethod
     def from_program(program: Program) -> Sent:
-        """The same program, on a GPU, whose last places may be others.
+        """The same program, whose blocks are sent to a GPU.
 
         Raises
         ------
@@ -65,14 +63,8 @@ class Sent(Program):
         token = self.token.removesuffix("-cuda")
         return _sent, (Program(self.graph, self.wanted, self.schedule, token),)
 
-    def run(
-        self,
-        block: Block,
-        outs: Mapping[int, Array] | None = None,
-        threads: int | None = None,
-        given: Given = NOTHING,
-    ) -> list[Array]:
-        """Compute the wanted values from a block of the CPU's memory.
+    def run(self, block: Block, *others: Any, **named: Any) -> list[Array]:
+        """Compute the wanted values from a block of the CPU's memory, which is all that is given.
 
         Where blocks of other threads have taken the room for it, it is done once they are gone.
         """
@@ -117,7 +109,7 @@ def _room(alone: bool) -> Iterator[None]:
             _changed.notify_all()
 
 
-def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]) -> None:
+def computed(program: Program, fields: PlainArrays, targets: PlainArrays) -> None:
     """Compute what is wanted on the current GPU, and write it to arrays of nobody else.
 
     Raises
@@ -125,20 +117,18 @@ def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]
     MemoryError
         If a piece of the least size does not fit.
     """
-    shape, axis, count = _cut(program, fields, targets)
     # Pieces are known by the meaning of their program.
     sent = Sent.from_program(replace(program, token=program.graph.token))
-    job = blocks.Job(sent, shape, tuple([field.shape for field in fields]))
+    shape, axis, count = _cut(sent, fields, targets)
+    job = blocks.Job(sent, shape, tuple(field.shape for field in fields))
+    piece = partial(_piece, driver.current(), job, fields, targets)
     most = max(1, shape[axis]) if axis else 1
     while True:
-        ends = [shape[axis] * k // count for k in range(count + 1)] if axis else []
-        regions = [along(shape, axis, span) for span in pairwise(ends)]
-        pieces = [partial(_piece, job, fields, targets, one) for one in regions]
-        if count == 1:
-            pieces = [partial(_whole, sent, fields, targets)]
+        regions: list[Region | None] = [None]
+        if count > 1:
+            regions = [along(shape, axis, span) for span in cut((0, shape[axis]), count)]
         try:
-            device, lanes = driver.current(), min(LANES, len(pieces))
-            run_parallel((partial(_on, device, one) for one in pieces), lanes)
+            run_parallel((partial(piece, one) for one in regions), min(LANES, len(regions)))
             return
         except MemoryError:
             # What else a call needs, such as arrays between launches, shows when it is done; what
@@ -148,31 +138,25 @@ def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]
             count = min(most, 2 * count)
 
 
-def _on(device: int, piece: Callable[[], None]) -> None:
-    """Do a piece on a GPU; each thread has a current one of its own."""
-    with driver.on(device):
-        piece()
-
-
-def _whole(sent: Sent, fields: Sequence[Array], targets: Sequence[Array]) -> None:
-    for target, result in zip(targets, sent.run(Block(tuple(fields))), strict=True):
-        write(target, result)
-
-
 def _piece(
-    job: blocks.Job, fields: Sequence[Array], targets: Sequence[Array], region: Region
+    device: int, job: blocks.Job, fields: PlainArrays, targets: PlainArrays, region: Region | None
 ) -> None:
-    """Compute the points of a region, and write them to where they are in the targets."""
-    made = listed(blocks.read_of(job, region, *fields))
-    outputs = outputs_of(job.program, job.shape)
-    for target, result, one in zip(targets, made, outputs, strict=True):
-        place = region.clip(one.extent).index(one.extent.start)[1:]
-        write(target[place], result)
+    """Compute the points of a region, or all, and write them to where they are in the targets."""
+    # Each thread has a current GPU of its own.
+    with driver.on(device):
+        if region is None:
+            made = job.program.run(Block(tuple(fields)))
+        else:
+            made = listed(blocks.read_of(job, region, *fields))
+            targets = [
+                target[region.clip(one.extent).index(one.extent.start)[1:]]
+                for target, one in zip(targets, outputs_of(job.program, job.shape), strict=True)
+            ]
+        for target, result in zip(targets, made, strict=True):
+            write(target, result)
 
 
-def _cut(
-    program: Program, fields: Sequence[Array], targets: Sequence[Array]
-) -> tuple[Shape, int, int]:
+def _cut(program: Program, fields: PlainArrays, targets: PlainArrays) -> tuple[Shape, int, int]:
     """The shape of all fields, and along which axis it is cut in how many pieces.
 
     The axis is counted from the last, 0 where none can be cut.  There is room for the pieces as

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.accepted import bare, listed
+from ninepoint.arrays.accepted import listed
 from ninepoint.arrays.arranging import core_last
 from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
@@ -132,8 +132,8 @@ class Executable:
 
     def __call__(
         self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any = None
-    ) -> Any:
-        """What a call gives: one array for each output, bare if there is one.
+    ) -> list[DeviceArray]:
+        """What a call gives: one array for each output.
 
         They are others than `out` where this is of other types, or lies where no kernel writes.
         """
@@ -149,7 +149,7 @@ class Executable:
             start(pointers, (*told, *self._constants))
         if not self._in_place and self._back != sorted(self._back):
             results = [result.transpose(self._back) for result in results]
-        return bare(results)
+        return results
 
 
 def _constants(program: Compiled, source: Source, cval: Any) -> tuple[Any, ...]:
@@ -333,7 +333,7 @@ def _is_far(core: Shape, steps: Sequence[int], reach: int) -> bool:
 
 
 # Coefficient arrays by their elements, and by the GPU and the stream on which they are there.
-_uploaded: Remembered[tuple[Any, ...], DeviceArray] = Remembered(256)
+_uploaded: Remembered[DeviceArray] = Remembered(256)
 
 
 def _coefficient(dtype: np.dtype, values: np.ndarray) -> int:

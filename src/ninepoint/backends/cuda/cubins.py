@@ -21,7 +21,7 @@ from .source import FAR, OPTIONS
 # Numbers too small to be normal are numbers in either case: images are dark somewhere.
 _FAST = ("--fmad=true", "--prec-div=false", "--prec-sqrt=false")
 
-_modules: Remembered[Any, Functions] = Remembered(512)
+_modules: Remembered[Functions] = Remembered(512)
 _loading = threading.Lock()
 
 

@@ -29,7 +29,7 @@ LONGEST = 320
 
 
 # Texts, by the kernel and the rules of its border.
-_sources: Remembered[tuple[int, Rules], tuple[Compiled, Source]] = Remembered(256)
+_sources: Remembered[tuple[Compiled, Source]] = Remembered(256)
 
 
 def source_of(compiled: Compiled, rules: Rules) -> Source:

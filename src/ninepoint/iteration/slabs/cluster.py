@@ -26,8 +26,7 @@ from ...arrays.layout import Shape
 from ...backends.threads import in_task
 from ...io.progress import wait_for, workers_of
 from ..iterate import NOBODY, UNMADE, Iteration, Scalars, iterate
-from ..motion import Motion
-from .slab import Keeper, Lost, Parts, refusal, take
+from .slab import Keeper, Lost, Motion, Parts, refusal, take
 
 # How much of a worker's memory parts may take.
 SHARE = 0.7
@@ -108,7 +107,7 @@ def _axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) 
     """
 
     def fits(axis: int) -> bool:
-        return shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis))))
+        return bool(shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis)))))
 
     core = range(-motion.ndim, 0)
     longest = max(core, key=shape.__getitem__)

@@ -24,7 +24,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -39,9 +39,15 @@ from ...base.tracebacks import door
 from ...language.displays import Lines, counted
 from ...program.program import targets
 from ..iterate import Iteration, Scalars, advance, iterate
-from ..motion import Motion
 
 T = TypeVar("T")
+
+# What each step is (`iteration.motion.Motion`, which knows nothing of slabs): a `call` on fields
+# of some `types`, the first `states` of which are the state, with `scalars` of their own.  Its
+# `nodes` look along each axis as far as `looks` says, and work along the last `ndim`; `program`
+# makes one of some steps with their numbers, `repeated` of given scalars.  `between` says how many
+# steps to do between two exchanges, and `unit` how long shorter blocks of them are.
+Motion: TypeAlias = Any
 
 # Marks our messages among others of the communicator.
 _TAG = 9
@@ -88,7 +94,7 @@ class Parts:
     def longest(self) -> int:
         """How many steps are done between two exchanges, at the most."""
         part = with_length(self.shape, self.axis, max(self.lengths))[self.axis :]
-        return self.motion.between([max(1, n) for n in part], [self.axis], self.row)
+        return int(self.motion.between([max(1, n) for n in part], [self.axis], self.row))
 
     @property
     def owned(self) -> list[Span]:

@@ -15,20 +15,23 @@ Calls that ask for positions stay apart: these are fields of one program, for it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
-from ..arrays.accepted import is_chunked, is_cupy
+from ..arrays import chunked
+from ..arrays.accepted import Arrays, is_chunked, is_there
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
-from ..arrays.every import cut_shapes
+from ..arrays.engines import check, engine_of
+from ..arrays.every import cut_fields, cut_shapes, thinned
+from ..arrays.ghosts import check_conditions
 from ..arrays.grid import grid_of
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Looking, finer_values, rings
-from .graph import Graph, Node, Nodes, Values
-from .planning import in_sets
-from .program import Program
+from ..program.graph import Graph, Node, Nodes, Values, read_by
+from ..program.planning import given_on, in_sets
+from ..program.program import Program, bound, positions
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
 # they take about a fifth of the least that a task costs, of the schedulers the threaded one (100
@@ -43,7 +46,62 @@ MORE = 0.15
 MOST = 8
 
 
-def divided(graph: Graph, wanted: Values, arrays: Sequence[Any]) -> list[list[Node]]:
+# What sends the blocks of a program to a GPU, if they are to be sent there.
+Send: TypeAlias = Callable[[Program], Program] | None
+
+
+def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
+    """The wanted values, for lazy arrays among those given, by as few tasks a chunk as can be."""
+    graph, wanted = program.graph, program.wanted
+    # Positions are where elements are, along all axes.
+    axes = {axis for node in graph.nodes for axis in node.works_along}
+    check(arrays, None if graph.places else axes)
+    arrays = [*arrays, *chunked.taken_to(arrays, positions(graph, arrays))]
+    values: dict[int, Any] = dict(enumerate(arrays))
+    sets = divided(graph, wanted, arrays)
+    lazily = [node for nodes in sets for node in nodes]
+    for node in lazily:
+        check_conditions(node)
+    # What depends on arrays of NumPy alone is done at once.
+    read = {value for node in lazily for value in node.fields}.union(wanted)
+    made_so = {value for node in lazily for value in node.outputs}
+    ready = sorted(value for value in read - made_so if value >= graph.given)
+    if ready:
+        done, sources = Program.of_calls(graph, graph.needed(ready), ready, program.schedule)
+        plain = [values[value] for value in sources]
+        values |= zip(ready, bound(done, plain)(plain), strict=True)
+    for nodes in sets:
+        values |= _task(program, nodes, values, send)
+    return [values[value] for value in wanted]
+
+
+def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) -> dict[int, Any]:
+    """What some nodes make that is needed outside of them, by one task a chunk."""
+    graph = program.graph
+    given = [values[value] for value in read_by(nodes)]
+    engine = engine_of(given)
+    thin = [node for node in nodes if node.thins]
+    finer = any(node.factors for node in graph.nodes)
+    may = engine is chunked and send is None and not finer
+    if thin and may and chunked.takes_whole(nodes, given):
+        thin = []
+    full = [node.full if node in thin else node for node in nodes]
+    order = given_on(program, nodes)
+    done, sources = Program.of_calls(graph, full, order, program.schedule)
+    arrays = [values[value] for value in sources]
+    if send is not None and not any(map(is_there, arrays)):
+        done = send(done)
+    made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
+    if type(done) is Program and engine is chunked:
+        follow(done, made)
+    found = dict(zip(order, made, strict=True))
+    for node in thin:
+        for value in found.keys() & set(node.outputs):
+            found[value] = thinned(found[value], node.every, node.along)
+    return found
+
+
+def divided(graph: Graph, wanted: Values, arrays: Arrays) -> list[list[Node]]:
     """The calls of a graph that are given something cut, in sets each of which is a task a chunk.
 
     `arrays` are what the graph is given.  A node is done with those that read it; it is apart from
@@ -111,9 +169,9 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
 
 
 def follow(program: Program, made: list[Any]) -> None:
-    """Let what a program gives be made from what its fields were made from.
+    """Let results of a program be computed from the arrays that its fields are computed from.
 
-    That is done where all of that can be read, or has chunks that the graph has.
+    That is done where all these arrays can be read, or their chunks are in the graph.
 
     Parameters
     ----------
@@ -122,10 +180,10 @@ def follow(program: Program, made: list[Any]) -> None:
         What the program makes of them, which nobody else has yet: they get the name of all calls.
     """
     origin = known(made[0], "origin")
-    if origin is None or _asks(program):
+    if origin is None or program.graph.places:
         return
     own, layer = origin.computation, origin.computation.layer
-    if not isinstance(layer, Lazy) or any(is_cupy(array._meta) for array in own.arrays):
+    if not isinstance(layer, Lazy) or any(map(is_there, own.arrays)):
         return
     makers = [_maker(array, program, layer) for array in own.arrays]
     whole = _composed(own, program, makers) if any(makers) else None
@@ -157,17 +215,12 @@ def _maker(array: Any, program: Program, layer: Any) -> Origin | None:
     one = found.computation
     if (
         type(one.program) is not Program
-        or _asks(one.program)
+        or one.program.graph.places
         or one.program.schedule != program.schedule
         or repr(getattr(one.layer, "annotations", None)) != repr(layer.annotations)
     ):
         return None
     return Origin(one.further or one, found.which)
-
-
-def _asks(program: Program) -> bool:
-    """Whether calls of a program have fields that nobody names: positions, and border values."""
-    return any(len(node.fields) > len(node.types) for node in program.graph.nodes)
 
 
 def _composed(
