@@ -92,19 +92,13 @@ def opened(array: np.ndarray, how: str, pieces: Any, shards: Any, chunks: Any) -
     return da.from_zarr(str(name)) if how == "zarr3" else npt.open(name, chunks=chunks)
 
 
-def saved(array: Any, suffix: str, stop: float, parts: list[int], **given: Any) -> np.ndarray:
+def saved(
+    array: Any, suffix: str, stop: float, parts: list[int], memory: int = 0, **cut: Any
+) -> np.ndarray:
     """What is read back of an array that was saved, perhaps after an interruption at `stop`."""
     name, array = path(suffix), slowed(array)
-    with contextlib.suppress(MemoryError):
-        return _saved(array, name, stop, parts, given)
-    # One unit takes more.
-    return _saved(array, name, stop, parts, given | {"memory": None})
-
-
-def _saved(
-    array: Any, name: Path, stop: float, parts: list[int], given: dict[str, Any]
-) -> np.ndarray:
-    """What is read back of an array that was saved under a name, in the memory that is given."""
+    if memory:
+        cut["memory"] = enough(array, name, memory, **cut)
 
     def interrupt(done: int, total: int) -> None:
         if done >= stop * total:
@@ -112,17 +106,31 @@ def _saved(
 
     if stop < 1:
         with contextlib.suppress(Stop):
-            npt.save(array, name, progress=interrupt, **given)
-        given = given | {"resume": True}
+            npt.save(array, name, progress=interrupt, **cut)
+        cut["resume"] = True
     for number in parts:
-        npt.save(array, name, part=(number, len(parts)), **given)
+        if memory:
+            given = cut | {"part": (0, len(parts))}
+            cut["memory"] = enough(array, name, given.pop("memory"), **given)
+        npt.save(array, name, part=(number, len(parts)), **cut)
     if not parts:
-        npt.save(array, name, **given)
-    if name.suffix == ".h5":
+        npt.save(array, name, **cut)
+    if suffix == ".h5":
         with h5py.File(name) as file:
             # NetCDF has numbers in the place of bools.
             return np.asarray(file["data"][...].astype(array.dtype))
-    return np.load(name) if name.suffix == ".npy" else np.asarray(zarr.open_array(name)[...])
+    return np.load(name) if suffix == ".npy" else np.asarray(zarr.open_array(name)[...])
+
+
+def enough(array: Any, name: Path, memory: int, **cut: Any) -> int:
+    """The least memory of some, each twice the one before, with which an array can be saved."""
+    cut |= {"resume": True, "dry": True}
+    while True:
+        try:
+            npt.save(array, name, **(cut | {"memory": memory}))
+            return memory
+        except MemoryError:
+            memory *= 2
 
 
 def slowed(array: Any) -> Any:
@@ -180,8 +188,18 @@ def drawn(rng: Random, program: Program, kills: float) -> tuple[Way, Way, agree.
     if rng.random() < kills:
         seconds = rng.choice([0, 0.5]) * rng.random()
         lines = [f"with scale.killing({seconds:.3f}):", *(f"    {one}" for one in lines)]
-    lines = ["import scale", f"named |= {_in_stores(rng, program)}", *lines]
-    return first, Way("at scale", "Dask", before + "\n".join(lines) + f"\n{after}"), running
+    ratio, held, units = (
+        rng.choice(["np.inf", "0.0", "1.6"]),
+        rng.choice([0, 10**9]),
+        rng.randint(1, 9),
+    )
+    around = (
+        f"with seams.limits(decoded_ratio={ratio}, held_bytes={held}, window_units={units}):\n"
+    )
+    lines = [f"named |= {_in_stores(rng, program)}", *lines]
+    text = "".join(f"    {line}\n" for one in lines for line in one.split("\n"))
+    text = f"import scale, seams\n{before}{around}{text}{after}"
+    return first, Way("at scale", "Dask", text), running
 
 
 def longer(rng: Random, program: Program) -> Program:
@@ -257,10 +275,10 @@ def _ended(rng: Random, program: Program, right: agree.Outcome) -> str:
         if one.size and suffix == ".zarr":
             pieces, shards = _cut(rng, one.shape)
             cut = f", chunks={pieces}, shards={shards}" if rng.random() < 0.7 else ""
+            cut += f", memory={rng.choice([0, 1])}"
             stop = rng.choice([1.0, round(rng.random(), 2)])
             count = rng.choice([0, 0, 2, 3])
             parts = rng.sample(range(count), count)
-            cut += f", memory={rng.choice([None, None, 10_000, 100_000])}"
         made.append(f"scale.saved(found[{k}], {suffix!r}, {stop}, {parts}{cut})")
     return f"found = [{', '.join(made)}]"
 

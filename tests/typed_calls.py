@@ -59,6 +59,9 @@ def kinds(
     assert_type(slopes(lazy, boundary="wrap"), tuple[npt.Lazy, ...])
     down, right = slopes(named)
     assert_type(down + right, xr.DataArray)
+    # Steps, and what is told of them.
+    assert_type(heat.iterate(array, 0.2, steps=3), Any)
+    assert_type(heat.iterate.explain(array, 0.2, steps=3), str)
     # Where the first argument is no array, nothing is claimed.
     assert_type(mixed(2.0, array), Any)
     assert_type(scaled([[1, 2], [3, 4]]), Any)

@@ -43,7 +43,7 @@ def test_several_states_in_any_chunks(dask_client):
     wanted = wave.iterate(u, u, speed, steps=100)
     x, y = da.from_array(u, chunks=(15, 8)), da.from_array(speed, chunks=20)
     text = wave.iterate.explain(x, x, y, steps=100, snapshots=30)
-    assert text.startswith("Give each worker 22.9 kB of memory, for its part of the state.\n")
+    assert text.startswith("Give each worker 22.9 kB for its part of the state.\n")
     # Eight steps need as many points beyond both ends of two parts, of two states.
     assert "13 exchanges, of up to 8 steps each" in text
     assert "6.66 kB in all, between 2 parts" in text

@@ -237,7 +237,7 @@ def test_what_lazy_arrays_take_is_told_before_they_are_computed():
     y = mean(x)
     for lazy in (mean(y), (mean(y) + 1)[5:]):
         text = npt.explain(lazy)
-        assert text.startswith("Give each thread 162 kB of memory, and all 640 kB for chunks that")
+        assert text.startswith("Give each thread 165 kB, and 678 kB to all for")
         assert "on Dask     mean*2: edges, 2 tasks a block, 32 in all" in text
         assert text.count("on Dask") == 1
     # What somebody asks for as well is told of, too.
@@ -250,11 +250,11 @@ def test_what_lazy_arrays_take_is_told_before_they_are_computed():
 
 
 def test_tasks_are_called_by_what_they_do():
-    x, filters = da.zeros((40, 40), chunks=20), npt.filters
+    x, filters = da.zeros((9000, 9000), chunks=4500), npt.filters
     arrays = [filters.gaussian(x), filters.median(x), filters.erode(x), behind(x)]
-    arrays.append(mean.iterate(x, steps=6))
+    arrays += [mean.iterate(x, steps=6), mean(mean(x)), mean(line(line(x)))]
     names = [key_split(one.name) for one in arrays]
-    assert names == ["gaussian", "median", "erode", "behind+1", "mean*6"]
+    assert names == ["gaussian", "median", "erode", "behind+1", "mean*6", "mean*2", "mean+2"]
 
 
 @npt.stencil

@@ -115,7 +115,7 @@ PASSES = {
 @pytest.mark.parametrize("name", PASSES)
 def test_steps_of_any_kind_are_done_in_one_pass(name):
     step, count, fields = PASSES[name]
-    assert "in each pass over memory" in step.iterate.explain(*fields, steps=7)
+    assert "in a pass over memory" in step.iterate.explain(*fields, steps=7)
     state, rest = fields[:count], fields[count:]
     with interpreted():
         wanted = one_by_one(step, *state, rest=rest, steps=7)
@@ -373,7 +373,7 @@ def test_what_steps_in_chunks_take_is_told_beforehand():
     text = heat.iterate.explain(x, 0.2, steps=202, boundary="wrap")
     assert text.startswith("Give each thread ")
     assert "on Dask     heat*4: edges, " in text
-    assert "51 exchanges, of up to 4 each" in text
+    assert "51 exchanges like that, of up to 4 each" in text
     assert str(inspect.signature(heat.iterate)).startswith("(*args")
     assert "Apply the stencil again and again" in pydoc.render_doc(heat.iterate)
     assert pickle.loads(pickle.dumps(heat.iterate))(image(), steps=0).shape == (41, 53)

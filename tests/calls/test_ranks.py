@@ -31,6 +31,11 @@ def test_parts_together_are_the_state(size, n, rule):
     )
     same(np.concatenate(made), driven.iterate(u, **options))
 
+    def told(comm):
+        return driven.iterate.explain(npt.distribute(u, comm), **options, comm=comm)
+
+    assert all(text.startswith("Give each process ") for text in on_threads(size, told))
+
 
 def test_until_callback_scalars_and_out():
     u = np.random.default_rng(0).random(50)

@@ -141,7 +141,7 @@ def test_why_steps_are_not_done_in_one_pass():
     assert f"one after the other: 'a': {reason}" in step.iterate.explain(x, steps=100)
     # Of few bytes it is not worth to compile a pass of several.
     text = npt.stencil(half.__wrapped__).iterate.explain(np.zeros(50), steps=100)
-    told = "Give 800 B of memory beside the fields for two states: 100 steps, one after the other"
+    told = "Give 800 B beside the fields for two states: 100 steps, one after the other"
     assert text.startswith(told)
 
 

@@ -231,7 +231,7 @@ def _step(ref: Ref, after: Expr | None) -> int:
     """By how much a number that is carried grows in a turn; 0 where that is not known."""
     match after:
         case Binary(op="+" | "-" as op, left=left, right=Const(DType.INT) as by) if left == ref:
-            return by.value if op == "+" else -by.value
+            return int(by.text) if op == "+" else -int(by.text)
         case _:
             return 0
 

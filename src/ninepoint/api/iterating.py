@@ -21,6 +21,7 @@ from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
 from ..running.dispatch import check_target, evaluate, refuse_values, typed
+from ..running.recording import known
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -34,7 +35,7 @@ def iterated(
     definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
 ) -> list[Any]:
     """The state after the steps, for arrays of any kind."""
-    fields = [values[name] for name in definition.fields]
+    fields = [known(values[name]) for name in definition.fields]
     if any(map(is_dataset, fields)):
         raise TypeError(
             "iterate takes DataArrays, not a Dataset; give its variables one by one, "

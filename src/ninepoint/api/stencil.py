@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
-    from ..iteration.iterate import Iteration
     from ..language import displays
     from ..running import dispatch, recording
     from ..running.dispatch import Prepared
@@ -363,13 +362,15 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         --------
         >>> import numpy as np
         >>> import ninepoint as npt
-        >>> heat = npt.stencil(lambda u: u[-1] / 4 + u[0] / 2 + u[1] / 4)
-        >>> print(heat.iterate.explain(np.zeros(5), steps=200))
+        >>> heat = npt.stencil(lambda u: u[-1, 0] / 4 + u[0, 0] / 2 + u[1, 0] / 4)
+        >>> print(heat.iterate.explain(np.zeros((4000, 4000)), steps=200))
+        Give 256 MB beside the fields for two states: 200 steps, up to 8 in a pass over memory.
         """
         ways = {name: named.pop(name) for name in named.keys() & {*iteration.Iteration.__slots__}}
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
-        lines = self._after(self._bound(args, named), plan, boundary, cval)
-        return displays.Explanation("\n".join(lines))
+        values = self._bound(args, named)
+        told = iterating.iterated(self.definition, values, plan, boundary, cval)
+        return displays.Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
     @door
@@ -476,15 +477,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             steps, every, until, callback, threads, progress, comm, snapshots, out, device
         )
         before_writing(out)
-        states = self._after(self._bound(args, named), plan, boundary, cval)
+        values = self._bound(args, named)
+        states = iterating.iterated(self.definition, values, plan, boundary, cval)
         return states[0] if len(states) == 1 else tuple(states)
-
-    def _after(
-        self, values: dict[str, Any], plan: Iteration, boundary: Any, cval: Any
-    ) -> list[Any]:
-        """The state after the steps, or what is told of them."""
-        values |= {name: recording.known(values[name]) for name in self.fields}
-        return iterating.iterated(self.definition, values, plan, boundary, cval)
 
     # Looking inside.
 

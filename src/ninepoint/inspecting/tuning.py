@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -90,8 +90,8 @@ class Tuning:
 
 def _difference(schedule: Schedule) -> str:
     """The fields that are not the default's."""
-    default = Schedule()
-    names = [n for n in Schedule.__slots__ if getattr(schedule, n) != getattr(default, n)]
+    default = asdict(Schedule())
+    names = [name for name, value in asdict(schedule).items() if value != default[name]]
     return ", ".join(f"{name}={getattr(schedule, name)!r}" for name in names) or "as chosen"
 
 

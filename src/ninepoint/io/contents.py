@@ -29,6 +29,7 @@ import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
 from ..arrays.engines import as_dask
+from ..base import limits
 from ..base.undisturbed import imported
 from ..language.displays import Explanation, Lines, counted, many
 from .paths import need
@@ -177,8 +178,11 @@ class Contents:
                     f"{name} names the dimension {unknown[0]!r}, and there are {dims}"
                 )
         room = Room.of(how.memory)
-        # Parts of one store are written by processes that may have more room, or less.
-        most = UNIT_BYTES if how.part else min(UNIT_BYTES, room.unit)
+        most = room.unit
+        if how.part:
+            # Parts of a store are written on machines that may have more threads, or memory.
+            most = UNIT_BYTES if how.memory is None else room.memory // HELD
+        most = min(UNIT_BYTES, most)
         found = [replace(one.laid(chunks, shards), most=most) for one in self.variables]
         if not sharded:
             found = [replace(one, shards=None) for one in found]
@@ -221,18 +225,19 @@ class Contents:
 
     def told(self, path: str, numbers: Collection[int], how: How) -> Explanation:
         """What it takes to write the units of these numbers, in words."""
-        page, arrays = Lines(), [in_units(one.array, one.units.size) for one in self.variables]
+        held = max((one.held for one in self.variables), default=0)
+        page = Lines([f"Give each thread {counted(held, 'B')}."])
+        arrays = [in_units(one.array, one.units.size) for one in self.variables]
         if "ninepoint.arrays.chunked.costs" in sys.modules:
             # Imported here, and only where there may be arrays of ours.
             from ..arrays.chunked.costs import told
 
-            page = told(arrays)
-        held, own = max((one.held for one in self.variables), default=0), self.share(how.part)
+            page = told(arrays, limits.current.window_units) or page
+        own = len(self.share(how.part))
         size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, len(self.share(None)))
-        head = page[0] if page else f"Give each thread {counted(held, 'B')} of memory."
-        what = f"{counted(size, 'B')}, {len(numbers)} of {many(len(own), 'unit')}"
         part = f" of part {how.part}" if how.part else ""
-        page[:1] = [f"{head} To write: {what}{part}."]
+        units = f"{len(numbers)} of {many(own, 'unit')}{part}"
+        page[0] += f" To write: {counted(size, 'B')}, {units}."
         page.add("path", path)
         for one in self.variables:
             page.add("variable", f"{one.name} {one.array.dtype} {one.array.shape}".strip())

@@ -96,7 +96,7 @@ def save(
         How much memory may be used, in bytes or as in ``"2 GB"``; on a cluster that of all workers
         together. By default a quarter of what the machine, or the workers, may have. Units and
         the number of threads are chosen so that it is enough, and states of a long chain lie in
-        files meanwhile if it is not.
+        files meanwhile if it is not. All parts of a store are given the same.
     dry : bool
         Whether nothing is computed and written, and it is told what would be: memory, bytes and
         units, those that are missing with `resume`, chunks and shards, and of what is computed

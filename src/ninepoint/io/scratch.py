@@ -97,4 +97,4 @@ def _chain(
 
 def _waiting(one: Computation) -> int:
     """How many bytes of what others have made wait until the blocks around them are there."""
-    return one.waiting([field for field in one.arrays if known(field, "source") is None])
+    return one.waiting([field.nbytes for field in one.arrays if known(field, "source") is None])

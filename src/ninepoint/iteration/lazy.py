@@ -100,9 +100,11 @@ class InChunks:
             from ..arrays.chunked.costs import told
 
             page = told(arrays) or page
-        page.add("steps", f"{-(-steps // self.longest)} exchanges, of up to {self.longest} each")
-        page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
-        page.add("lost worker", "what it had is computed again, from the state that was held")
+        exchanges = -(-steps // self.longest)
+        page.add("steps", f"{exchanges} exchanges like that, of up to {self.longest} each")
+        if later < exchanges:
+            page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
+        page.add("lost worker", "what it had is computed again, from what was held last")
         return page
 
     def final(self) -> list[Any]:

@@ -472,12 +472,12 @@ class InMemory:
         """What the steps take: two states, and passes over memory."""
         plan, motion = self._plan, self._motion
         size = 2 * math.prod(self._shape) * sum(dtype.itemsize for dtype in self._dtypes)
-        how = f"up to {self.longest} in each pass over memory"
+        how = f"up to {self.longest} in a pass over memory"
         if not self._lengths:
             reason = unfit(motion.nodes, motion.step.wanted, motion.schedule)
             how = f"one after the other: {reason or 'to do several at once would save nothing'}"
         return [
-            f"Give {counted(size, 'B')} of memory beside the fields for two states: "
+            f"Give {counted(size, 'B')} beside the fields for two states: "
             f"{plan.steps} steps, {how}."
         ]
 

@@ -22,11 +22,12 @@ An array is a view of memory: elements of one type, lengths and strides along it
 from __future__ import annotations
 
 import re
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 import numpy as np
 
-from ..base.frozen import frozen
+T = TypeVar("T")
 
 BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
 FLOATS = ("float32", "float64")
@@ -37,11 +38,14 @@ PARTS = {"complex64": "float32", "complex128": "float64"}
 SHORT = {kind: kind[0] + re.sub("[a-z]+", "", kind) for kind in (*BITS, *FLOATS, *PARTS)}
 SHORT["bool"] = "b1"
 
-# Operations that give a truth, of numbers of one type; "signbit" does so too, of one float.
-COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+@dataclass_transform(frozen_default=True)
+def node(kind: type[T]) -> type[T]:
+    """A class of nodes, whose fields are given once."""
+    return dataclass(frozen=True, slots=True)(kind)
 
 
-@frozen
+@node
 class Number:
     """A constant."""
 
@@ -49,7 +53,7 @@ class Number:
     value: Any
 
 
-@frozen
+@node
 class Name:
     """The value of a name."""
 
@@ -57,7 +61,7 @@ class Name:
     name: str
 
 
-@frozen
+@node
 class Op:
     """An operation of values; it has no effect, and may be computed where nobody needs it.
 
@@ -73,7 +77,7 @@ class Op:
     exact: bool = False
 
 
-@frozen
+@node
 class Array:
     """A name for a view of memory: elements of a type, along so many axes."""
 
@@ -88,7 +92,7 @@ class Array:
         return np.dtype(self.element).itemsize
 
 
-@frozen
+@node
 class Load:
     """An element of an array; one that other threads may write is read `anew` each time."""
 
@@ -102,7 +106,7 @@ class Load:
         return self.array.element
 
 
-@frozen
+@node
 class Size:
     """The length of an array along an axis."""
 
@@ -111,7 +115,7 @@ class Size:
     type: str = "int64"
 
 
-@frozen
+@node
 class Call:
     """What a function of the module returns; `type` is empty if it returns nothing."""
 
@@ -124,7 +128,7 @@ Value: TypeAlias = Number | Name | Op | Load | Size | Call
 Values: TypeAlias = tuple[Value, ...]
 
 
-@frozen
+@node
 class Let:
     """Bind a name to a value."""
 
@@ -132,7 +136,7 @@ class Let:
     value: Value
 
 
-@frozen
+@node
 class Variable:
     """Bind a name that `Assign` may change; it begins with a value."""
 
@@ -140,7 +144,7 @@ class Variable:
     value: Value
 
 
-@frozen
+@node
 class Assign:
     """Give a variable another value, of the same type."""
 
@@ -148,7 +152,7 @@ class Assign:
     value: Value
 
 
-@frozen
+@node
 class Store:
     """Write an element of an array."""
 
@@ -157,7 +161,7 @@ class Store:
     value: Value
 
 
-@frozen
+@node
 class View:
     """Bind an array to what another holds at some first indices, from element `first` on.
 
@@ -171,7 +175,7 @@ class View:
     first: Value | None = None
 
 
-@frozen
+@node
 class Alloc:
     """Bind an array to new memory, which begins at a line of the cache and lives as the call."""
 
@@ -179,7 +183,7 @@ class Alloc:
     shape: Values
 
 
-@frozen
+@node
 class For:
     """Do statements for an index that goes up from `start` to before `stop`."""
 
@@ -190,7 +194,7 @@ class For:
     step: int = 1
 
 
-@frozen
+@node
 class While:
     """Do `head`, then `body` if the test holds, and begin again."""
 
@@ -199,7 +203,7 @@ class While:
     body: Block
 
 
-@frozen
+@node
 class If:
     """Do one of two blocks."""
 
@@ -208,7 +212,7 @@ class If:
     other: Block = ()
 
 
-@frozen
+@node
 class Return:
     """Leave the function, which gives a value."""
 
@@ -221,7 +225,7 @@ Statement: TypeAlias = (
 Block: TypeAlias = tuple[Statement, ...]
 
 
-@frozen
+@node
 class Function:
     """A function: its parameters, and what it does.
 
@@ -236,7 +240,7 @@ class Function:
     row: bool = False
 
 
-@frozen
+@node
 class Module:
     """Functions that call each other, and tables of constants, which are dense arrays."""
 

@@ -23,10 +23,10 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..language.definitions import parsed
+from ..language.ir import COMPARISONS
 from ..language.operators import SYMBOLS
 from .nodes import (
     BITS,
-    COMPARISONS,
     PARTS,
     SHORT,
     Alloc,
@@ -451,9 +451,8 @@ class _Body:
         of = self._value(node.value)
         index = self._value(node.slice)
         match of:
-            case tuple():
-                assert isinstance(index, Number)
-                return of[index.value]
+            case tuple() if isinstance(index, Number):
+                return of[int(index.value)]
             case Array():
                 places = tuple(map(_word, index if isinstance(index, tuple) else (index,)))
                 left = of.ndim - len(places)
@@ -474,20 +473,17 @@ class _Body:
         if isinstance(node.value, ast.Name) and node.value.id == "np":
             return node.attr
         value = self._value(node.value)
-        if not isinstance(value, Array):
-            of = _only(value)
-            if node.attr not in ("real", "imag") or of.type not in PARTS:
+        match value, node.attr:
+            case Array() as array, "shape":
+                return tuple(Size(array, axis) for axis in range(array.ndim))
+            case Array(ndim=1) as array, "size":
+                return Size(array, 0)
+            case Array() as array, "itemsize":
+                return word(array.itemsize)
+            case _, "real" | "imag" if (of := _only(value)).type in PARTS:
+                return Op(PARTS[of.type], node.attr, (of,))
+            case _:
                 raise NotRead(ast.unparse(node))
-            return Op(PARTS[of.type], node.attr, (of,))
-        lengths: Values = tuple(Size(value, axis) for axis in range(value.ndim))
-        facts: dict[str, Known] = {
-            "shape": lengths,
-            "itemsize": word(value.itemsize),
-            "size": reduce(partial(applied, "*"), lengths),
-        }
-        if node.attr not in facts:
-            raise NotRead(ast.unparse(node))
-        return facts[node.attr]
 
     # Calls.
 
@@ -545,8 +541,7 @@ class _Body:
         if place not in ("np", "math"):
             raise NotRead(ast.unparse(node))
         if name == "empty":
-            kind = self._value(node.keywords[0].value)
-            assert isinstance(kind, str)
+            kind = str(self._value(node.keywords[0].value))
             shape = self._value(node.args[0])
             lengths = shape if isinstance(shape, tuple) else (shape,)
             numbers = tuple(self._kept(_word(one)) for one in lengths)
@@ -586,13 +581,15 @@ def _word(known: Known) -> Value:
 
 
 def _literal(value: Any) -> Number:
-    if isinstance(value, bool):
-        return Number("bool", value)
-    if isinstance(value, int):
-        return Number("int64" if value < 2**63 else "uint64", value)
-    if isinstance(value, float):
-        return Number("float64", value)
-    raise NotRead(repr(value))
+    match value:
+        case bool():
+            return Number("bool", value)
+        case int():
+            return Number("int64" if value < 2**63 else "uint64", value)
+        case float():
+            return Number("float64", value)
+        case _:
+            raise NotRead(repr(value))
 
 
 def _is_plain(value: Value) -> bool:

@@ -28,7 +28,6 @@ from ..analysis.rewrite import as_type, binary, number, replayed
 from ..language.dtypes import kind_of
 from ..language.ir import (
     Atom,
-    Cast,
     DType,
     Emit,
     Expr,
@@ -37,7 +36,6 @@ from ..language.ir import (
     Offset,
     Read,
     Reduce,
-    Ref,
     Stage,
     Tap,
     added,
@@ -54,6 +52,7 @@ from .windows import (
     is_picked,
     not_nan,
     of_sorted,
+    ordered_by,
     quantile_position,
 )
 
@@ -221,20 +220,6 @@ def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
 
     kept = [in_stage(source, name, dtype) for name in staging.stage(line)]
     return [[first(moved(one, across, k), emit) for one in kept] for k in range(count)]
-
-
-def ordered_by(reduce: Reduce) -> Tap | None:
-    """The first values of a window, which are a field's, if its elements are in their order."""
-    match [assign.value for assign in reduce.body]:
-        case [Tap() as tap]:
-            return tap
-        case [Tap(dtype=dtype) as tap, Cast(storage=storage) as cast]:
-            # To round integers keeps their order.
-            rounded = dtype.is_integer and cast.dtype.is_float and not storage
-            last = reduce.body[-1]
-            return tap if rounded and reduce.result == Ref(cast.dtype, last.name) else None
-        case _:
-            return None
 
 
 def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:

@@ -251,8 +251,8 @@ class _Chain:
             stages=tuple(self.stages),
             positions=tuple(positions[name] for name, _ in self.fields if name in positions),
         )
-        short = renumbered(inlined(kernel, schedule), set(kernel.stage_names))
-        kernel = in_bodies(short, self._with_owed)
+        kernel = renumbered(inlined(kernel, schedule), set(kernel.stage_names))
+        kernel = in_bodies(kernel, self._with_owed)
         self.edges.rolls = rolling_axis(kernel)
         return kernel, self.edges
 

@@ -16,7 +16,7 @@ from ..language.ir import Binary, Call, Carried, Expr, Loop, Read
 COSTLY = {"/": 4, "//": 6, "%": 6, "**": 20, "round": 12}
 FUNCTION = 12
 
-# Nobody knows how many turns a loop has; some.
+# As how many turns a loop is counted: nobody knows how many it takes.
 TURNS = 16
 
 # What a load, a store, and the pass over a row that makes a stage cost, in additions.  With

@@ -148,8 +148,8 @@ def renumbered(kernel: Kernel, named: Set[str]) -> Kernel:
 def flattened(kernel: Kernel, most: int) -> Kernel | None:
     """The kernel in one piece, if that takes no more than so many operations for each point.
 
-    None where it takes more, or where a stage is no plain value.  Where a thread has little memory
-    of its own, and much time, that is often less work than to write a stage and to read it.
+    None where it takes more, or where a stage is no plain value.  On a GPU, where a thread has
+    little memory and much time, that is often less work than to write a stage and to read it.
     """
     for stage in reversed(kernel.stages):
         if not isinstance(stage, Values) or any(isinstance(a.value, Reduce) for a in stage.body):

@@ -65,9 +65,9 @@ def needed(
 ) -> dict[str, tuple[Offset, Offset]]:
     """The lowest and the highest offset at which each stage is needed; all names of a stage alike.
 
-    With `stored` a state is itself computed at the points of the result
-    only: what is needed beyond them is not computed from anything.  With `mirrored` it is needed
-    at the points themselves too, which may be what lies beyond the ends.
+    With `stored` a state is itself computed at the points of the result only: what stands beyond
+    them is copied, not computed.  With `mirrored` a state is needed at the points of the result
+    too, since what lies beyond its ends may be a copy of them.
     """
     here = full((0,) * kernel.ndim)
     need = dict[str, Box]()

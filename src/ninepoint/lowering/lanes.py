@@ -40,8 +40,8 @@ How: TypeAlias = int | Offset
 class Turn:
     """How kernels are written for arrays that lie so.
 
-    Of lanes that are interleaved a step along the last axis of taps is as much longer.  Stages
-    that slide along rows have no such form: they would have to do so along others.
+    Where lanes are interleaved, a step along the last axis is as many times longer.  Kernels with
+    stages that slide along rows have no such form: they would have to slide along another axis.
     """
 
     how: How

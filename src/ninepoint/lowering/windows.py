@@ -52,6 +52,7 @@ from ..language.ir import (
     Kernel,
     Offset,
     Reduce,
+    Ref,
     Select,
     Tap,
     at_index,
@@ -105,6 +106,20 @@ def most(reduce: Reduce, schedule: Schedule) -> int:
 def is_picked(reduce: Reduce) -> bool:
     """Whether a window is not a box, but some elements of one."""
     return any(isinstance(a.value, Tap | Coefficient) and a.value.picked for a in reduce.body)
+
+
+def ordered_by(reduce: Reduce) -> Tap | None:
+    """The first values of a window, which are a field's, if its elements are in their order."""
+    match [assign.value for assign in reduce.body]:
+        case [Tap() as tap]:
+            return tap
+        case [Tap(dtype=dtype) as tap, Cast(storage=storage) as cast]:
+            # To round integers keeps their order.
+            rounded = dtype.is_integer and cast.dtype.is_float and not storage
+            last = reduce.body[-1]
+            return tap if rounded and reduce.result == Ref(cast.dtype, last.name) else None
+        case _:
+            return None
 
 
 def _written(reduce: Reduce, emit: Emit) -> Atom:

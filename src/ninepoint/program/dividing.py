@@ -110,7 +110,7 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
 # Calls that follow each other.
 
 
-def follow(program: Program, made: Sequence[Any]) -> None:
+def follow(program: Program, made: list[Any]) -> None:
     """Let what a program gives be made from what its fields were made from.
 
     That is done where all of that can be read, or has chunks that the graph has.
@@ -118,8 +118,8 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     Parameters
     ----------
     program : Program
-    made : sequence of dask.array.Array
-        What the program makes of them, whose layers nobody else has yet.
+    made : list of dask.array.Array
+        What the program makes of them, which nobody else has yet: they get the name of all calls.
     """
     origin = known(made[0], "origin")
     if origin is None or _asks(program):
@@ -140,6 +140,9 @@ def follow(program: Program, made: Sequence[Any]) -> None:
         if not whole.fits or not {array.name for array in whole.held} <= there:
             return
     passed = frozenset().union(*(one.passed for one in before))
+    own.title = whole.program.name
+    made[:] = own.results(own.asked)
+    layer = own.layer
     whole.layer = whole.blocks(layer.name)
     whole.passed = own.passed | passed
     layer.further = whole.layer, passed, bool(whole.sources) or any(whole.reread)

@@ -57,7 +57,8 @@ class Computation:
 
     On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
     those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
-    from `sources`, where there are some.  Chunks may have been `joined` before.
+    from `sources`, where there are some.  Chunks may have been `joined` before.  Results are cut
+    as these `asked` for, and their names begin with a `title`, by default the program's.
     """
 
     program: Program
@@ -69,6 +70,8 @@ class Computation:
     passed: frozenset[str] = frozenset()
     further: Computation | None = None
     joined: bool = False
+    asked: Chunks = ()
+    title: str = ""
 
     @cached_property
     def outputs(self) -> list[Output]:
@@ -124,7 +127,7 @@ class Computation:
     def reread(self) -> list[Source | None]:
         """Of each array the source of which its chunks are read twice; None where they wait."""
         sources = [known(array, "source") for array in self.arrays]
-        views = [array for array in self.arrays if known(array, "source")]
+        views = [array.nbytes for array in self.arrays if known(array, "source")]
         few = self.waiting(views) <= limits.current.held_bytes
         return [None] * len(sources) if few else sources
 
@@ -134,18 +137,18 @@ class Computation:
         pairs = zip(self.arrays, self.reread, strict=True)
         return [array for array, source in pairs if source is None]
 
-    def waiting(self, arrays: Sequence[Any]) -> int:
-        """The bytes of arrays of which chunks wait for those around them: about two layers."""
+    def waiting(self, sizes: Sequence[float]) -> int:
+        """Of so many bytes of chunks or faces those that wait for others: about two layers."""
         cut = [sizes for sizes in self.chunks if len(sizes) > 1]
         if self.alone or not cut:
             return 0
         part = min(1.0, 2 * max(cut[0]) / sum(cut[0]))
-        return math.ceil(part * sum(int(array.nbytes) for array in arrays))
+        return math.ceil(part * sum(sizes))
 
     @property
     def names(self) -> list[str]:
         """The names of the results, as they are cut in blocks."""
-        name, count = self.program.name, len(self.outputs)
+        name, count = self.title or self.program.name, len(self.outputs)
         if count == 1:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
@@ -153,7 +156,7 @@ class Computation:
     def blocks(self, name: str = "") -> Lazy:
         """The rule of blocks that read from sources, or are made of chunks of fields cut so."""
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
-        many = f"{self.program.name}-all-{self.identity}"
+        many = f"{self.title or self.program.name}-all-{self.identity}"
         name = name or (self.names[0] if len(self.outputs) == 1 else many)
         job = Job(self.program, self.shape, tuple([array.shape for array in self.arrays]))
         if self.sources:
@@ -184,7 +187,7 @@ class Computation:
             below = [] if self.sources else self.held
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
-        self.layer = blocks.dask.layers[rule.name]
+        self.layer, self.asked = blocks.dask.layers[rule.name], chunks
         self.passed = frozenset((rule.name, *self.names))
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):

@@ -60,7 +60,7 @@ class Cost:
     def lines(self) -> list[str]:
         """The same in words."""
         each = self.tasks / max(1, self.blocks)
-        again = f", from files {self.decoded:.3g} times" if self.decoded else ""
+        again = f", decoded {self.decoded:.3g} times" if self.decoded else ""
         found = [
             f"{self.name}: {self.plan}, {many(each, 'task')} a block, {self.tasks} in all",
             f"  {_PLANS[self.plan]}",
@@ -69,13 +69,13 @@ class Cost:
         ]
         if self.room:
             room = counted(self.room, "B")
-            found.append(f"  {room} held together, about two layers of chunks, for neighbours")
+            found.append(f"  {room} held together, in about two layers, for neighbours")
         return found
 
 
-def cost_of(one: Computation) -> Cost:
-    """What a computation takes as it is planned."""
-    blocks = math.prod(map(len, one.chunks))
+def cost_of(one: Computation, most: float = math.inf) -> Cost:
+    """What a computation takes as it is planned, of which so many blocks are asked for at once."""
+    blocks, cut = math.prod(map(len, one.chunks)), sum(len(sizes) > 1 for sizes in one.chunks)
     points = math.prod(max([n for n in sizes if n == n], default=1) for sizes in one.chunks)
     each = sum(dtype.itemsize for _, dtype in one.inputs)
     made = sum(output.dtype.itemsize for output in one.outputs)
@@ -92,6 +92,9 @@ def cost_of(one: Computation) -> Cost:
     own, all_read = decoded(one.program, files, one.chunks)
     if not one.sources:
         all_read = 2 * own if any(one.reread) else own
+    sizes = [] if one.sources else [array.nbytes for array in one.held]
+    # Of blocks that lie together a layer has the less the fewer there are.
+    layer = min(1.0, most / max(1, blocks)) ** (1 - 1 / max(1, cut))
     return Cost(
         name=one.program.name,
         plan=one.plan,
@@ -101,7 +104,7 @@ def cost_of(one: Computation) -> Cost:
         decoded=all_read / max(1, size),
         faces=faces,
         held=around * each + points * made + faces // max(1, blocks),
-        room=one.waiting(one.held),
+        room=int(layer * one.waiting([faces, *sizes])),
     )
 
 
@@ -114,9 +117,10 @@ def _faces(shape: Shape, axes: Sequence[Axis]) -> int:
     return found
 
 
-def costs_of(arrays: Sequence[Any]) -> tuple[list[Cost], int]:
+def costs_of(arrays: Sequence[Any], most: float = math.inf) -> tuple[list[Cost], int]:
     """What is done for some arrays of Dask together, in order, and how many tasks there are.
 
+    So many blocks are asked for at once.
     Those of others are counted before Dask makes them one.
     """
     graph: Any = HighLevelGraph.merge(*(array.dask for array in arrays))
@@ -140,22 +144,22 @@ def costs_of(arrays: Sequence[Any]) -> tuple[list[Cost], int]:
         further = getattr(layer, "further", None)
         if one.further and further and asked.isdisjoint(further[1]):
             one = one.further
-        costs.append(cost_of(one))
+        costs.append(cost_of(one, most))
         if not one.sources:
             asked |= {array.name for array in one.held}
     return costs[::-1], others + sum(cost.tasks for cost in costs)
 
 
-def told(arrays: Sequence[Any]) -> Lines:
+def told(arrays: Sequence[Any], most: float = math.inf) -> Lines:
     """The same in words, and first what to see to; nothing where none is ours."""
-    costs, tasks = costs_of(arrays)
+    costs, tasks = costs_of(arrays, most)
     if not costs:
         return Lines()
     held, room = max(one.held for one in costs), sum(one.room for one in costs)
     more = ": no task waits for another one"
     if room:
-        more = f", and all {counted(room, 'B')} for chunks that wait for their neighbours"
-    page = Lines([f"Give each thread {counted(held, 'B')} of memory{more}."])
+        more = f", and {counted(room, 'B')} to all for what waits for its neighbours"
+    page = Lines([f"Give each thread {counted(held, 'B')}{more}."])
     for cost in costs:
         page.add("on Dask", *cost.lines)
     chunks = sum(array.npartitions for array in arrays)

@@ -1,6 +1,6 @@
 """The GPU, through CuPy: memory, streams, the compiler of CUDA, launches.
 
-Nothing else in the house touches CuPy, and this uses little of it: arrays that are views of
+No other module touches CuPy, and this uses little of it: arrays that are views of
 memory on a GPU, `empty` from its pool, the current device and stream, NVRTC, and a module of
 machine code whose functions are started.  It is imported when the first such array is met.
 

@@ -9,8 +9,8 @@ Loops over a patch are unrolled, so that what its points share is computed once,
 Where all that a thread reads and writes is inside the arrays, no position is mapped by the rule of
 a border; elsewhere each element is.
 
-A patch of one column and one row has no tiles, and reads elements where they are: so loops are
-done, and windows that are looped over.
+Kernels with loops, and with windows that are looped over, are done point by point: a patch is one
+column of one row then, has no tiles, and reads elements where they are.
 """
 
 from __future__ import annotations
@@ -314,7 +314,8 @@ class Patches(Function):
     def _body(self, take: Callable[[Body, str, Read], None]) -> Body:
         """What is computed at a point; what is read `take` gives its name in the body."""
         text = Body(self)
-        storage = {n: one.dtype for n, one in (*self.fields.items(), *self.coefficients.items())}
+        storage = {name: one.dtype for name, one in self.fields.items()}
+        storage |= {name: one.dtype for name, one in self.coefficients.items()}
         arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         windows = Windows(text, storage, arrays, nowhere, read=partial(self._read, text))

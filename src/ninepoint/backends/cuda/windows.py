@@ -19,8 +19,7 @@ import numpy as np
 
 from ...analysis.ranges import Interval
 from ...loops.nodes import SHORT
-from ...lowering.algorithms import ordered_by
-from ...lowering.windows import quantile_position
+from ...lowering.windows import ordered_by, quantile_position
 from ..numba.points import Point, Window
 
 # The element of some rank, found bit by bit, by counting the elements below a number.

@@ -20,7 +20,8 @@ import numpy as np
 
 from ...base.frozen import frozen
 from ...language.functions import FLOAT_FUNCTIONS
-from ...loops.nodes import BITS, COMPARISONS, FLOATS, PARTS, SHORT
+from ...language.ir import COMPARISONS
+from ...loops.nodes import BITS, FLOATS, PARTS, SHORT
 
 # A line of the cache [bytes]: memory begins at one.
 LINE = 64

@@ -106,9 +106,7 @@ class Parts:
         most, exchanges = max(self.held(copies)), -(-steps // self.longest)
         points = sum(b - a for part, owner, (a, b), _ in self.moves if part != owner)
         moved = points * math.prod(self.shape_of(1)) * self.motion.state_bytes
-        page = Lines(
-            [f"Give each {who} {counted(most, 'B')} of memory, for its part of the state."]
-        )
+        page = Lines([f"Give each {who} {counted(most, 'B')} for its part of the state."])
         page.add("steps", f"{exchanges} exchanges, of up to {self.longest} steps each")
         page.add("exchange", f"{counted(moved, 'B')} in all, between {len(self.lengths)} parts")
         return page
