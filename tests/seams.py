@@ -37,8 +37,7 @@ from ninepoint.backends.cuda import cubins, driver, writing
 from ninepoint.backends.llvm import library
 from ninepoint.backends.llvm.layout import Kind
 from ninepoint.backends.numba import cpu
-from ninepoint.backends.numba.cpu import Loaded, in_numpy
-from ninepoint.backends.numba.cpu import interpreted as as_plain_python
+from ninepoint.backends.numba.cpu import Loaded
 from ninepoint.backends.pipeline import compile_chain
 from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
@@ -162,8 +161,6 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
 
     def loaded(compiled: Compiled) -> Loaded:
         found, module = load(compiled), compiled.module
-        if as_plain_python():
-            return found
         writes = [kind.mutable for kind in cpu.kinds_of(compiled)]
         if module.opaque or module.checked:
             # What it notes.
@@ -195,8 +192,11 @@ class Interpreted:
         self._text, self._kinds = text, kinds
 
     def __call__(self, *arguments: Any) -> None:
+        # Floats of 16 bits are integers to text that converts them.
         given = [
-            (one if kind.mutable else _only_read(one)) if kind.ndim else kind.dtype.type(one)
+            (one.view(kind.dtype) if kind.mutable else _only_read(one.view(kind.dtype)))
+            if kind.ndim
+            else kind.dtype.type(one)
             for one, kind in zip(arguments, self._kinds, strict=True)
         ]
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -353,6 +353,19 @@ def _library() -> dict[str, Any]:
     names: dict[str, Any] = {"_inside": _inside, "__name__": "library"}
     exec(_looked(inspect.getsource(library)), names)
     return names
+
+
+def in_numpy(code: CodeType) -> CodeType:
+    """The code with NumPy's floats in the place of Python's, which raise when divided by zero."""
+    constants = [
+        in_numpy(one)
+        if isinstance(one, CodeType)
+        else np.float64(one)
+        if type(one) is float
+        else one
+        for one in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(constants))
 
 
 @lru_cache

@@ -12,6 +12,7 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from chunked import image, mean, near
 
 import ninepoint as npt
 from nightly import only
@@ -122,3 +123,88 @@ def test_workers_that_are_killed(case):
         [sys.executable, LOST, case], capture_output=True, text=True, timeout=400
     )
     assert done.stdout.split() == ["right", case], done.stderr
+
+
+# Graphs: blocks run where their chunks are.
+
+
+def made(block, block_id):
+    """A chunk, which any worker may make."""
+    rows, columns = np.indices(block.shape)
+    return (7 * rows + columns) * (1 + block_id[0]) % (5 + block_id[1])
+
+
+def cut(shape, chunks):
+    return da.zeros(shape, chunks=chunks).map_blocks(made, dtype="int64")
+
+
+def moved(dask_worker):
+    """The keys that a worker was sent since one asked last."""
+    log = list(dask_worker.transfer_incoming_log)
+    dask_worker.transfer_incoming_log.clear()
+    return [key for one in log for key in one["keys"]]
+
+
+def places(name, of, dask_scheduler):
+    """What the scheduler knows of the blocks of an array, by their places."""
+    tasks = dask_scheduler.tasks.items()
+    return {key[1:]: of(task) for key, task in tasks if key[0] == name}
+
+
+def bound(task):
+    return task.worker_restrictions
+
+
+def holders(task):
+    return {worker.address for worker in task.who_has}
+
+
+def test_chunks_stay_and_each_face_comes_once(dask_client):
+    x = cut((1600, 1600), 200)
+    lazy, a = mean(mean(x)), x.compute(scheduler="sync")
+    dask_client.run(moved)
+    np.testing.assert_array_equal(lazy.compute(), mean(mean(a)))
+    keys = [key for own in dask_client.run(moved).values() for key in own]
+    faces = [key for key in keys if key[0].startswith("faces-")]
+    assert len(set(faces)) == len(faces)
+    assert not any(key[0].startswith("made") for key in keys)
+
+
+def test_what_is_placed_and_who_has_the_last_word(dask_client):
+    x = cut((60, 40), 20).persist()
+    a = x.compute()
+    there = dask_client.run_on_scheduler(places, x.name, holders)
+    for kernel, asked in ((mean, True), (near, False)):
+        with dask.config.set({"ninepoint.placement": asked}):
+            lazy = kernel(x)
+        held = lazy.persist()
+        np.testing.assert_array_equal(held.compute(), kernel(a))
+        wanted = there if asked else dict.fromkeys(there)
+        assert dask_client.run_on_scheduler(places, held.name, bound) == wanted
+    (first, *_) = dask_client.scheduler_info()["workers"]
+    held = dask_client.persist(mean(x, boundary="wrap"), workers=first)
+    np.testing.assert_array_equal(held.compute(), mean(a, boundary="wrap"))
+    found = dask_client.run_on_scheduler(places, held.name, holders)
+    assert found == {place: {first} for place in there}
+
+
+def test_workers_that_come_and_go():
+    a = image(400, 400)
+
+    def slow(block):
+        time.sleep(0.02)
+        return block
+
+    options = {"threads_per_worker": 1, "dashboard_address": ":0", "processes": False}
+    with (
+        distributed.LocalCluster(n_workers=2, **options) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        x = da.from_array(a, chunks=40).map_blocks(slow).persist()
+        made = mean(x).map_blocks(slow).persist()
+        done = distributed.as_completed(distributed.futures_of(made))
+        next(done)
+        cluster.scale(4)
+        client.wait_for_workers(4)
+        client.sync(cluster.workers[0].close)
+        np.testing.assert_array_equal(made.compute(), mean(a))

@@ -277,6 +277,22 @@ def test_blocks_of_axes_in_any_order():
                 equal(made, edged(x, other, boundary=rule, axes=axes))
 
 
+def test_faces_that_are_given_apart(limited, as_python):
+    """As to many workers: with the corners that came along the axes before."""
+    limited(workers_together=-1)
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        ndim = 1 + seed % 3
+        kernel, rule = weighted.drawn(rng, ndim), weighted.boundary(rng, ndim)
+        shape = (3, *rng.integers(9, 14, ndim).tolist())
+        fields = [whole(*shape, seed=k) for k in range(len(kernel.fields))]
+        if len(fields) > 1:
+            fields[1] = fields[1][seed % 3, ..., : 1 if seed % 2 else None]
+        cut = rng.integers(2, 9, 1 + ndim).tolist()
+        lazy = [da.from_array(x, chunks=tuple(cut[1 + ndim - x.ndim :])) for x in fields]
+        equal(kernel(*lazy, boundary=rule), kernel(*fields, boundary=rule))
+
+
 # Keys: equal calls have equal ones, and calls that mean anything else have others.
 
 

@@ -49,6 +49,10 @@ def test_either_of_two_fields() -> None:
     alike(either(FLOATS, FLOATS, 1), either.debug(FLOATS, FLOATS, 1))
 
 
+def scaled(value, *, more):
+    return 2 * value + more
+
+
 def test_lists_tuples_and_arrays_of_narrow_types() -> None:
     @npt.stencil(boundary="valid")
     def small(x):
@@ -58,7 +62,7 @@ def test_lists_tuples_and_arrays_of_narrow_types() -> None:
         double = lambda v: 2 * v  # noqa: E731
         found: list = []
         while len(found) < 1:
-            found.append(double(x[index]))
+            found.append(double(scaled(x[index], more=0)) // 2)
         return found[0] + np.clip(x[0, 0], 1, 3), narrow[0] - narrow[1]
 
     first, second = small(BYTES)
@@ -78,6 +82,19 @@ def test_a_second_name_of_an_array_is_the_same_array() -> None:
         return first[0]
 
     np.testing.assert_array_equal(renamed(np.arange(3.0)), [0.0, 1.0, 2.0])
+
+
+def test_a_name_of_an_array_on_one_path_and_of_a_number_on_another() -> None:
+    @npt.stencil(boundary="wrap")
+    def after(x):
+        kept = np.zeros(2)
+        if x[0] > 0:
+            kept[0] = x[1]
+        else:
+            kept = 1.0
+        return x[1]
+
+    assert after(np.arange(3.0)).tolist() == [1, 2, 0]
 
 
 def mistaken_type(x):

@@ -12,12 +12,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
 from ..arrays import accepted
 from ..arrays.accepted import (
+    bare,
+    has_no_axes,
     is_cupy,
     is_dask,
     is_dataset,
@@ -30,23 +32,16 @@ from ..arrays.accepted import (
 from ..arrays.borders import Boundary
 from ..arrays.foreign import Applied, asked, asks
 from ..base.tracebacks import door, shorten
-from ..base.undisturbed import Later
-from ..language.definitions import Function, returned_values
-from ..language.dtypes import kind_of
+from ..language.decorated import NOTHING, decorator
+from ..language.definitions import returned_values
 from ..language.parameters import array_parameters, indexed_parameters
 from ..language.signature import as_read
 from ..language.source import capture
 from ..lowering.schedule import Schedule
-from ..program.definition import Call, Definition
+from ..program.definition import Definition
 from ..program.options import Options, Place, overflow_rule, refuse_unknown
 from ..program.waiting import before_writing, waiting
-from .decorate import NOTHING, decorator
 from .stencil import Stencil
-
-if TYPE_CHECKING:
-    from ..inspecting import debugging
-else:
-    debugging = Later("..inspecting.debugging", __package__)
 
 _OPTIONS = ("dtype", "overflow", "fastmath", "schedule")
 
@@ -70,6 +65,13 @@ class Ufunc(Stencil):
     Made by `ufunc`.  Call it with arrays and numbers, which broadcast; see `__call__`.  In a
     kernel it may be called on fields, where it is a stage like other stencils, and on numbers.
 
+    Attributes
+    ----------
+    nin : int
+        How many arrays it takes.
+    nout : int
+        How many arrays it gives, as far as its text shows.
+
     Examples
     --------
     >>> import ninepoint as npt
@@ -81,21 +83,11 @@ class Ufunc(Stencil):
     """
 
     def __init__(self, definition: Definition) -> None:
-        super().__init__(definition)
-        self._with_numbers: dict[tuple[str, ...], Ufunc] = {}
         # The text is gone through once, not for each column of pandas.
         values = returned_values(definition.function.definition)
-        self._nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
-
-    @property
-    def nin(self) -> int:
-        """How many arrays it takes."""
-        return len(self.fields)
-
-    @property
-    def nout(self) -> int:
-        """How many arrays it gives, as far as its text shows."""
-        return self._nout
+        self.nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
+        self.nin = len(definition.fields)
+        super().__init__(definition)
 
     def __call__(
         self,
@@ -180,73 +172,26 @@ class Ufunc(Stencil):
         """A call on something else than arrays of NumPy that have axes."""
         given = dict(zip(self.parameters, values, strict=True))
         fields = {name: given[name] for name in self.fields}
+
+        def again(others: Mapping[str, Any], out: Any = out) -> Any:
+            """The call with others in the place of some arrays."""
+            args, named = self._arguments.given({**given, **others})
+            return self(*args, out=out, **options, **named)
+
+        def applied(*arrays: Any, out: Any = None) -> Any:
+            return again(dict(zip(fields, arrays, strict=True)), out)
+
         if asks((*fields.values(), *listed(out))):
-            return self._asked(given, out, options)
+            function = Applied(applied, self.__name__, self.nin, self.nout)
+            return asked(function, list(fields.values()), out)
         if any(map(is_dataset, fields.values())):
             from ..arrays.xarray import over_variables
 
-            return over_variables(
-                lambda one: self._again({**given, **one}, out, options), fields, (), lambda _: 0
-            )
-        if all(_has_no_axes(value) for value in fields.values()):
-            return self._of_numbers(given, out, options)
-        one = self._done_by(given)
-        if one is not self:
-            return one._again(given, out, options)
+            return over_variables(again, fields, (), lambda _: 0)
+        if all(map(has_no_axes, fields.values())):
+            return _of_numbers(fields, out, again)
         args, named = self._arguments.given(given)
-        # Any one of the dimensions: all others are a stack of them.
-        labelled = [one for one in fields.values() if is_xarray(one) or is_lazy(one)]
-        dims = next((one.dims[-1:] for one in labelled if one.dims), None)
-        return super().__call__(*args, out=out, dims=dims, **options, **named)
-
-    def _asked(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
-        """What arrays of other libraries make of the function."""
-        fields = self.fields
-
-        def function(*arrays: Any, out: Any = None) -> Any:
-            return self._again({**given, **dict(zip(fields, arrays, strict=True))}, out, options)
-
-        applied = Applied(function, self.__name__, self.nin, self.nout)
-        return asked(applied, [given[name] for name in fields], out)
-
-    def _again(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
-        """Call with these values of the parameters."""
-        args, named = self._arguments.given(given)
-        return self(*args, out=out, **options, **named)
-
-    def _of_numbers(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
-        """A call on numbers and on arrays without axes: one on arrays with one element."""
-        for one in listed(out):
-            if isinstance(one, np.ndarray) and one.ndim:
-                raise ValueError(f"out has shape {one.shape}, but the result has ().")
-        fields = {name: given[name] for name in self.fields}
-        # Beside an array on a GPU a number is a number, and lies nowhere.
-        beside = any(map(is_device, fields.values()))
-        fields = {
-            name: value if beside and not is_device(value) else _with_axis(value, name)
-            for name, value in fields.items()
-        }
-        inner = tuple(one[None] if isinstance(one, np.ndarray) else one for one in listed(out))
-        made = self._again({**given, **fields}, inner or None, options)
-        if out is not None:
-            return out[0] if isinstance(out, tuple | list) and len(out) == 1 else out
-        if isinstance(made, tuple):
-            return tuple(map(_without_axis, made))
-        return _without_axis(made)
-
-    def _done_by(self, values: Mapping[str, Any]) -> Ufunc:
-        """The ufunc to which fields that are given numbers are scalars."""
-        numbers = tuple(name for name in self.fields if _is_number(values[name]))
-        # Where there are no arrays, that is said of what takes arrays.
-        if not numbers or len(numbers) == len(self.fields):
-            return self
-        if numbers not in self._with_numbers:
-            self._with_numbers[numbers] = Ufunc(self.definition.with_numbers(numbers))
-        return self._with_numbers[numbers]
-
-    def _forget(self) -> None:
-        for one in (self, *self._with_numbers.values()):
-            one._bound_calls.clear()
+        return super().__call__(*args, out=out, **options, **named)
 
     @door
     def debug(
@@ -286,14 +231,8 @@ class Ufunc(Stencil):
         3
         """
         _refuse(self.__name__, named)
-        values = self._bound(args, named)
-        alone = all(_has_no_axes(values[name]) for name in self.fields)
-        one = self if alone else self._done_by(values)
-        call = Call.of(one.definition, values, None, None, dtype, overflow)
-        made = debugging.by_definition(call, [values[name] for name in one.fields], None)
-        if isinstance(made, tuple):
-            return tuple(each[()] for each in made)
-        return made[()]
+        made = super().debug(*args, dtype=dtype, overflow=overflow, **named)
+        return tuple(one[()] for one in made) if isinstance(made, tuple) else made[()]
 
 
 @overload
@@ -374,9 +313,10 @@ def ufunc(
     # What is wrong with them is said at once, not where the function is given.
     dtypes, rule = storage_types(dtype), overflow_rule(overflow)
 
-    def options(captured: Function) -> Options:
+    def make(plain: FunctionType) -> Ufunc:
+        captured = capture(plain)
         indexed = indexed_parameters(captured) - set(array_parameters(captured))
-        return Options(
+        options = Options(
             Boundary.of("fill"),
             0,
             ((0, 0),),
@@ -387,10 +327,7 @@ def ufunc(
             schedule or Schedule(),
             pointwise=True,
         )
-
-    def make(plain: FunctionType) -> Ufunc:
-        captured = capture(plain)
-        return Ufunc(Definition(captured, options(captured), plain))
+        return Ufunc(Definition(captured, options, plain))
 
     return decorator("ufunc", function, make)
 
@@ -401,23 +338,22 @@ def _refuse(name: str, named: Mapping[str, Any]) -> None:
         raise TypeError(f"the ufunc '{name}' {_REFUSED[option]}; leave '{option}=' out.")
 
 
-def _is_number(value: Any) -> bool:
-    """Whether what is given for an array is a number, which is a scalar then.
-
-    Integers of less than 64 bits are arrays: that they are small is known only of arrays.
-    """
-    if type(value) in (bool, int, float, complex):
-        return True
-    if not isinstance(value, np.generic) and (type(value) is not np.ndarray or value.ndim):
-        return False
-    kind = kind_of(value.dtype)
-    return kind in "bfc" or (kind in "iu" and value.dtype.itemsize == 8)
-
-
-def _has_no_axes(value: Any) -> bool:
-    """Whether a value is a number, or an array without axes."""
-    ndim = getattr(value, "ndim", None)
-    return not (np.ndim(value) if ndim is None else ndim)
+def _of_numbers(fields: Mapping[str, Any], out: Any, call: Callable[..., Any]) -> Any:
+    """A call on numbers and on arrays without axes: one on arrays with one element."""
+    for one in listed(out):
+        if isinstance(one, np.ndarray) and one.ndim:
+            raise ValueError(f"out has shape {one.shape}, but the result has ().")
+    # Beside an array on a GPU a number is a number, and lies nowhere.
+    beside = any(map(is_device, fields.values()))
+    arrays = {
+        name: value if beside and not is_device(value) else _with_axis(value, name)
+        for name, value in fields.items()
+    }
+    inner = tuple(one[None] if isinstance(one, np.ndarray) else one for one in listed(out))
+    made = call(arrays, inner or None)
+    if out is not None:
+        return out[0] if isinstance(out, tuple | list) and len(out) == 1 else out
+    return bare(list(map(_without_axis, listed(made))))
 
 
 def _with_axis(value: Any, name: str) -> Any:

@@ -18,21 +18,21 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from ..arrays.accepted import as_it_is, storage_types
+from ..arrays.accepted import as_it_is, bare, storage_types
 from ..arrays.borders import Boundary
 from ..arrays.channels import may_hold
 from ..arrays.every import per_axis
 from ..arrays.keys import call_key
-from ..base.remembered import Registry, Remembered
+from ..base.remembered import Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
+from ..language.decorated import NOTHING, Decorated, Method, decorator
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
     Page,
     as_read,
-    docstring,
     options_of,
     signature,
     signature_text,
@@ -52,7 +52,6 @@ from ..program.options import (
     refuse_unknown,
 )
 from ..program.waiting import before_writing, waiting
-from .decorate import NOTHING, Method, decorator
 
 if TYPE_CHECKING:
     import typing_extensions
@@ -80,13 +79,12 @@ else:
     dispatch = Later("..running.dispatch", __package__)
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
-    debugging = Later("..inspecting.debugging", __package__)
-    displays = Later("..language.displays", __package__)
-    explaining = Later("..inspecting.explaining", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    measuring = Later("..inspecting.measuring", __package__)
-    picture = Later("..inspecting.picture", __package__)
-    tuning = Later("..inspecting.tuning", __package__)
+    displays = Later("..language.displays", __package__)
+    debugging, explaining, measuring, picture, tuning = (
+        Later(f"..inspecting.{name}", __package__)
+        for name in "debugging explaining measuring picture tuning".split()
+    )
 
 
 # What a decorated function gives at one point.
@@ -98,13 +96,26 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-class Stencil(ArrayFunction, Generic[P, R_co]):
+class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     """A function of a point and its neighbours, to be applied to whole arrays.
 
     Made by `stencil`.  Call it with arrays and numbers, in the order of the function's
     parameters; see `__call__`.  Where the function calls other stencils on its fields, each
     call gives the array that it would give by itself, border and all; where it can, it is done
     together with the kernel, row by row, so that it is never stored whole.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        The names of the parameters, in the order of the function.
+    fields : tuple of str
+        The names of the parameters that are read relative to the point.
+    scalars : tuple of str
+        The names of all other parameters: numbers, and small arrays.
+    defaults : mapping of str to number or array
+        The values of the parameters that have one.
+    pointwise : bool
+        Whether it was made from a function of numbers.
 
     Examples
     --------
@@ -122,38 +133,22 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     definition: Definition
 
     def __init__(self, definition: Definition) -> None:
-        function, live = definition.function, definition.live
-        self.definition = definition
-        self._kind = definition.kind
-        self.__name__ = function.name
-        self.__qualname__ = getattr(live, "__qualname__", function.name)
-        # Without one `help` would show this class instead.
-        self.__doc__ = docstring(function) or (
-            f"A {self._kind} of {', '.join(function.parameters)}; "
-            f"help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
-        )
-        own = signature(function.definition, function.defaults)
-        self.__signature__ = with_options(own, options_of(type(self).__call__))
-        self.__module__ = getattr(live, "__module__", __name__)
-        if live is not None:
-            self.__wrapped__ = live
-        self._plain = tuple(p in definition.fields for p in function.parameters)
+        self._kind, self.pointwise = definition.kind, definition.pointwise
+        self.parameters = parameters = definition.parameters
+        self.fields, self.scalars = definition.fields, definition.scalars
+        self.defaults: Mapping[str, Any] = types.MappingProxyType(dict(definition.defaults))
+        self._plain = tuple(p in self.fields for p in parameters)
         # What does calls that went well, by their kind.
         self._bound_calls: Remembered[Any, Prepared] = Remembered(256)
         self._arguments = definition.arguments
-        parameters = definition.parameters
-        self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
-        _stencils.add(definition.token, self)
+        self._numbers = [(name, parameters.index(name)) for name in self.scalars]
+        own = signature(definition.function.definition, definition.function.defaults)
+        shown = with_options(own, options_of(type(self).__call__))
+        words = f"{self._kind} of {', '.join(parameters)}"
+        super().__init__(definition, shown, definition.live, words)
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__()} - {"definition"})
-
-    def __get__(self, instance: object, owner: type | None = None) -> Self:
-        """Give the stencil itself: `help` shows its parameters."""
-        return self
 
     @property
     def _numba_type_(self) -> Any:
@@ -162,37 +157,6 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             f"The {self._kind} '{self.__name__}' makes whole arrays, so no function that Numba "
             "compiles can call it; call it before, and give the function what it makes."
         )
-
-    def __reduce__(self) -> Any:
-        return _restored, (type(self), self.definition)
-
-    def __dask_tokenize__(self) -> str:
-        return self.definition.token
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of the function."""
-        return self.definition.parameters
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The names of the parameters that are read relative to the point."""
-        return self.definition.fields
-
-    @property
-    def scalars(self) -> tuple[str, ...]:
-        """The names of all other parameters: numbers, and small arrays."""
-        return self.definition.scalars
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """The values of the parameters that have one."""
-        return types.MappingProxyType(dict(self.definition.defaults))
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether it was made from a function of numbers."""
-        return self.definition.pointwise
 
     # Calling.
 
@@ -307,7 +271,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             call = Call.of(
                 self.definition, values, boundary, cval, dtype, overflow, every, upsample
             )
-            fields = [values[name] for name in self.fields]
+            fields = [values[name] for name in call.definition.fields]
             place = Place(axes, dims, out, threads, device)
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
                 # What may be colour images is asked about each time.
@@ -366,7 +330,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> print(heat.iterate.explain(np.zeros((4000, 4000)), steps=200))
         Give 256 MB beside the fields for two states: 200 steps, up to 8 in a pass over memory.
         """
-        ways = {name: named.pop(name) for name in named.keys() & {*iteration.Iteration.__slots__}}
+        known = iteration.Iteration.__annotations__
+        ways = {name: named.pop(name) for name in known.keys() & named.keys()}
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
         values = self._bound(args, named)
         told = iterating.iterated(self.definition, values, plan, boundary, cval)
@@ -478,8 +443,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         )
         before_writing(out)
         values = self._bound(args, named)
-        states = iterating.iterated(self.definition, values, plan, boundary, cval)
-        return states[0] if len(states) == 1 else tuple(states)
+        return bare(iterating.iterated(self.definition, values, plan, boundary, cval))
 
     # Looking inside.
 
@@ -531,7 +495,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         values = self._bound(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
         call.check_spaced()
-        return debugging.by_definition(call, [values[name] for name in self.fields], axes)
+        fields = [values[name] for name in call.definition.fields]
+        return debugging.by_definition(call, fields, axes)
 
     @door
     def source(self, *types: Any, target: str = "cpu") -> str:
@@ -661,15 +626,16 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             raise ValueError(
                 f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
             )
-        stencil, one, _ = self._to_measure(args, named, "tune()")
+        one, _ = self._to_measure(args, named, "tune()")
         # All write to the same arrays: to make new ones would take a part of the time.
-        out = stencil(*args, **named)
+        out = self(*args, **named)
 
         def variant(other: Definition) -> Callable[[], Any]:
-            return functools.partial(type(stencil)(other), *args, **{"out": out, **named})
+            return functools.partial(type(self)(other), *args, **{"out": out, **named})
 
         found = tuning.tuned(one, variant, seconds)
-        self._forget()
+        # What is prepared is of the schedule before.
+        self._bound_calls.clear()
         return found
 
     @door
@@ -756,38 +722,23 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         (1000, 16000)
         """
         measuring.check_repeat(repeat)
-        stencil, one, options = self._to_measure(args, named, "bench()", gpu=True)
-        return measuring.measured(stencil, one, options, repeat, 5.0)
+        one, options = self._to_measure(args, named, "bench()", gpu=True)
+        return measuring.measured(self, one, options, repeat, 5.0)
 
     def _to_measure(
         self, args: tuple[Any, ...], named: dict[str, Any], what: str, gpu: bool = False
-    ) -> tuple[Stencil, Asked, dict[str, Any]]:
-        """What a call is done by, the call itself on real arrays, and its options."""
+    ) -> tuple[Asked, dict[str, Any]]:
+        """A call on real arrays, and its options."""
         options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
         given = {name: value for name, value in named.items() if name not in options}
         values = self._bound(args, given)
-        Call.of(self.definition, values).check_spaced()
-        stencil = self._done_by(values)
-        return stencil, measuring.real(stencil.definition, values, options, what, gpu), options
-
-    def _done_by(self, values: Mapping[str, Any]) -> Stencil:
-        """What does a call with these values of the parameters."""
-        return self
-
-    def _forget(self) -> None:
-        """Forget what is prepared, after another schedule was found."""
-        self._bound_calls.clear()
+        call = Call.of(self.definition, values)
+        call.check_spaced()
+        return measuring.real(call.definition, values, options, what, gpu), options
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
         return picture.drawn(self.definition)
-
-
-_stencils: Registry[Stencil] = Registry()
-
-
-def _restored(kind: type[Stencil], definition: Definition) -> Stencil:
-    return _stencils.restored(definition.token, lambda: kind(definition))
 
 
 @overload

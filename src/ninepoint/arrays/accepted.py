@@ -180,6 +180,11 @@ def listed(out: Any) -> list[Any]:
     return list(out) if isinstance(out, tuple | list) else [out]
 
 
+def bare(results: Sequence[Any]) -> Any:
+    """Give results as a call does: one as it is, several as a tuple."""
+    return results[0] if len(results) == 1 else tuple(results)
+
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 # Arrays of any library.
@@ -219,6 +224,25 @@ def as_array(value: object, name: str = "") -> Array:
         words = repr(value) if value is None or isinstance(value, str) else type(value).__name__
         raise TypeError(f"{what} must be an array of numbers, not {words}.")
     return array
+
+
+def is_number(value: Any) -> bool:
+    """Whether what is given for an array is a number, which is a scalar then.
+
+    Integers of less than 64 bits are arrays: that they are small is known only of arrays.
+    """
+    if type(value) in (bool, int, float, complex):
+        return True
+    if not isinstance(value, np.generic) and (type(value) is not np.ndarray or value.ndim):
+        return False
+    kind = kind_of(value.dtype)
+    return kind in "bfc" or (kind in "iu" and value.dtype.itemsize == 8)
+
+
+def has_no_axes(value: Any) -> bool:
+    """Whether a value is a number, or an array without axes."""
+    ndim = getattr(value, "ndim", None)
+    return not (np.ndim(value) if ndim is None else ndim)
 
 
 def refuse_mask(value: object) -> None:

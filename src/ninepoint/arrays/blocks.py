@@ -4,11 +4,19 @@
     output block 1               [-----]
     with neighbours -2..1      [---------]          needs chunks 0, 1, 2
 
-    chunk      +----------+      low and high face of each axis that is cut, corners included,
-               |##########|      copied: who holds them does not hold the chunk
-               |##      ##|
+    chunk      +----------+      faces of a chunk together: each with its corners, so that all
+               |##########|      chunks around it are given theirs.  Copied: who holds them does
+               |##      ##|      not hold the chunk
                |##########|
                +----------+
+
+    faces  +---+----------+---+  or apart, each for one chunk: along axis 1 they hold the corners
+    around |   |    0     |   |  that were given along axis 0, so that nothing is sent twice
+           | 1 +----------+ 1 |
+           |   |  chunk   |   |
+           |   +----------+   |
+           |   |    0     |   |
+           +---+----------+---+
 
 Axes are independent of each other, so an axis has one `Part` per output block (a thousand for a
 million blocks of a square), and a block is the product of its parts. Positions are global:
@@ -25,7 +33,7 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
@@ -34,12 +42,12 @@ import numpy as np
 
 from ..backends.memory import empty
 from ..backends.threads import serial
-from .accepted import is_cupy
+from .accepted import bare, is_cupy
 from .grid import Chunks, outputs_of
 from .layout import Array, Region, Shape
 from .regions import Block, Domain, Program, Span, looking
 
-# For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
+# For each axis of a chunk how thick the faces before and after it are; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
 
 
@@ -96,50 +104,74 @@ def put_together(
     return result
 
 
-@dataclass(frozen=True, slots=True)
-class Faces:
-    """Copies of faces of a chunk: of each the axis, where it begins, and its elements.
+def side(step: int, depth: int) -> slice:
+    """What of a chunk, one step from another or none, is beside that: so many elements."""
+    return slice(0, depth) if step > 0 else slice(-depth, None) if step else slice(None)
 
-    Each is whole along the other axes, so that a corner lies in several.  They are sliced as the
-    chunk is, where a face has all that is asked for.
+
+def faces_of(chunk: Any, depths: Depths) -> Mapping[tuple[int, int], Array]:
+    """Copy all faces of a chunk, by their axes, and the steps to it from the chunks beside it.
+
+    Each is whole along the other axes, so that a corner lies in several.
     """
-
-    faces: tuple[tuple[int, int, Array], ...]
-
-    def __sizeof__(self) -> int:
-        # What a scheduler takes for the size of it.
-        return sum(int(face.nbytes) for _, _, face in self.faces) + 128
-
-    def __getitem__(self, index: tuple[slice, ...]) -> Array:
-        for axis, first, face in self.faces:
-            a, b = index[axis].start, index[axis].stop
-            if first <= a and b <= first + face.shape[axis]:
-                within = slice(a - first, b - first)
-                found: Array = face[(*index[:axis], within, *index[axis + 1 :])]
-                return found
-        raise AssertionError(index)
+    chunk, faces = in_memory(chunk), {}
+    for axis, (low, high) in enumerate(depths):
+        for step, depth in ((1, low), (-1, high)):
+            if depth:
+                faces[axis, step] = chunk[(*[slice(None)] * axis, side(step, depth))].copy()
+    return faces
 
 
-def faces_of(chunk: Any, depths: Depths) -> Faces:
-    """Copy the faces of a chunk; all of it, where they are as large as that.
+def face_of(
+    chunk: Any, axis: int, step: int, depths: tuple[int, int], around: Depths, *faces: Array
+) -> Array:
+    """Copy one, with its corners, which lie in faces that were given along the axes before."""
+    low, high = depths
+    index = (*[slice(None)] * axis, side(step, low if step > 0 else high))
+    own, *beside = [one[index] for one in (in_memory(chunk), *faces)]
+    dtype = np.result_type(*[one.dtype for one in (own, *beside)])
+    make = partial(nothing, own, dtype=dtype)
+    return surrounded(own, around, beside, make, apart=True)
 
-    Parameters
-    ----------
-    chunk : array
-    depths : sequence of pairs
-        For each axis how many elements at its begin the chunk before needs, and how many at its
-        end the chunk after; as many as there are at most.
+
+def steps_around(around: Depths, *, apart: bool) -> Iterator[Shape]:
+    """How many steps along each axis it is to the chunks whose faces lie around one, in order.
+
+    To all of them; or where faces are given `apart`, to those beside it: with a face come the
+    corners that its chunk was given along the axes before.
     """
-    chunk = in_memory(chunk)
-    faces = []
-    for axis, ((low, high), n) in enumerate(zip(depths, chunk.shape, strict=True)):
-        for first, last in ((0, min(low, n)), (n - min(high, n), n)):
-            if first < last:
-                index = (slice(None),) * axis + (slice(first, last),)
-                faces.append((axis, first, chunk[index]))
-    if sum(face.size for _, _, face in faces) > chunk.size:
-        faces = [(0, 0, chunk)]
-    return Faces(tuple([(axis, first, face.copy()) for axis, first, face in faces]))
+    pairs = [((-1, low), (0, 1), (1, high)) for low, high in around]
+    axes = [[step for step, depth in one if depth] for one in pairs]
+    for steps in itertools.product(*axes):
+        far = len(steps) - steps.count(0)
+        if far == 1 or (far and not apart):
+            yield steps
+
+
+def surrounded(
+    chunk: Array,
+    around: Depths,
+    faces: Iterable[Any],
+    make: Callable[[Shape], Array],
+    *,
+    apart: bool,
+) -> Array:
+    """Give a chunk with the faces that lie around it (`steps_around`), in what `make` makes."""
+    spans = [(low, low + n) for (low, _), n in zip(around, chunk.shape, strict=True)]
+    result = make(tuple([end + high for (_, end), (_, high) in zip(spans, around, strict=True)]))
+    result[tuple([slice(*span) for span in spans])] = chunk
+    for steps, face in zip(steps_around(around, apart=apart), faces, strict=False):
+        target, source = [], []
+        for step, (low, high), (a, b) in zip(steps, around, spans, strict=True):
+            target.append(slice(0, a) if step < 0 else slice(b, None) if step else slice(a, b))
+            source.append(side(step, high if step > 0 else low))
+        axis = next(axis for axis, step in enumerate(steps) if step)
+        if apart:
+            target[:axis] = [slice(None)] * axis
+        else:
+            face, source[axis] = face[axis, steps[axis]], slice(None)
+        result[tuple(target)] = face[tuple(source)]
+    return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +213,26 @@ class Job:
             )
         return found
 
-    def run(self, domain: Domain, fields: Iterable[Array]) -> list[Array]:
-        """The results, of what a block takes of the fields."""
+    def around(self, domain: Domain, field: Shape) -> Depths:
+        """How thick the faces are that a block takes of a field of this shape."""
+        missing = len(self.shape) - len(field)
+        pairs = zip(domain.has.spans, domain.region.spans, strict=True)
+        beyond = [(a - first, last - b) for (first, last), (a, b) in pairs]
+        axes = zip(field, self.shape[missing:], beyond[missing:], strict=True)
+        return [(0, 0) if m == 1 != n else thick for m, n, thick in axes]
+
+    @property
+    def dtypes(self) -> Sequence[np.dtype]:
+        """The types that the program takes the fields as."""
+        found: Sequence[np.dtype] = self.program.field_dtypes
+        return found
+
+    def run(self, domain: Domain, fields: Iterable[Array]) -> Any:
+        """The result, or all, of what a block takes of the fields."""
         ndim = len(self.shape)
         arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in fields])
-        found: list[Array] = self.program.run(Block(arrays, domain))
-        return found
+        with serial():
+            return bare(self.program.run(Block(arrays, domain)))
 
     def nothing(self, domain: Domain, like: Any) -> list[Array]:
         """The results of a block that has no points, where some array lies."""
@@ -198,24 +244,17 @@ class Job:
 
 
 def computed(
-    job: Job,
-    region: Region,
-    begin: Shape,
-    cuts: Sequence[Chunks],
-    chunks: Iterable[Any],
-    like: Any = None,
+    job: Job, region: Region, cuts: Sequence[Chunks], chunks: Iterable[Any], like: Any = None
 ) -> Any:
-    """Compute a block, as far as the wanted values have its points.
+    """Compute a block of chunks of its fields, as far as the wanted values have its points.
 
     Parameters
     ----------
     job : Job
     region : Region
         The points of the block.
-    begin : tuple of int
-        Where in the chunks the block begins.
     cuts : sequence
-        How each field is cut: all of it, or what there is near the block.
+        How each field is cut.
     chunks : iterable
         Of one field after the other those chunks that the block takes something of, in C order of
         their places: whatever can be sliced.
@@ -226,22 +265,33 @@ def computed(
     if not region.points:
         return bare(job.nothing(domain, like))
     fields = []
-    for own, dtype in zip(job.reads(domain, begin, cuts), job.program.field_dtypes, strict=True):
+    for own, dtype in zip(job.reads(domain, region.start, cuts), job.dtypes, strict=True):
         some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
         field = put_together(own, some, partial(nothing, like, dtype=dtype))
         fields.append(in_memory(field, dtype))
-    with serial():
-        return bare(job.run(domain, fields))
+    return job.run(domain, fields)
 
 
-def block_of(job: Job, region: Region, begin: Shape, sizes: Chunks, *given: Any) -> Any:
-    """Compute a block of its chunks and of faces of others, or of what can be sliced.
+def read_of(job: Job, region: Region, *sources: Any) -> Any:
+    """Compute a block of what it reads from sources, one for each field."""
+    cuts = [tuple((n,) for n in shape) for shape in job.fields]
+    return computed(job, region, cuts, sources, next(filter(is_cupy, sources), None))
 
-    `sizes` are how long the chunks near it are along each axis of the whole.
-    """
-    cuts = [sizes[len(sizes) - len(shape) :] for shape in job.fields]
-    chunks = [one if hasattr(one, "__getitem__") else np.asarray(one) for one in given]
-    return computed(job, region, begin, cuts, chunks, next(filter(is_cupy, chunks), None))
+
+def block_of(apart: bool, job: Job, region: Region, *given: Any) -> Any:
+    """Compute a block of its chunks; after that of each field the faces that lie around it."""
+    domain, rest = job.domain(region), iter(given)
+    if not region.points:
+        return bare(job.nothing(domain, given[0]))
+    fields = []
+    for shape, dtype in zip(job.fields, job.dtypes, strict=True):
+        chunk, around = next(rest), job.around(domain, shape)
+        if any(map(any, around)):
+            chunk = in_memory(chunk)
+            make = partial(nothing, chunk, dtype=dtype)
+            chunk = surrounded(chunk, around, rest, make, apart=apart)
+        fields.append(in_memory(chunk, dtype))
+    return job.run(domain, fields)
 
 
 def whole_of(job: Job, *blocks: Any) -> Any:
@@ -251,11 +301,6 @@ def whole_of(job: Job, *blocks: Any) -> Any:
 
 
 # Arrays that lie where chunks lie.
-
-
-def bare(results: list[Array]) -> Any:
-    """The only result, or all."""
-    return results[0] if len(results) == 1 else tuple(results)
 
 
 def meta_of(like: Any, ndim: int, dtype: np.dtype) -> Any:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -142,14 +142,6 @@ def _placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tu
 LONG = 4
 
 
-class Near(NamedTuple):
-    """The blocks of an axis that one takes from, how long they are, where in them it begins."""
-
-    numbers: tuple[int, ...]
-    sizes: Shape
-    begin: int
-
-
 @dataclass(frozen=True)
 class Axis:
     """The blocks of an axis: where each is, and what it needs of the fields.
@@ -161,29 +153,17 @@ class Axis:
     needs: Sequence[Span]
     ring: bool
 
-    @property
-    def beside(self) -> list[Near]:
-        """What each block takes from."""
-        found, count = [], len(self.cuts)
-        for k, ((a, b), (first, last)) in enumerate(zip(self.cuts, self.needs, strict=True)):
-            places = [*((k - 1,) if first < a else ()), k, *((k + 1,) if last > b else ())]
-            numbers = tuple([place % count for place in places])
-            sizes = tuple([b - a for a, b in [self.cuts[number] for number in numbers]])
-            found.append(Near(numbers, sizes, sizes[0] if first < a else 0))
-        return found
-
-    @property
-    def inside(self) -> list[Near]:
-        """The same, where what it takes from is the whole axis."""
-        return [Near((0,), (self.cuts[-1][1],), a) for a, _ in self.cuts]
+    @cached_property
+    def beyond(self) -> list[tuple[int, int]]:
+        """How far each block looks beyond its begin and its end."""
+        pairs = zip(self.cuts, self.needs, strict=True)
+        return [(a - first, last - b) for (a, b), (first, last) in pairs]
 
     @cached_property
     def faces(self) -> list[tuple[int, int]]:
         """How thick the faces are that each block gives, at its begin and at its end."""
-        pairs = zip(self.cuts, self.needs, strict=True)
-        beyond = [(a - first, last - b) for (a, b), (first, last) in pairs]
-        ends = beyond if self.ring else [(0, 0)]
-        before, after = [ends[-1], *beyond[:-1]], [*beyond[1:], ends[0]]
+        ends = self.beyond if self.ring else [(0, 0)]
+        before, after = [ends[-1], *self.beyond[:-1]], [*self.beyond[1:], ends[0]]
         return [(low, high) for (_, low), (high, _) in zip(before, after, strict=True)]
 
     @property

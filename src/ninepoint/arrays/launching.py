@@ -160,9 +160,9 @@ def bind_call(work: Work, node: Node, values: Values, outs: Values) -> Step:
         run = GhostCall(node, program, fields, part.closed, work.threads)
     elif there:
         # Imported here: CuPy is optional, and the caller has it.
-        from . import cuda
+        from .cuda import executable as on_device
 
-        run = cuda.Executable(node, border, fields, along, into)
+        run = on_device.Executable(node, border, fields, along, into)
     elif node.factors:
         run = _finer_call(node, Single(program, border, node.cval), fields, work.threads)
     else:

@@ -19,8 +19,8 @@ import cubed
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
-from .accepted import is_cubed, listed
-from .blocks import Job, Part, bare, computed
+from .accepted import bare, is_cubed, listed
+from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
 from .layout import Array, Region
 from .regions import Program, Span
@@ -113,5 +113,5 @@ class _Operation:
     def __call__(self, *chunks: Iterable[Array], block_id: Sequence[int]) -> Any:
         """Compute a block from the chunks that it reads."""
         region, given = self._region(block_id), itertools.chain.from_iterable(chunks)
-        results = listed(computed(self.job, region, region.start, self.fields, given))
+        results = listed(computed(self.job, region, self.fields, given))
         return bare([results[k] for k in self.which])

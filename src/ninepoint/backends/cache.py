@@ -118,7 +118,7 @@ def machine() -> str:
 
 def place(name: str, meaning: str, suffix: str) -> Path:
     """The file of bytes that depend on their meaning alone."""
-    return home() / _named(name, meaning, suffix)
+    return home() / named(name, meaning, suffix)
 
 
 def code_place(name: str, meaning: str, suffix: str) -> Path:
@@ -126,20 +126,15 @@ def code_place(name: str, meaning: str, suffix: str) -> Path:
     return place(name, f"{_environment()}\n{meaning}", suffix)
 
 
-def is_kept(name: str, meaning: str, suffix: str) -> bool:
-    """Whether such bytes are kept; no folder is made to find that out."""
-    return (folder() / _named(name, meaning, suffix)).exists()
-
-
-def _named(name: str, meaning: str, suffix: str) -> str:
+def named(name: str, meaning: str, suffix: str) -> str:
+    """The name of such a file in the folder."""
     found = hashlib.sha256(meaning.encode()).hexdigest()[:24]
     return f"{identifier(name)}_{found}.{suffix}"
 
 
 def identifier(name: str) -> str:
     """A name for files: letters, digits and underscores, and not too many for a file system."""
-    plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name[:100])
-    return plain.strip("_") or "kernel"
+    return re.sub("[^0-9A-Za-z]", "_", name[:100]).strip("_") or "kernel"
 
 
 # Folders.
@@ -168,10 +163,14 @@ def home() -> Path:
             base.mkdir(mode=0o700, exist_ok=True)
         _check(os.stat(base), f"the folder {base}")
     except (NotPrivate, OSError) as error:
-        _warn_unusable(base, error)
-    else:
-        return base
-    return _fallback()
+        if base not in _refused:
+            _refused.add(base)
+            _warn(
+                f"ninepoint does not use the cache folder {base} ({error}); kernels are compiled "
+                f"anew in each process. Set {VARIABLE} to a folder of your own."
+            )
+        return _fallback()
+    return base
 
 
 def _check(found: os.stat_result, name: str) -> None:
@@ -180,23 +179,9 @@ def _check(found: os.stat_result, name: str) -> None:
         # Windows keeps other rules, by which a user's own folder is private.
         return
     if found.st_uid not in (0, os.geteuid()):
-        raise NotPrivate(f"{name} belongs to another user (number {found.st_uid}).")
+        raise NotPrivate(f"{name} belongs to another user (number {found.st_uid})")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise NotPrivate(f"others may write to {name}; take that from them with 'chmod go-w'.")
-
-
-def _warn_unusable(base: Path, error: Exception) -> None:
-    if not isinstance(error, NotPrivate):
-        _warn(
-            f"ninepoint cannot use the cache folder {base} ({error}); kernels are compiled "
-            f"anew in each process. Set {VARIABLE} to a folder that can be written."
-        )
-    elif base not in _refused:
-        _refused.add(base)
-        _warn(
-            f"ninepoint does not use the cache folder {base}: {error} Kernels are "
-            f"compiled anew in each process. Set {VARIABLE} to a folder of your own."
-        )
+        raise NotPrivate(f"others may write to {name}; take that from them with 'chmod go-w'")
 
 
 def _warn(words: str) -> None:
@@ -220,26 +205,14 @@ def read_private(path: Path) -> bytes:
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     if path.is_symlink():
-        raise NotPrivate(f"{path} is a link.")
+        raise NotPrivate(f"{path} is a link")
     handle = os.open(path, flags)
     with os.fdopen(handle, "rb") as file:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
-            raise NotPrivate(f"{path} is no file.")
+            raise NotPrivate(f"{path} is no file")
         _check(found, str(path))
         return file.read()
-
-
-def content(path: Path) -> bytes | None:
-    """The content of a file of the cache; nothing if there is none that may be used."""
-    try:
-        return read_private(path)
-    except NotPrivate as reason:
-        _warn(f"ninepoint does not use {path}: {reason}")
-    except OSError:
-        # It is not there yet; what else may be wrong shows when it is written.
-        pass
-    return None
 
 
 def replace(path: Path, content: bytes) -> None:
@@ -254,10 +227,16 @@ def replace(path: Path, content: bytes) -> None:
         raise
 
 
-def keep(file: Path, content: bytes) -> None:
-    """Write a file, or warn where that cannot be."""
+# What is kept, and made where it is not there.
+
+_MAGIC = b"ninepoint machine code 1"
+
+
+def keep(file: Path, code: bytes, needs: Sequence[str] = ()) -> None:
+    """Keep object code, and the names of what it calls, or warn where that cannot be."""
+    body = " ".join(needs).encode() + b"\n" + code
     try:
-        replace(file, content)
+        replace(file, b"\n".join([_MAGIC, _digest(body), body]))
     except OSError as error:
         _warn(
             f"ninepoint cannot keep the machine code of {file.name.partition('.')[0]} "
@@ -265,46 +244,31 @@ def keep(file: Path, content: bytes) -> None:
         )
 
 
-# What is kept, and made where it is not there.
-
-_MAGIC = b"ninepoint machine code 1\n"
-
-
-def packed(code: bytes, needs: Sequence[str]) -> bytes:
-    """The content of a file: object code, and the names of what it calls."""
-    body = " ".join(needs).encode() + b"\n" + code
-    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(body).hexdigest().encode()
 
 
-def unpacked(content: bytes) -> tuple[bytes, list[str]]:
-    """Object code and the names of what it calls.
-
-    Raises
-    ------
-    ValueError
-        If the content is not what `packed` gave.
-    """
-    digest, _, body = content.removeprefix(_MAGIC).partition(b"\n")
-    if not content.startswith(_MAGIC) or hashlib.sha256(body).hexdigest().encode() != digest:
-        raise ValueError("not what was written")
-    needs, _, code = body.partition(b"\n")
-    return code, needs.decode().split()
-
-
-def recalled(
-    file: Path,
-    load: Callable[[bytes, Sequence[str]], T],
-    unusable: tuple[type[Exception], ...] = (ValueError,),
-) -> T | None:
+def recalled(file: Path, load: Callable[[bytes, Sequence[str]], T]) -> T | None:
     """What `load` makes of the bytes in a file and the names that they need, if it is there.
 
-    What it refuses by an error that says `unusable` is as if it were not there.
+    What it refuses by an error is as if it were not there.
     """
-    kept = content(file)
-    if kept is not None:
+    try:
+        kept = read_private(file)
+    except NotPrivate as reason:
+        _warn(f"ninepoint does not use {file}: {reason}.")
+    except OSError:
+        # It is not there yet; what else may be wrong shows when it is written.
+        pass
+    else:
         try:
-            return load(*unpacked(kept))
-        except unusable:
+            magic, digest, body = kept.split(b"\n", 2)
+            if magic != _MAGIC or digest != _digest(body):
+                raise ValueError("not what was written")
+            needs, _, code = body.partition(b"\n")
+            return load(code, needs.decode().split())
+        except Exception:
+            # What is in a whole file may mean something else by now: there is no one way to fail.
             stem = file.name.partition(".")[0]
             _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")
     return None
@@ -313,20 +277,17 @@ def recalled(
 def remembered(
     file: Path,
     load: Callable[[bytes, Sequence[str]], T],
-    make: Callable[[], tuple[bytes, Sequence[str]] | None],
+    make: Callable[[], tuple[bytes, Sequence[str]]],
 ) -> tuple[T | None, bool]:
     """What `load` makes of bytes and the names that they need, and whether these were on disk.
 
-    They are made if they are not there, or if `load` refuses them by a ValueError; None where
-    they cannot be.
+    They are made if they are not there, or if `load` refuses those that are.
     """
     found = recalled(file, load)
     if found is not None:
         return found, True
     made = make()
-    if made is None:
-        return None, False
-    keep(file, packed(*made))
+    keep(file, *made)
     return load(*made), False
 
 

@@ -30,16 +30,14 @@ WATCHED = "a loop that may not end, or a read that may be outside its neighborho
 class Module:
     """Generated text with one function, `band`, that computes a block.
 
-    `warm` is how many rows (or planes) of stages are made before the first of the result; where
-    it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
-    bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
-    that it read outside its neighborhood; `places` says where each of its reads stands.  It
-    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` has a way
-    of its own to machine code, from the file where that is kept and what it is compiled to.
+    `kept` is how many bytes of stages are kept for each column.  Text that is `checked` tells in a
+    last argument that it read outside its neighborhood; `places` says where each of its reads
+    stands.  It takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is
+    `opaque` has a way of its own to machine code, from the file where that is kept and what it is
+    compiled to.
     """
 
     text: str
-    warm: int = 0
     kept: int = 0
     checked: bool = False
     places: tuple[str, ...] = ()
@@ -74,7 +72,6 @@ class Forms:
     `single` makes one row of the result after the other, which steps in a chain do.
     """
 
-    read: Kernel
     simplified: Kernel
     stored: Kernel
     wholesome: Kernel
@@ -210,14 +207,13 @@ class Compiled:
 
         A length of the whole array, which only a call knows, has its axis for a name.
         """
-        # Machine code takes Python's numbers.
-        kinds: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
         coefficients = [
             (name, partial(readable, dtype=computed(dtype)))
             for name, (dtype, _) in zip(self.coefficients, self.coefficient_types, strict=True)
         ]
+        # Machine code takes Python's numbers.
         scalars = [
-            (name, kinds[dtype.numpy.kind])
+            (name, type(dtype.numpy.type().item()))
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         ]
         return coefficients, scalars

@@ -1,4 +1,4 @@
-"""Memory: results, and what is made on the way, from memory that was used before.
+"""Memory for results, and for what is made on the way to them, that earlier arrays have left.
 
 Memory that is new to the process is zeroed by the system page by page, which takes as long as a
 3x3 mean of it.  So a large array that nobody has any more leaves its memory here for a while, and
@@ -8,11 +8,10 @@ What is kept is bounded, and goes back to the system when nobody asked for it fo
 thread sees to that, which ends with the last of it.  What is in use for so long is left to its
 array for good.
 
-An allocator for NumPy that hands out the memory it was given, and says when that is free.
-
-NumPy lets a thread choose who allocates (`PyDataMem_SetHandler`).  An array remembers who did,
-and frees its memory there; in all else it is as any other array: it owns its data, has no base,
-and is resized, pickled and copied in the usual way.
+`Pool` keeps that memory.  `Allocator` has NumPy make an array in it, and learns when the array is
+gone.  NumPy lets a thread choose who allocates (`PyDataMem_SetHandler`).  An array remembers who
+did, and frees its memory there; in all else it is as any other array: it owns its data, has no
+base, and is resized, pickled and copied in the usual way.
 
 The memory of an array begins behind a head of 64 bytes, which says what becomes of it:
 
@@ -34,6 +33,7 @@ import os
 import struct
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -79,7 +79,7 @@ class Allocator:
         # Gives the memory of nobody back to the system.
         self.unmap = native.function("unmap", 1)
 
-    def array(self, at: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    def array(self, at: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
         """An array whose memory begins at `at`; nothing where the user chose another allocator.
 
         One thread at a time may ask for one.
@@ -208,20 +208,13 @@ def limit() -> int:
         return int(text) * 1_000_000
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return 0
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return min([machine, *_allowed()]) // _PART
-
-
-def _allowed() -> list[int]:
-    found = []
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for name in _LIMITS:
-        try:
+        with suppress(OSError):
             text = Path(name).read_text().strip()
-        except OSError:
-            continue
-        if text.isdecimal():
-            found.append(int(text))
-    return found
+            if text.isdecimal():
+                found.append(int(text))
+    return min(found) // _PART
 
 
 def _huge_pages(size: int) -> int:
@@ -250,9 +243,10 @@ class Pool:
     def __init__(self, most: int | None = None, kept: float = _KEPT) -> None:
         # A signal's handler may call while this thread is inside.
         self._gate = threading.RLock()
-        self._most = most
+        self._most: Any = most
         self._kept = kept
-        self._allocator: Allocator | None = None
+        # Found out when memory is first asked for, as is the limit.
+        self._allocator: Any = None
         # In the order in which they were asked for.
         self._blocks: list[_Block] = []
         self._mapped = 0
@@ -260,7 +254,7 @@ class Pool:
         self._free: set[int] = set()
         self._clock: threading.Timer | None = None
 
-    def empty(self, shape: tuple[int, ...], dtype: np.dtype[Any], size: int) -> np.ndarray:
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:
         """An array of any content that has `size` bytes."""
         if self._most is None:
             self._most = limit()
@@ -271,60 +265,52 @@ class Pool:
         made = None
         if size <= self._most and self._allocator is not None:
             with self._gate:
-                made = self._made(shape, dtype, size, self._allocator, self._most)
+                made = self._made(shape, dtype, size)
         return np.empty(shape, dtype) if made is None else made
 
-    def _made(
-        self,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        size: int,
-        source: Allocator,
-        most: int,
-    ) -> np.ndarray | None:
+    def _made(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray | None:
         """An array in a block; nothing if there is none."""
-        block = self._used_again(size, source) or self._new(size, source, most)
+        block = self._used_again(size) or self._new(size)
         if block is None:
             return None
         block.touched = monotonic()
         self._blocks.append(block)
         made: np.ndarray | None = None
         try:
-            made = source.array(block.at, shape, dtype)
+            made = self._allocator.array(block.at, shape, dtype)
         finally:
             if made is None:
-                source.changed(block.at, USED, FREE)
+                self._allocator.changed(block.at, USED, FREE)
         return made
 
-    def _used_again(self, size: int, source: Allocator) -> _Block | None:
+    def _used_again(self, size: int) -> _Block | None:
+        changed = self._allocator.changed
         # The one that was asked for last may still be in a cache.
         for block in reversed(self._blocks):
-            if size <= block.size <= size * _CLOSE and source.changed(block.at, FREE, USED):
+            if size <= block.size <= size * _CLOSE and changed(block.at, FREE, USED):
                 self._blocks.remove(block)
                 return block
         return None
 
-    def _new(self, size: int, source: Allocator, most: int) -> _Block | None:
-        while len(self._blocks) >= _BLOCKS or self._held + size > most:
+    def _new(self, size: int) -> _Block | None:
+        while (
+            len(self._blocks) >= _BLOCKS
+            or sum(block.size for block in self._blocks) + size > self._most
+        ):
             self._drop(self._blocks[0])
         if not self._is_watched():
             return None
         self._mapped += 1
         shift = _SHIFTS[self._mapped % len(_SHIFTS)]
-        at = source.mapped(size, shift, _HUGE_PAGE, _huge_pages(size + shift))
+        at = self._allocator.mapped(size, shift, _HUGE_PAGE, _huge_pages(size + shift))
         if at is None:
             # Nor will NumPy find any, without that which is kept.
             self.give_back()
             return None
         return _Block(at, size, 0.0)
 
-    @property
-    def _held(self) -> int:
-        return sum(block.size for block in self._blocks)
-
     def _drop(self, block: _Block) -> None:
         """Give a block back to the system; if an array has it, as soon as that is gone."""
-        assert self._allocator is not None
         self._blocks.remove(block)
         if not self._allocator.changed(block.at, USED, OWN):
             self._allocator.unmap(block.at)
@@ -351,9 +337,8 @@ class Pool:
     def _look(self) -> None:
         """Drop what nobody touched for long; look again later if anything is left."""
         with self._gate:
-            source, now = self._allocator, monotonic()
-            assert source is not None
-            free = {block.at for block in self._blocks if source.state(block.at) == FREE}
+            state, now = self._allocator.state, monotonic()
+            free = {block.at for block in self._blocks if state(block.at) == FREE}
             for block in list(self._blocks):
                 if block.at in free - self._free:
                     block.touched = now

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
@@ -40,17 +40,7 @@ def announced(name: str, dtypes: Sequence[np.dtype]) -> Iterator[None]:
         return
     else:
         after, say = limits.current.announced_seconds, partial(_say, words)
-    try:
-        with _meanwhile(after, say):
-            yield
-    finally:
-        line.clear()
-
-
-@contextmanager
-def _meanwhile(after: float, act: Callable[[], None]) -> Iterator[None]:
-    """Do something on another thread, if what is done here takes longer than `after` [s]."""
-    clock = threading.Timer(after, act)
+    clock = threading.Timer(after, say)
     clock.daemon = True
     clock.start()
     try:
@@ -58,6 +48,7 @@ def _meanwhile(after: float, act: Callable[[], None]) -> Iterator[None]:
     finally:
         clock.cancel()
         clock.join()
+        line.clear()
 
 
 def _say(words: str) -> None:

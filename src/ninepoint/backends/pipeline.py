@@ -150,7 +150,7 @@ def compile_understood(
     hoist = checked(hoisted(lowered), reach)
     module = Loops(hoist, reach, dtypes).module(function.name, fastmath=request.fastmath)
     return replace(
-        _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
+        compiled_of(kernel, function.name, module, looks, dtypes, request.fastmath),
         written=Written(function.name, hoist, forms["wholesome"], request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
@@ -160,7 +160,6 @@ def compile_understood(
         every=request.every,
         control=_control(kernel, function),
         lowering=Forms(
-            kernel,
             simplified,
             forms["widened"],
             forms["wholesome"],
@@ -187,7 +186,7 @@ def _together(looks: Sequence[Box], phases: int) -> tuple[Box, ...]:
     return tuple(joined(looks[k::count]) for k in range(count)) * phases
 
 
-def _compiled(
+def compiled_of(
     kernel: Kernel,
     name: str,
     module: Module,
@@ -240,14 +239,10 @@ def compile_chain(
     dtypes = tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(rolled(kernel, schedule), reach)
     module = Loops(kernel, reach, edges=edges).module(name, fastmath=request.fastmath)
-    compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
-    names, kinds = zip(*edges.tables, strict=True)
-    compiled = replace(
-        compiled,
-        coefficients=(*compiled.coefficients, *names),
-        coefficient_types=(*compiled.coefficient_types, *((dtype, 1) for dtype in kinds)),
-    )
-    return kernel, compiled, edges
+    tables = ((name, dtype, (1,)) for name, dtype in edges.tables)
+    given = replace(kernel, coefficients=(*kernel.coefficients, *tables))
+    reaches = (reach,) * len(outputs)
+    return kernel, compiled_of(given, name, module, reaches, dtypes, request.fastmath), edges
 
 
 def check_outputs(name: str, count: int, request: Request) -> None:

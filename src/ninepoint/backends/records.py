@@ -10,7 +10,6 @@ is as if it were not there: it changes speed, never a result.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pickle
@@ -32,14 +31,14 @@ def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
     if VERIFY in os.environ:
         return make()
     file = disk.place(name, _named(meaning), "kernel")
-    found: Compiled | None = disk.recalled(file, lambda body, _: pickle.loads(body), (Exception,))
+    found: Compiled | None = disk.recalled(file, lambda body, _: pickle.loads(body))
     if found is not None:
         return replace(found, again=make)
     made = make()
     # What Numba compiles holds more than what its text says.
     if not made.unread:
         bare = replace(made, written=None, lowering=None)
-        disk.keep(file, disk.packed(pickle.dumps(bare, protocol=5), ()))
+        disk.keep(file, pickle.dumps(bare, protocol=5))
     return made
 
 
@@ -51,7 +50,9 @@ def note(name: str, meaning: Any) -> None:
 
 def noted(name: str, meaning: Any) -> bool:
     """Whether it was noted, by any process."""
-    return VERIFY not in os.environ and disk.is_kept(name, _named(meaning), "well")
+    # No folder is made to find that out.
+    file = disk.folder() / disk.named(name, _named(meaning), "well")
+    return VERIFY not in os.environ and file.exists()
 
 
 def _named(meaning: Any) -> str:
@@ -64,31 +65,27 @@ def _named(meaning: Any) -> str:
 def tuned(token: str, types: str) -> Schedule | None:
     """The schedule that was found for a stencil, named by its `token`, and types of its fields."""
     try:
-        known = json.loads(disk.read_private(_tuned(token, types)).decode())
-        return _schedule(known)
+        found = disk.read_private(disk.folder() / _tuned(token, types))
+        return _schedule(json.loads(found.decode()))
     except (disk.NotPrivate, OSError, ValueError, TypeError, LookupError):
         return None
 
 
 def keep_tuned(token: str, types: str, schedule: Schedule) -> Path:
     """Keep a schedule; the file that it is in."""
-    target = _tuned(token, types)
-    target.parent.parent.mkdir(parents=True, exist_ok=True)
-    target.parent.mkdir(mode=0o700, exist_ok=True)
+    target = disk.home() / _tuned(token, types)
     disk.replace(target, json.dumps(asdict(schedule)).encode())
     return target
 
 
-def _tuned(token: str, types: str) -> Path:
-    text = f"{token}\n{types}\n{disk.machine()}"
-    return disk.folder() / f"tuned_{hashlib.sha256(text.encode()).hexdigest()[:24]}.json"
+def _tuned(token: str, types: str) -> str:
+    return disk.named("tuned", f"{token}\n{types}\n{disk.machine()}", "json")
 
 
 def _schedule(known: dict[str, Any]) -> Schedule:
-    default = asdict(Schedule())
-    numbers = (int, float)
-    kinds = {n: numbers if isinstance(v, numbers) else type(v) for n, v in default.items()}
-    known["stages"] = tuple((str(name), str(how)) for name, how in known["stages"])
-    if set(known) != set(default) or not all(isinstance(v, kinds[n]) for n, v in known.items()):
+    stages = tuple((str(name), str(how)) for name, how in known["stages"])
+    numbers = {name: value for name, value in known.items() if name != "stages"}
+    known_names = known.keys() == asdict(Schedule()).keys()
+    if not known_names or not all(isinstance(one, int | float) for one in numbers.values()):
         raise ValueError("no schedule of this version")
-    return Schedule(**known)
+    return Schedule(**numbers, stages=stages)

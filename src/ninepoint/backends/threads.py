@@ -7,15 +7,13 @@ A call is split over threads only when nobody else is doing so already: inside o
 and inside a Dask task it stays serial. The caller's own thread always works too, so a full
 pool slows a call down and can never block it.
 
-Jobs of machine code: a crew of threads that share them, and calls that are repeated.
-
 To hand work to threads that wait in Python takes 40 to 120 us: each must wake, and get the
-interpreter's lock.  Those of a crew hold no such lock and run no Python.  After a job they look
-for the next one for a moment, and only then sleep.
+interpreter's lock.  Therefore there is a crew: its threads hold no such lock and run no Python.
+After a job they look for the next one for a moment, and only then sleep.
 
-A job is a function of machine code, `part(argument, k)`, which gives 0 if all went well, and how
-many parts there are.  Who comes to a part first does it, the caller as well.  A crew does one job
-at a time: who calls meanwhile does all parts alone.
+A job of the crew is a function of machine code, `part(argument, k)`, which gives 0 if all went
+well, and how many parts there are.  Each thread, and the caller too, does the next part that
+nobody has begun.  A crew does one job at a time: who calls meanwhile does all parts alone.
 
 In memory a crew begins with the address of the function that does jobs:
 
@@ -33,7 +31,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -163,11 +161,20 @@ _MOST = 1024
 # 70 us on two threads of a virtual machine, those of 120 us took 75.
 CREW_HANDOFF = 80e-6
 
-_lock = threading.Lock()
-_pool: ThreadPoolExecutor | None = None
-_helpers = Apart()
-_crew = Crew()
-_here = threading.local()
+# The threads that there are (see `_begin`).
+_pool: ThreadPoolExecutor
+_helpers: Apart
+_crew: Crew
+
+
+class _Here(threading.local):
+    """What a thread does: whether its calls stay on it, and for whom it runs machine code."""
+
+    serial = False
+    running: _Running | None = None
+
+
+_here = _Here()
 
 
 def thread_count(threads: int | None = None) -> int:
@@ -182,15 +189,12 @@ def thread_count(threads: int | None = None) -> int:
     TypeError
         If `threads` is not an integer.
     """
-    if getattr(_here, "serial", False):
+    if _here.serial:
         return 1
     if threads is not None:
-        if isinstance(threads, bool):
+        if isinstance(threads, bool) or not hasattr(threads, "__index__"):
             raise TypeError(f"threads must be a whole number, not {threads!r}.")
-        try:
-            count = operator.index(threads)
-        except TypeError as error:
-            raise TypeError(f"threads must be a whole number, not {threads!r}.") from error
+        count = operator.index(threads)
         if count < 1:
             raise ValueError(f"threads={count} is less than 1; leave it out to use every core.")
         return min(count, _MOST)
@@ -243,7 +247,7 @@ def _in_local_task() -> bool:
 @contextmanager
 def serial() -> Iterator[None]:
     """Keep every call made by this thread inside the block on this thread."""
-    before = getattr(_here, "serial", False)
+    before = _here.serial
     _here.serial = True
     try:
         yield
@@ -261,12 +265,12 @@ class _Running:
     def __init__(self) -> None:
         self._gate = threading.Lock()
         self._notes: list[np.ndarray] = []
-        self._stopped = False
+        self.stopped = False
 
     def stop(self, for_good: bool = True) -> None:
         """Let all that runs end soon, and what begins later as well."""
         with self._gate:
-            self._stopped = for_good
+            self.stopped = for_good
             for notes in self._notes:
                 notes[STOP] = 1
 
@@ -275,7 +279,7 @@ class _Running:
         """Know of a run inside the block."""
         with self._gate:
             self._notes.append(notes)
-            notes[STOP] = self._stopped
+            notes[STOP] = self.stopped
         try:
             yield
         finally:
@@ -287,7 +291,7 @@ class _Running:
 STOP = 1
 
 # What runs on threads of others, as Dask's, that no call of ours waits for.
-_elsewhere = _Running()
+_elsewhere: _Running
 
 
 def stop_elsewhere() -> None:
@@ -301,7 +305,7 @@ def interruptible(work: Callable[[], None], notes: np.ndarray) -> None:
     Machine code hears of no signal.  So another thread runs it, if this is the one that signals
     come to, which waits for it.
     """
-    running: _Running | None = getattr(_here, "running", None)
+    running = _here.running
     if threading.current_thread() is not threading.main_thread():
         with (running or _elsewhere).noted(notes):
             work()
@@ -327,28 +331,26 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
     They are taken one by one as threads get free, so they may be made on the way.
     The first exception is raised here after the running tasks ended; the others are not begun.
     """
-    if threads <= 1 or getattr(_here, "serial", False):
+    if threads <= 1 or _here.serial:
         for task in tasks:
             task()
         return
     todo = iter(tasks)
     gate = threading.Lock()
-    stopped = threading.Event()
     running = _Running()
 
     def work() -> None:
-        before = getattr(_here, "running", None)
+        before = _here.running
         _here.running = running
         try:
             with serial():
-                while not stopped.is_set():
+                while not running.stopped:
                     with gate:
                         task = next(todo, None)
                     if task is None:
                         return
                     task()
         except BaseException:
-            stopped.set()
             running.stop()
             raise
         finally:
@@ -366,7 +368,6 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
         wait(begun)
     except BaseException as interrupt:
         # It came while only helpers were at work.
-        stopped.set()
         running.stop()
         wait(begun)
         errors.insert(0, interrupt)
@@ -382,50 +383,39 @@ def crew_address(threads: int) -> int:
 
     0 if there is none, or if this thread is to do all by itself.
     """
-    if threads <= 1 or getattr(_here, "serial", False):
+    if threads <= 1 or _here.serial:
         return 0
     return _crew.address(threads)
 
 
 def _submit(work: Callable[[], None], count: int) -> list[Future[None]]:
-    global _pool
-    with _lock:
-        if _pool is None:
-            # Threads are started as they are needed, and idle ones are used again.
-            _pool = ThreadPoolExecutor(
-                _MOST, "ninepoint", lambda: _helpers.add(threading.get_ident())
-            )
-        pool = _pool
     _helpers.settle()
     helpers: list[Future[None]] = []
-    try:
-        helpers.extend(pool.submit(work) for _ in range(count))
-    except RuntimeError:
-        # The interpreter is shutting down and starts no threads: the caller does the rest.
-        return helpers
+    # Where the interpreter is shutting down and starts no threads, the caller does the rest.
+    with suppress(RuntimeError):
+        helpers.extend(_pool.submit(work) for _ in range(count))
     return helpers
 
 
-def _forget() -> None:
-    # A forked child has the pool and the crew but none of their threads.
-    global _pool, _lock, _elsewhere, _crew, _helpers
-    _pool, _helpers = None, Apart()
-    _crew = Crew()
-    _lock = threading.Lock()
-    _elsewhere = _Running()
+def _begin() -> None:
+    """Begin with no threads, as a forked child does, which has none of its parent's."""
+    global _pool, _elsewhere, _crew, _helpers
+    _elsewhere, _crew, _helpers = _Running(), Crew(), Apart()
+    # Threads are started as they are needed, and idle ones are used again.
+    _pool = ThreadPoolExecutor(_MOST, "ninepoint", lambda: _helpers.add(threading.get_ident()))
     _here.serial = False
     _here.running = None
 
 
+_begin()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_begin)
 
 
 def _end() -> None:
     _elsewhere.stop()
-    if _pool is not None:
-        # `concurrent.futures` does not know of a thread that an interrupt found starting.
-        _pool.shutdown(wait=False)
+    # `concurrent.futures` does not know of a thread that an interrupt found starting.
+    _pool.shutdown(wait=False)
 
 
 # Before Python waits, at its end, for threads that may never end: of what it has registered it

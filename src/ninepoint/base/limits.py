@@ -50,6 +50,10 @@ class Limits:
     # long so as by chunks and their edges, and 1.0 times with 9 shards, under load.)
     decoded_ratio: float = 1.6
 
+    # Workers of a cluster up to which all faces of a chunk are one object: of two, the other one
+    # is sent all once.
+    workers_together: int = 2
+
     # Bytes of chunks of files that may wait until the blocks around them are there.  Beyond that
     # each is read once more for its faces alone.
     held_bytes: int = 1 << 27

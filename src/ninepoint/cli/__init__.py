@@ -59,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show
+            warnings.showwarning = lambda message, *_, **__: print(
+                f"ninepoint: warning: {message}", file=sys.stderr
+            )
             getattr(imported(".commands", __name__), options.command)(options)
         _flush()
     except UsageError as error:
@@ -95,10 +97,6 @@ def _flush() -> None:
 def _leave_stdout() -> None:
     """Whoever read the output has enough, as `head` has; Python would complain at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _show(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"ninepoint: warning: {message}", file=sys.stderr)
 
 
 def _say(options: Namespace, words: str) -> None:

@@ -12,6 +12,7 @@ import traceback
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..api.stencil import Stencil
-from ..arrays.accepted import native
+from ..arrays.accepted import listed, native
 from ..backends import cache as kernel_cache
 from ..backends.cuda import driver
 from ..backends.numba import cpu
@@ -52,9 +53,11 @@ _STORES = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
 @contextmanager
 def _at_fault(*kinds: type[Exception], words: str = "") -> Iterator[None]:
-    """Say of some errors that the command line is at fault."""
+    """Say of some errors that the command line is at fault; of none that a kernel has."""
     try:
         yield
+    except StencilError:
+        raise
     except kinds as error:
         raise UsageError(f"{words}{error}") from error
 
@@ -78,7 +81,7 @@ def apply(options: Namespace) -> None:
     else:
         # One word is for imread to understand; several are files, as the shell has listed them.
         array = imread(paths if len(paths) > 1 else paths[0], progress=progress)
-    result = _one_result(_applied(kernel, array, options, of_store), options.result)
+    result = _one_result(_applied(kernel, array, options), options.result)
     if not of_store:
         _check_held(result.dtype, options.output)
     bar = Bar(after=math.inf if options.quiet or not seen() else 0.0)
@@ -112,11 +115,10 @@ def _check_options(options: Namespace, of_store: bool) -> None:
             check_options(parse_pattern(options.output).format, how)
 
 
-def _applied(kernel: Any, array: Any, options: Namespace, of_store: bool) -> Any:
+def _applied(kernel: Any, array: Any, options: Namespace) -> Any:
     """What a kernel gives, lazily; what is wrong with it by now stands on the command line."""
-    is_filter, params = not isinstance(kernel, Stencil), dict(options.param)
-    given = {name: getattr(options, name) for name in _OPTIONS}
-    given = {name: value for name, value in given.items() if value is not None}
+    is_filter = not isinstance(kernel, Stencil)
+    given = {name: value for name in _OPTIONS if (value := getattr(options, name)) is not None}
     if "dtype" in given:
         given["dtype"] = _dtype_of(given["dtype"])
     if not is_filter and len(kernel.fields) > 1:
@@ -126,30 +128,9 @@ def _applied(kernel: Any, array: Any, options: Namespace, of_store: bool) -> Any
         )
     if is_filter and given.pop("overflow", None) == "wrap":
         raise UsageError("--overflow wrap: a ready-made filter always saturates")
-    given = params | given
-    if not of_store:
-        given = _axes(kernel, array.dtype, params) | given
-    try:
-        return kernel(array, **given)
-    except StencilError:
-        raise
-    except (ValueError, TypeError) as error:
-        raise UsageError(str(error)) from error
-
-
-def _axes(kernel: Any, dtype: Any, params: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    """Choose axes of (frame, y, x[, channel]): the last ones that are no channel."""
-    if not isinstance(kernel, Stencil):
-        return {"axes": (1, 2)}
-    if kernel.pointwise:
-        return {}
-    with _at_fault(TypeError):
-        ndim = asked(kernel.definition, (dtype,), params).last.ndim
-    if ndim > 3:
-        raise ValueError(
-            f"'{kernel.__name__}' works on {ndim} axes; a stack of images has 3: frame, y, x."
-        )
-    return {"axes": tuple(range(3 - ndim, 3))}
+    with _at_fault(ValueError, TypeError):
+        made = kernel(array, **(dict(options.param) | given))
+    return made
 
 
 def _dtype_of(text: str) -> np.dtype:
@@ -162,15 +143,14 @@ def _dtype_of(text: str) -> np.dtype:
 
 def _one_result(result: Any, number: int | None) -> Any:
     """Give the result that is to be written."""
-    if not isinstance(result, tuple):
-        if number not in (None, 0):
-            raise UsageError(f"--result {number}: the kernel has one result, 0")
-        return result
-    if number is None:
-        raise UsageError(f"the kernel has {len(result)} results; choose one with --result 0")
-    if not 0 <= number < len(result):
-        raise UsageError(f"--result {number}: the kernel has results 0 to {len(result) - 1}")
-    return result[number]
+    results = listed(result)
+    count = len(results)
+    if number is None and count > 1:
+        raise UsageError(f"the kernel has {count} results; choose one with --result 0")
+    if not 0 <= (number or 0) < count:
+        has = f"results 0 to {count - 1}" if count > 1 else "one result, 0"
+        raise UsageError(f"--result {number}: the kernel has {has}")
+    return results[number or 0]
 
 
 def _check_held(dtype: np.dtype, output: str) -> None:
@@ -209,19 +189,22 @@ def explain(options: Namespace) -> None:
     dtypes = [_dtype_of(text) for text in options.dtype or ()]
     # What a GPU does is told of one that need not be there.
     place = {} if options.device is None else {"device": options.device}
+    fields: tuple[str, ...] = ("x",)
+    takes = f"{kernel.__name__!r} takes one image"
+    if isinstance(kernel, Stencil):
+        fields = kernel.fields
+        takes = f"'{kernel.__name__}' has {len(fields)} fields ({', '.join(fields)})"
+    elif not (dtypes or given or options.ir or options.source or place):
+        _show(kernel)
+        return
+    if len(dtypes) not in (0, 1, len(fields)):
+        raise UsageError(f"{takes}, and --dtype is given {len(dtypes)} times")
     if not isinstance(kernel, Stencil):
-        if not (dtypes or given or options.ir or options.source or place):
-            _show(kernel)
-            return
-        _check_count(len(dtypes), 1, f"{kernel.__name__!r} takes one image")
         dtype = native(dtypes[0] if dtypes else np.dtype("float64"))
         with _at_fault(ValueError, TypeError):
             made = kernel(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
         one = Asked(made._call, (dtype,), (dtype,))
     else:
-        fields = kernel.fields
-        takes = f"'{kernel.__name__}' has {len(fields)} fields ({', '.join(fields)})"
-        _check_count(len(dtypes), len(fields), takes)
         with _at_fault(TypeError):
             one = asked(kernel.definition, dtypes, given)
     explaining = imported("..inspecting.explaining", __package__)
@@ -231,12 +214,6 @@ def explain(options: Namespace) -> None:
         print(explaining.texts(one, options.device or "cpu"), end="")
     else:
         print(explaining.explained(kernel, one, place))
-
-
-def _check_count(count: int, wanted: int, takes: str) -> None:
-    """Refuse types that are neither one for all fields nor one for each."""
-    if count > 1 and count != wanted:
-        raise UsageError(f"{takes}, and --dtype is given {count} times")
 
 
 def _show(kernel: Any) -> None:
@@ -353,12 +330,11 @@ def _member(held: dict[str, Any], where: str, name: str) -> Stencil:
         several = ", ".join(names)
         raise UsageError(f"{where} holds several stencils; choose {where}:NAME from {several}")
     name = name or names[0]
-    found: Any = SimpleNamespace(**held)
-    for part in name.split("."):
-        if not hasattr(found, part):
-            has = f"it has {', '.join(names)}" if names else "it has no stencil"
-            raise UsageError(f"{where} has no {name!r}; {has}")
-        found = getattr(found, part)
+    try:
+        found = attrgetter(name)(SimpleNamespace(**held))
+    except AttributeError as error:
+        has = f"it has {', '.join(names)}" if names else "it has no stencil"
+        raise UsageError(f"{where} has no {name!r}; {has}") from error
     if isinstance(found, Stencil):
         return found
     cure = "; put @npt.stencil above it" if callable(found) else f" but {type(found).__name__}"

@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 import numpy as np
 
 from ..api.stencil import Stencil, stencil
-from ..arrays.accepted import is_chunked, is_dataset, is_xarray
+from ..arrays.accepted import is_dataset
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
 from ..language.signature import with_options
@@ -106,7 +106,7 @@ def offsets(size: Size, mirrored: bool = False) -> tuple[slice, ...]:
     return tuple(slice(-b, n - b) for b, n in zip(before, size, strict=True))
 
 
-Array: TypeAlias = np.ndarray[Any, Any]
+Array: TypeAlias = np.ndarray
 P = ParamSpec("P")
 PerAxis: TypeAlias = float | Sequence[float]
 
@@ -183,10 +183,9 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
         if dims is None:
             raise TypeError("a filter of a Dataset needs to know which dimensions; give dims=.")
 
-        def one(fields: dict[str, Any]) -> Any:
-            return call(fields["x"], *args, **options)
-
-        return over_variables(one, {"x": x}, dims, lambda _: 0)
+        return over_variables(
+            lambda fields: call(fields["x"], *args, **options), {"x": x}, dims, lambda _: 0
+        )
 
     options = {name: _DEFAULTS.get(name) for name in Options.__annotations__}
     filtered.__signature__ = with_options(  # type: ignore[attr-defined]
@@ -202,8 +201,7 @@ class Filtering:
         names = Options.__annotations__
         unknown = [name for name in options if name not in names]
         refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
-        is_known = is_chunked(x) or is_xarray(x) or isinstance(x, Lazy)
-        self.image = x if is_known else as_fields([x], [""])[0]
+        self.image = x if isinstance(x, Lazy) else as_fields([x], [""])[0]
         self.options = options
         # How many axes the options name; 0 if they leave it open.
         self.named = 0
@@ -217,7 +215,7 @@ class Filtering:
         self.dtype = self.image.dtype if dtype is None else np.dtype(dtype)
 
     @property
-    def precision(self) -> np.dtype[Any]:
+    def precision(self) -> np.dtype:
         """The type of real weights: that of a float image, else float64."""
         dtype = computed(self.image.dtype)
         if dtype.kind not in "fc" or self.options.get("dtype") is not None:

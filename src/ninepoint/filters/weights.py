@@ -265,8 +265,8 @@ def _checked_weights(weights: Any) -> Array:
         )
     if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
         raise ValueError("weights beyond 2**63 - 1 cannot be multiplied; make them floats.")
-    kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "c": np.complex128}
-    return np.ascontiguousarray(array, kinds[kind_of(array.dtype)])
+    kinds = {"f": np.float64, "c": np.complex128}
+    return np.ascontiguousarray(array, kinds.get(kind_of(array.dtype), np.int64))
 
 
 @over_datasets
@@ -397,7 +397,7 @@ def _bell(call: Filtering, sigma: PerAxis, truncate: float) -> Array:
     return bell
 
 
-def _correlation(name: str, weights: Array, precision: np.dtype[Any]) -> Stencil:
+def _correlation(name: str, weights: Array, precision: np.dtype) -> Stencil:
     """Make the stencil for weights of int64, float64 or complex128."""
     match weights.dtype.kind:
         case "f":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -12,9 +11,8 @@ import numpy as np
 
 from ..arrays.accepted import listed, storage_types
 from ..base import limits
-from ..base.remembered import Registry
 from ..base.tracebacks import door, shorten
-from ..language.readable import with_room
+from ..language.decorated import NOTHING, Decorated, decorator
 from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import capture
@@ -23,14 +21,14 @@ from ..program.waiting import waiting
 from .arrays import by_definition, called
 from .calling import arguments, told, types_of
 from .compiled import compile_for, explained
-from .definition import CALL_OPTIONS, GufuncDefinition, Options, Signature, packed, parsed
+from .definition import CALL_OPTIONS, GufuncDefinition, Options, parsed
 
 _ARRAY = np.ndarray
 
 _OPTIONS = ("dtype", "sizes", "fastmath", "boundscheck")
 
 
-class Gufunc:
+class Gufunc(Decorated):
     """A function of core arrays, to be applied to stacks of them.
 
     Made by `gufunc`.  Call it with arrays and numbers, in the order of the function's
@@ -58,40 +56,18 @@ class Gufunc:
     ntypes = 0
 
     def __init__(self, definition: GufuncDefinition, live: Any = None) -> None:
-        self.definition = definition
-        self.__name__ = definition.name
-        self.__qualname__ = getattr(live, "__qualname__", definition.name)
-        self.__doc__ = getattr(live, "__doc__", None) or (
-            f"A gufunc {definition.signature}; help(ninepoint.Gufunc.__call__) has the options "
-            "of a call."
-        )
-        self.__module__ = getattr(live, "__module__", __name__)
-        self.__wrapped__ = live
-        own = read_signature(definition.function.definition, definition.defaults)
-        self.__signature__ = with_options(own, dict.fromkeys(CALL_OPTIONS))
-        self.nin, self.nout = len(definition.signature.inputs), len(definition.signature.outputs)
-        self.nargs, self.signature = self.nin + self.nout, str(definition.signature)
+        signature = definition.signature
+        self.nin, self.nout = len(signature.inputs), len(signature.outputs)
+        self.nargs, self.signature = self.nin + self.nout, str(signature)
         # The last call of arrays alone, if it was too short to be shared among threads: what they
         # and the result were, and what was called.
         self._last: tuple[Any, Any, Any] = None, None, None
-        _gufuncs.add(definition.token, self)
+        own = read_signature(definition.function.definition, definition.defaults)
+        shown = with_options(own, dict.fromkeys(CALL_OPTIONS))
+        super().__init__(definition, shown, live, f"gufunc {signature}")
 
     def __repr__(self) -> str:
         return f"<gufunc {self.__name__}{self.definition.signature}>"
-
-    def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__()} - {"definition"})
-
-    def __get__(self, instance: object, owner: type | None = None) -> Gufunc:
-        """Give the gufunc itself: `help` takes what has this for a function."""
-        return self
-
-    def __reduce__(self) -> Any:
-        own = self.definition
-        return _restored, (own.token, packed(own.function), own.signature, own.options)
-
-    def __dask_tokenize__(self) -> str:
-        return self.definition.token
 
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Apply the function to core arrays, and to all items of stacks of them.
@@ -255,15 +231,6 @@ def _apart(out: Any, args: tuple[Any, ...]) -> bool:
     return not any(np.may_share_memory(out, one) for one in args)
 
 
-_gufuncs: Registry[Gufunc] = Registry()
-
-
-def _restored(token: str, function: bytes, signature: Signature, options: Options) -> Gufunc:
-    return _gufuncs.restored(
-        token, lambda: Gufunc(GufuncDefinition(pickle.loads(function), signature, options))
-    )
-
-
 @as_read
 @door
 def gufunc(
@@ -326,17 +293,8 @@ def gufunc(
     known = tuple(sorted(told(sizes or {}).items()))
     options = Options(storage_types(dtype), known, bool(fastmath), bool(boundscheck))
 
-    @door
-    def decorate(function: Callable[..., Any]) -> Gufunc:
-        plain = getattr(function, "py_func", function)
-        if isinstance(function, Gufunc) or not isinstance(plain, FunctionType):
-            raise TypeError(
-                "a gufunc is made from a Python function of core arrays, not from "
-                f"{getattr(function, '__name__', repr(function))!r}."
-            )
+    def make(plain: FunctionType) -> Gufunc:
+        return Gufunc(GufuncDefinition(capture(plain), read, options), plain)
 
-        return with_room(
-            lambda: Gufunc(GufuncDefinition(capture(plain), read, options), plain), plain
-        )
-
-    return decorate
+    made: Callable[[Callable[..., Any]], Gufunc] = decorator("gufunc", NOTHING, make)
+    return made

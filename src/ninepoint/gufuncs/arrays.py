@@ -24,18 +24,18 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numba.core import config
 
 from ..arrays.accepted import (
+    bare,
     check_writable,
     is_dask,
     is_pandas,
     is_xarray,
     listed,
-    refuse_mask,
 )
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import quoted
-from ..backends.numba.cpu import interpreted
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
@@ -44,10 +44,14 @@ from ..language.definitions import with_helpers
 from ..language.dtypes import castable
 from ..language.errors import Diagnostic
 from ..language.readable import frozen
-from ..program.waiting import before_writing, waiting
-from .calling import Arguments, Items, items, single_or_tuple, too_few_axes
+from ..program.options import Place
+from ..program.waiting import before_writing
+from .calling import Arguments, Items, items, too_few_axes
 from .compiled import Compiled, Operand, WrongShape, compile_for, wanted_types
 from .definition import GufuncDefinition
+
+# Options of a call that those of stencils have, too, and refuse for the same kinds of arrays.
+_PLACE = {"dims", "out", "threads"}
 
 # The first part of a stack, by which the others are judged, is so small.
 _FIRST = 64
@@ -64,12 +68,9 @@ _PARTS, _LONGEST = 4, 2e-3
 def called(gufunc: Any, given: Arguments) -> Any:
     """What a call of a gufunc gives for arrays of any kind."""
     inputs, options = given.inputs, dict(given.options)
-    for value in inputs:
-        refuse_mask(value)
+    Place(**{name: options[name] for name in _PLACE & options.keys()}).check(inputs)
     if any(map(is_xarray, inputs)):
         return on_xarray(gufunc, given)
-    if "dims" in options:
-        raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
     if any(map(is_pandas, inputs)):
         return on_pandas(gufunc, given)
     if any(map(is_dask, inputs)):
@@ -90,8 +91,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     outs = listed(given.options.get("out"))
     if outs:
         targets = _targets(definition, compiled, call, outs)
-        if waiting:
-            before_writing(outs)
+        before_writing(outs)
     else:
         targets = [np.empty(call.shape(k), one.dtype) for k, one in enumerate(compiled.outputs)]
     # NumPy takes an array that is input and result for one that is read element by element.
@@ -107,7 +107,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     if apart:
         for target, one in zip(targets, made, strict=True):
             target[...] = one
-    return single_or_tuple(outs or [call.placed(one, k) for k, one in enumerate(made)])
+    return bare(outs) if outs else call.given(made)
 
 
 def _targets(
@@ -230,7 +230,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     call = items(definition, given)
     function = frozen(definition.function)
     dtypes: Any = wanted_types(definition, given.options)
-    if not dtypes and interpreted():
+    if not dtypes and vars(config)["DISABLE_JIT"]:
         # Nobody says the types of what is not to be compiled.
         dtypes = [np.result_type(float, *call.types)] * len(call.cores)
     elif not dtypes:
@@ -251,17 +251,15 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
         found = function(*positional, **named)
         if definition.outs:
             continue
-        several = found if len(made) > 1 else (found,)
-        for k, (one, core) in enumerate(zip(several, call.cores, strict=True)):
+        for k, (one, core) in enumerate(zip(listed(found), call.cores, strict=True)):
             if np.shape(one) != core:
                 raise wrong_shape(definition, k + 1, np.shape(one))
             made[k][place] = one
-    return single_or_tuple([call.placed(one, k) for k, one in enumerate(made)])
+    return call.given(made)
 
 
 def on_xarray(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are DataArrays."""
-    given.refuse(("out",), "is for NumPy arrays; the result of xarray objects is made anew.")
     given.refuse(
         ("axes", "axis", "keepdims"), "counts axes; name dimensions with dims={...} here."
     )
@@ -349,7 +347,7 @@ def on_pandas(gufunc: Any, given: Arguments) -> Any:
                 made[k] = pandas.Series(made[k], index, name=named)
             case [index, columns] if index is not None and columns is not None:
                 made[k] = pandas.DataFrame(made[k], index, columns)
-    return single_or_tuple(made)
+    return bare(made)
 
 
 def _places(ndim: int, core: Sequence[str]) -> list[Any]:
@@ -359,7 +357,6 @@ def _places(ndim: int, core: Sequence[str]) -> list[Any]:
 
 def on_dask(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are Dask arrays."""
-    given.refuse(("out",), "is for NumPy arrays; the result of Dask arrays is made anew.")
     definition: GufuncDefinition = gufunc.definition
     signature = definition.signature
     call = items(definition, given)
@@ -377,17 +374,15 @@ def on_dask(gufunc: Any, given: Arguments) -> Any:
     compiled = compile_for(definition, call.types, given.options)
     dtypes = [one.dtype for one in compiled.outputs]
     options = {"sizes": given.options["sizes"]} if "sizes" in given.options else {}
-    several = len(dtypes) > 1
     dask: Any = sys.modules["dask.array"]
     result = dask.apply_gufunc(
         partial(gufunc, dtype=tuple(dtypes), **given.scalars, **options),
         gufunc.signature,
         *arrays,
-        output_dtypes=dtypes if several else dtypes[0],
+        output_dtypes=bare(dtypes),
         output_sizes=call.sizes,
         vectorize=False,
         # Stacks that are cut in several ways are cut in one; Dask divides by lengths for that.
         allow_rechunk=all(one.size for one in arrays),
     )
-    results = result if several else (result,)
-    return single_or_tuple([call.placed(one, k) for k, one in enumerate(results)])
+    return call.given(listed(result))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
-from ..arrays.accepted import as_field, check_dtype, is_dask, native
+from ..arrays.accepted import as_field, bare, check_dtype, is_dask, native
 from ..arrays.layout import Shape
 from ..language.dtypes import computed
 from ..shapes import whole
@@ -87,7 +87,7 @@ def told(sizes: Any) -> dict[str, int]:
     return {name: whole(name, value, 1) for name, value in sizes.items()}
 
 
-def types_of(inputs: Sequence[np.dtype[Any]], scalars: Mapping[str, Any]) -> Types:
+def types_of(inputs: Sequence[np.dtype], scalars: Mapping[str, Any]) -> Types:
     """The types that a call computes with."""
     numbers = [one.dtype for one in scalars.values()]
     return tuple([computed(native(dtype)) for dtype in inputs] + numbers)
@@ -136,10 +136,9 @@ class Items:
         axes = self._axes[number]
         return _moved(result[(..., *(None,) * self._kept)], last(len(axes)), axes)[()]
 
-
-def single_or_tuple(results: Sequence[Any]) -> Any:
-    """Results as a call gives them."""
-    return results[0] if len(results) == 1 else tuple(results)
+    def given(self, results: Sequence[Any]) -> Any:
+        """Results as the call gives them."""
+        return bare([self.placed(one, k) for k, one in enumerate(results)])
 
 
 def items(definition: GufuncDefinition, given: Arguments) -> Items:

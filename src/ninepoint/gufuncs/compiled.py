@@ -17,7 +17,7 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,19 +28,18 @@ from numba.core import cgutils, ir
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 from numba.np.numpy_support import as_dtype
+from numba.np.ufunc import _internal  # type: ignore[attr-defined]
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..arrays.accepted import check_dtype, storage_types
 from ..backends import cache
 from ..backends.numba import users
 from ..backends.numba.compilers import BoundedCompiler
-from ..backends.numba.cpu import interpreted
 from ..backends.numba.kept import Kept
 from ..backends.patience import announced
-from ..backends.universal import Universal
 from ..base.undisturbed import undisturbed
 from ..language import errors
-from ..language.definitions import copied, returned_values
+from ..language.definitions import returned_values
 from ..language.dtypes import castable, short
 from ..language.errors import Span
 from .calling import arguments, types_of
@@ -68,7 +67,7 @@ class WrongShape(ValueError):
 class Operand:
     """An array of a call as compiled code takes it: its dtype and its core axes."""
 
-    dtype: np.dtype[Any]
+    dtype: np.dtype
     core: Core
 
 
@@ -89,7 +88,6 @@ class Compiled:
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     call: Any
-    _held: Any
 
 
 def wanted_types(definition: GufuncDefinition, options: Mapping[str, Any]) -> Types | None:
@@ -110,31 +108,32 @@ def compile_for(
 
 
 def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
-    if interpreted():
-        raise RuntimeError(
-            f"'{definition.name}' is compiled by Numba, so it does not run with "
-            f"NUMBA_DISABLE_JIT=1; unset that variable, or call {definition.name}.debug(...)."
-        )
     # To NumPy numbers are inputs.
     signature = Signature(definition.cores, definition.signature.outputs)
     inputs = tuple(map(Operand, types, signature.inputs))
 
     def make() -> Compiled:
         with global_compiler_lock:
-            found = _loop(definition, inputs, dtypes)
+            found = _loop(definition, inputs, types, dtypes)
             name = f"__gufunc__.{found.fndesc.mangled_name}"
             address = found.library.get_pointer_to_function(name)
         given = tuple(as_dtype(one.dtype) for one in found.signature.args[len(inputs) :])
-        made = Universal(address, 0, types, given, definition.name, str(signature))
         outputs = tuple(map(Operand, given, signature.outputs))
-        return Compiled(inputs, outputs, made.call, (made, found))
+        numbers, counts = [dtype.num for dtype in (*types, *given)], (len(inputs), len(outputs))
+        name, none = definition.name, _internal.PyUFunc_None
+        # It holds the code, and the name, which NumPy does not copy.
+        held = found, name
+        call = _internal.fromfunc(
+            name, "", [address], [numbers], *counts, [None], held, none, str(signature), ()
+        )
+        return Compiled(inputs, outputs, call)
 
     with announced(definition.name, types):
         return undisturbed(make)
 
 
 def _checked_types(
-    definition: GufuncDefinition, natural: Types, dtypes: Sequence[np.dtype[Any]] | None
+    definition: GufuncDefinition, natural: Types, dtypes: Sequence[np.dtype] | None
 ) -> Types:
     """The dtypes that are asked for, if any are, and if the results may be stored in them."""
     if dtypes is None:
@@ -158,7 +157,9 @@ def _checked_types(
     return tuple(dtypes)
 
 
-def _loop(definition: GufuncDefinition, inputs: Sequence[Operand], dtypes: Types | None) -> Any:
+def _loop(
+    definition: GufuncDefinition, inputs: Sequence[Operand], types: Types, dtypes: Types | None
+) -> Any:
     """The loop over a stack, and the function of its item, which has the types of the results."""
     arguments = tuple(input_type(one.dtype, max(len(one.core), 1)) for one in inputs)
     kept: Any = None
@@ -169,12 +170,13 @@ def _loop(definition: GufuncDefinition, inputs: Sequence[Operand], dtypes: Types
         found = kept.load_overload(arguments, cpu_target.target_context)
         if found is not None:
             return found
-    natural = inferred(definition, tuple(one.dtype for one in inputs))
-    asked = _checked_types(definition, natural, dtypes)
+    asked = _checked_types(definition, inferred(definition, types), dtypes)
     outputs = tuple(map(Operand, asked, definition.signature.outputs))
     call = kinds.void(*arguments, *(out_type(one.dtype, len(one.core)) for one in outputs))
+    # Alone first: then errors are those of the user's text.
+    _typed(definition, types, asked)
     with mistakes(definition):
-        stored = _stored(definition, outputs, call.args)
+        stored = _stored(definition, outputs)
         stored.compile(call)
         found = stored.overloads[call.args]
         # All as inputs: Numba knows the sizes of these only, and counts them as NumPy does.
@@ -210,43 +212,34 @@ class _Loop(_GufuncWrapper):
         return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
 
 
-def _stored(
-    definition: GufuncDefinition, outputs: Sequence[Operand], arguments: Sequence[Any]
-) -> Any:
-    """A function of arrays of these types, which stores the results for one item."""
-    function = body(definition)
-    # What the body is given, as text and as a type.
-    names = [f"a{k}" for k in range(len(arguments))]
-    operands = list(zip(names, arguments, strict=True))
-    results = operands[len(operands) - len(outputs) :]
-    values = [
-        (name, kind) if core else (f"{name}[0]", kind.dtype)
-        for (name, kind), core in zip(operands, definition.cores, strict=False)
-    ]
-    given = dict(zip(definition.given, values, strict=True))
-    given |= dict(zip(definition.outs, results, strict=False))
-    order = [given[name] for name in definition.parameters]
-    # Alone first: then errors are those of the user's text.
-    function.compile(tuple(kind for _, kind in order))
-    text = f"body({', '.join(value for value, _ in order)})"
+def _stored(definition: GufuncDefinition, outputs: Sequence[Operand]) -> Any:
+    """A function of arrays, which stores the results for one item."""
+    count = len(definition.given)
+    names = [f"a{k}" for k in range(count + len(outputs))]
+    results = names[count:]
+    given = {
+        name: one if core else f"{one}[0]"
+        for name, one, core in zip(definition.given, names, definition.cores, strict=False)
+    }
+    given |= zip(definition.outs, results, strict=False)
+    text = f"body({', '.join(given[name] for name in definition.parameters)})"
     if not definition.outs:
-        text = "\n    ".join(
-            [f"{', '.join(f'value{k}' for k in range(len(outputs)))} = {text}"]
-            + [_store(k, results[k][0], outputs[k]) for k in range(len(outputs))]
-        )
-    found: dict[str, Any] = {"body": function, "WrongShape": WrongShape, "__name__": __name__}
+        values = [f"value{k}" for k in range(len(outputs))]
+        stores = map(_store, range(1, len(outputs) + 1), values, results, outputs)
+        text = "\n    ".join([f"{', '.join(values)} = {text}", *stores])
+    found: dict[str, Any] = {"body": body(definition), "WrongShape": WrongShape}
+    found["__name__"] = __name__
     exec(f"def stored({', '.join(names)}):\n    {text}", found)
     found["stored"].__qualname__ = f"{definition.token}.stored"
     # Within the loop, not called by it: 1e6 cross products take 3 ms, and 16 ms else (a Xeon).
     return njit(**users.INSIDE, forceinline=True)(found["stored"])
 
 
-def _store(number: int, out: str, operand: Operand) -> str:
-    """The lines that store a result."""
-    value = f"value{number}"
+def _store(number: int, value: str, out: str, operand: Operand) -> str:
+    """The lines that store a result, whose number is counted from 1."""
     if not operand.core:
         return f"{out}[0] = {value}"
-    wrong = f"raise WrongShape({number + 1}, {value}.shape)"
+    wrong = f"raise WrongShape({number}, {value}.shape)"
     return f"if {value}.shape != {out}.shape: {wrong}\n    {out}[...] = {value}"
 
 
@@ -257,37 +250,30 @@ def _store(number: int, out: str, operand: Operand) -> str:
 
 @functools.lru_cache(maxsize=16)
 def body(definition: GufuncDefinition) -> Any:
-    """Numba's function of the user's text, to which all is given by its place.
-
-    It holds what is compiled of it.
+    """Numba's function of the user's text, which holds what is compiled of it.
 
     Raises
     ------
     StencilError
         If it names what cannot be used.
     """
-    tree = copied(definition.function.definition)
-    given = tree.args
-    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-    given.posonlyargs, given.kwonlyargs = [], []
     options: dict[str, Any] = {"fastmath": definition.options.fastmath}
     if definition.options.boundscheck:
         options |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
-    function = replace(definition.function, tree=tree, defaults={})
-    return users.jitted(function, definition.token, options)
+    return users.jitted(definition.function, definition.token, options)
 
 
 # What it gives, without a run.
 
 
-def input_type(dtype: np.dtype[Any], axes: int) -> Any:
+def input_type(dtype: np.dtype, axes: int) -> Any:
     """Numba's type of a core array, or of a number where there are no axes."""
     if axes == 0:
         return from_dtype(dtype)
     return kinds.Array(from_dtype(dtype), axes, "C", readonly=True)
 
 
-def out_type(dtype: np.dtype[Any], axes: int) -> Any:
+def out_type(dtype: np.dtype, axes: int) -> Any:
     """Numba's type of what a result is written into; a number has one axis of length 1."""
     return kinds.Array(from_dtype(dtype), max(axes, 1), "C")
 
@@ -311,24 +297,17 @@ def inferred(definition: GufuncDefinition, types: Types) -> Types:
     given: Any = found if isinstance(found, kinds.BaseTuple) else (found,)
     if len(given) != len(outputs):
         raise errors.result_count(place, str(definition.signature), len(outputs), len(given))
-    return tuple(
-        _result(definition, number, kind, place) for number, kind in enumerate(given, start=1)
-    )
-
-
-def _result(definition: GufuncDefinition, number: int, kind: Any, place: Span) -> np.dtype[Any]:
-    """The dtype of one result, which has the axes that the signature says."""
-    core = definition.signature.outputs[number - 1]
-    axes = kind.ndim if isinstance(kind, kinds.Array) else 0
-    element = _element(kind)
-    if isinstance(kind, kinds.Array) and not axes:
-        raise errors.result_type(place, number, "an array without axes; its number is x[()]")
-    if not isinstance(element, kinds.Number | kinds.Boolean):
-        raise errors.result_type(place, number, f"a value of type '{element}'")
-    if axes != len(core):
-        raise errors.result_axes(place, number, f"({','.join(core)})", len(core), axes)
-    dtype: np.dtype[Any] = as_dtype(element)
-    return dtype
+    dtypes: list[np.dtype] = []
+    for number, (kind, core) in enumerate(zip(given, outputs, strict=True), 1):
+        axes, element = getattr(kind, "ndim", None), _element(kind)
+        if axes == 0:
+            raise errors.result_type(place, number, "an array without axes; its number is x[()]")
+        if not isinstance(element, kinds.Number | kinds.Boolean):
+            raise errors.result_type(place, number, f"a value of type '{element}'")
+        if (axes or 0) != len(core):
+            raise errors.result_axes(place, number, f"({','.join(core)})", len(core), axes or 0)
+        dtypes.append(as_dtype(element))
+    return tuple(dtypes)
 
 
 def _element(kind: Any) -> Any:
@@ -337,7 +316,7 @@ def _element(kind: Any) -> Any:
     return kind.dtype if isinstance(kind, kinds.Array) else kind
 
 
-def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype[Any]]) -> Any:
+def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype]) -> Any:
     """What Numba makes of the function for arguments, and arrays for results, of these types."""
     outputs = definition.signature.outputs
     named = {
@@ -346,7 +325,7 @@ def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype[A
     }
     named |= {
         name: out_type(dtype, len(core))
-        for name, dtype, core in zip(definition.outs, outs, outputs, strict=bool(outs))
+        for name, dtype, core in zip(definition.outs, outs, outputs, strict=False)
     }
     arguments = tuple(named[name] for name in definition.parameters)
     with mistakes(definition):
@@ -374,11 +353,11 @@ def _written(definition: GufuncDefinition, types: Types) -> Types:
     return guess
 
 
-def _stored_type(definition: GufuncDefinition, found: Any, name: str) -> np.dtype[Any]:
+def _stored_type(definition: GufuncDefinition, found: Any, name: str) -> np.dtype:
     """The dtype that holds all that is stored in an array of this name."""
     statements = [one for block in found.blocks.values() for one in block.body]
     sources = {one.target.name: one.value for one in statements if isinstance(one, ir.Assign)}
-    dtypes: list[np.dtype[Any]] = []
+    dtypes: list[np.dtype] = []
     for one in statements:
         if isinstance(one, ir.SetItem | ir.StaticSetItem):
             root: Any = one.target

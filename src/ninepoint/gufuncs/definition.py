@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import functools
 import io
+import pickle
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ import numpy as np
 from numba import cloudpickle
 from numba.stencils.stencil import StencilFunc
 
-from ..base.remembered import digest
+from ..base.remembered import Registry, digest
 from ..language import errors
 from ..language.definitions import (
     Function,
@@ -110,7 +111,7 @@ def parsed(text: object) -> Signature:
 CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "threads")
 
 # The dtypes of the inputs and of the numbers, in this order, or those of the results.
-Types: TypeAlias = tuple[np.dtype[Any], ...]
+Types: TypeAlias = tuple[np.dtype, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,8 @@ class GufuncDefinition:
         What is compiled of it, for types of arguments and of results.
     """
 
+    kind = "gufunc"
+
     def __init__(self, function: Function, signature: Signature, options: Options) -> None:
         self.function = function
         self.signature = signature
@@ -165,8 +168,6 @@ class GufuncDefinition:
         )
         self.name = function.name
         self.parameters = parameters = function.parameters
-        # An array for a result may be left out.
-        self.defaults = dict(function.defaults)
         positional = len(parameters) - len(function.definition.args.kwonlyargs)
         nin, nout = len(signature.inputs), len(signature.outputs)
         if positional < nin:
@@ -183,11 +184,16 @@ class GufuncDefinition:
         self.scalars = tuple(p for p in parameters[nin:] if p not in self.outs)
         self.given = self.inputs + self.scalars
         self.cores = signature.inputs + ((),) * len(self.scalars)
-        self.defaults |= dict.fromkeys(self.outs)
+        # An array for a result may be left out.
+        self.defaults = {**function.defaults, **dict.fromkeys(self.outs)}
         self.arguments = Parameters(function, self.defaults)
         self._check()
         self.token = digest(("gufunc", meaning(function), str(signature), options))
         self.made: dict[Any, Any] = {}
+        _definitions.add(self.token, self)
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.token, _packed(self.function), self.signature, self.options)
 
     def _check(self) -> None:
         for name, default in self.function.defaults.items():
@@ -220,7 +226,18 @@ class GufuncDefinition:
             )
 
 
-def packed(function: Function) -> bytes:
+_definitions: Registry[GufuncDefinition] = Registry()
+
+
+def _restored(
+    token: str, function: bytes, signature: Signature, options: Options
+) -> GufuncDefinition:
+    return _definitions.restored(
+        token, lambda: GufuncDefinition(pickle.loads(function), signature, options)
+    )
+
+
+def _packed(function: Function) -> bytes:
     """The function as it is pickled, with the values that cannot be frozen.
 
     Raises
@@ -233,7 +250,14 @@ def packed(function: Function) -> bytes:
     content = io.BytesIO()
     pickler = theirs.Pickler(content)
     pickler.dispatch_table = pickler.dispatch_table.new_child(
-        {Unusable: _with_value, StencilFunc: _parts}
+        {
+            Unusable: lambda one: (Unusable, (one.words, one.value)),
+            # As what `numba.stencil` was given.
+            StencilFunc: lambda one: (
+                _stencil,
+                (one.kernel_ir.func_id.func, one.mode, one.options),
+            ),
+        }
     )
     try:
         pickler.dump(function)
@@ -243,15 +267,6 @@ def packed(function: Function) -> bytes:
             "use a function of Python instead."
         ) from error
     return content.getvalue()
-
-
-def _with_value(one: Unusable) -> Any:
-    return Unusable, (one.words, one.value)
-
-
-def _parts(value: Any) -> Any:
-    """What `numba.stencil` was given, for its pickle."""
-    return _stencil, (value.kernel_ir.func_id.func, value.mode, value.options)
 
 
 def _stencil(function: Any, mode: str, options: Mapping[str, Any]) -> Any:

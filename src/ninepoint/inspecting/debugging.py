@@ -35,7 +35,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         reference.store(value, dtype, call.overflow)
         for value, dtype in computed(call, fields, types, axes)
     ]
-    return results[0] if len(results) == 1 else tuple(results)
+    return accepted.bare(results)
 
 
 def _at_points(

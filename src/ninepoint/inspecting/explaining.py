@@ -23,7 +23,6 @@ from ..arrays.regions import check_device
 from ..arrays.work import Group
 from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
-from ..backends.numba.cpu import interpreted
 from ..language import errors
 from ..language.displays import Lines, many
 from ..language.ir import Kernel, Ref
@@ -59,7 +58,7 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         # None of them is computed.
         made = listed(call(*args, **rest, **options))
         page += costs.told([array for value in made for array in dask_arrays(value)])[1:]
-    elif real and not interpreted():
+    elif real:
         _measured(page, call, one, options)
     return "\n".join(page)
 

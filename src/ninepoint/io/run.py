@@ -343,11 +343,18 @@ def compute(
     schedule = imported("dask.base").get_scheduler(cls=kind)
     client = getattr(schedule, "__self__", None)
     pool = imported("dask.config").get("pool", None)
-    graphs = _graphs(arrays, wanted)
+    graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
+    optimize = partial(kind.__dask_optimize__, graph)
+    windows = _windows(arrays, wanted, optimize)
     if hasattr(client, "scheduler_info"):
+        # The scheduler writes the tasks, as it does for arrays of Dask: it knows its workers.
+        rule = partial(imported("dask._expr").HLGExpr, graph, kind.__dask_optimize__)
+        graphs = ((rule(keys), keys) for keys in windows)
         for key in finished(client, schedule, graphs):
             advance(key in wanted)
-    elif schedule is imported("dask.threaded").get and pool is None:
+        return
+    graphs = ((optimize(keys), keys) for keys in windows)
+    if schedule is imported("dask.threaded").get and pool is None:
         work = partial(_on_threads, graphs, wanted, threads or _threads())
         follow(work, advance, stop_elsewhere)
     else:
@@ -357,29 +364,26 @@ def compute(
                 schedule(graph, keys)
 
 
-def _graphs(arrays: Sequence[Any], wanted: Collection[Any]) -> Graphs:
-    """The graphs of one window after the other, and the tasks that are wanted of each.
+def _windows(
+    arrays: Sequence[Any], wanted: Collection[Any], optimize: Callable[[list[Any]], Any]
+) -> list[list[Any]]:
+    """The tasks that are wanted, in windows that are done one after the other.
 
     Where windows have many tasks in common, as what follows from a mean of all, they are larger,
     or there is but one.
     """
-    graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
-    optimize = partial(type(arrays[0]).__dask_optimize__, graph)
     for larger in (1, 4, 16):
         most = larger * limits.current.window_units
-        windows = _windows({one.name: one.numblocks for one in arrays}, wanted, most)
+        windows = _boxes({one.name: one.numblocks for one in arrays}, wanted, most)
         if len(windows) == 1:
-            break
+            return windows
         own, others = (set(dict(optimize(keys))) for keys in windows[:2])
         if len(own & others) <= SHARED * len(own):
-            break
-    else:
-        windows = [list(wanted)]
-    for keys in windows:
-        yield optimize(keys), keys
+            return windows
+    return [list(wanted)]
 
 
-def _windows(counts: Mapping[str, Shape], wanted: Collection[Any], most: int) -> list[list[Any]]:
+def _boxes(counts: Mapping[str, Shape], wanted: Collection[Any], most: int) -> list[list[Any]]:
     """Keys in boxes of so many neighbours; those of arrays that are cut alike are together."""
     boxes = {cut: grown((1,) * len(cut), cut, most) for cut in counts.values()}
     found: dict[Any, list[Any]] = {}

@@ -4,7 +4,7 @@
         v = v / 2      ->        u0 = c / 2;  u1 = k + 1;  u2 = u0 > 1
         k += 1                   next u2, u0, u1
 
-What types that has which the body of a loop assigns is found by reading it again, until a turn
+The types of what the body of a loop assigns are found by reading the body again, until a turn
 leaves them as they were.
 """
 
@@ -28,7 +28,10 @@ _READ = 8
 
 @dataclass(frozen=True, slots=True)
 class _Type:
-    """The type of what is carried; an integer is `signed` for good once it was so in a turn."""
+    """The type of a value that is carried.
+
+    An integer that was `signed` in one turn, beside one of uint64, is so in all later ones.
+    """
 
     dtype: DType
     weak: bool
@@ -52,8 +55,9 @@ class _Type:
 class CarriedLoop:
     """One loop that carries values, while it is read.
 
-    It has a `first` turn if that is true; `begin` begins a turn, of its number, and `again` is the
-    truth that there is another.  It has no more than `most` turns if that is not 0.
+    The loop has a turn at all where `first` is true.  `begin` is called with the number of a turn
+    where that begins, and `again` with it where the turn ends: it gives the truth that there is
+    another turn.  There are no more than `most` turns, if that is not 0.
     """
 
     frame: Frame
@@ -105,9 +109,9 @@ class CarriedLoop:
         """Follow a turn; gives the truth that there is another."""
         frame, index = self.frame, Value(self.index, True)
         self.once(index)
-        if frame.done is True or frame.broken is True:
-            return False
         ended = logical("|", frame.done, frame.broken)
+        if ended is True:
+            return False
         with under(ended, False):
             again = self.again(index)
         self.endless = again is True
@@ -275,27 +279,31 @@ def written_names(definition: ast.AST) -> set[str]:
 
 def _is_numeric(value: Any) -> bool:
     """Whether a value is a number, or a tuple of such."""
-    if isinstance(value, tuple):
-        return all(map(_is_numeric, value))
-    if isinstance(value, Buffer):
-        return True
-    return is_number(value) or (isinstance(value, Value) and not value.shape)
+    match value:
+        case tuple():
+            return all(map(_is_numeric, value))
+        case Buffer() | Value(shape=()):
+            return True
+    return is_number(value)
 
 
 def _numbers(value: Any) -> Iterator[Any]:
     """The numbers of a value."""
-    if isinstance(value, Buffer):
-        value = value.items
-    for one in value if isinstance(value, tuple) else ():
-        yield from _numbers(one)
-    if not isinstance(value, tuple):
-        yield value
+    match value:
+        case Buffer(items=items):
+            yield from items
+        case tuple():
+            for one in value:
+                yield from _numbers(one)
+        case _:
+            yield value
 
 
 def _rebuilt(value: Any, numbers: Iterator[Value]) -> Any:
     """The value with other numbers."""
-    if isinstance(value, tuple):
-        return tuple(_rebuilt(one, numbers) for one in value)
-    if isinstance(value, Buffer):
-        return replace(value, items=_rebuilt(value.items, numbers))
+    match value:
+        case tuple():
+            return tuple(_rebuilt(one, numbers) for one in value)
+        case Buffer(items=items):
+            return replace(value, items=_rebuilt(items, numbers))
     return next(numbers)

@@ -127,9 +127,11 @@ def _parsed(text: str, first_line: int, columns: tuple[int, int] | None) -> Defi
         start, end = columns
         data = text.encode()
         piece = data[start : data.rfind(b"\n") + 1 + end].decode()
-        tree: Any = expression(f"({' ' * (start - 1)}{piece})")
+        whole: Any = parsed(f"({' ' * (start - 1)}{piece})")
+        tree = whole.body[0].value
     elif text[:1].isspace():
-        tree = parsed("if 1:\n" + text).body[0].body[0]  # type: ignore[attr-defined]
+        whole = parsed("if 1:\n" + text)
+        tree = whole.body[0].body[0]
     else:
         tree = parsed(text).body[0]
     ast.increment_lineno(tree, first_line - tree.lineno)
@@ -189,26 +191,28 @@ def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
     pending, found = [*nodes], set[str]()
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.FunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, ast.ListComp | ast.GeneratorExp):
-            inside = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
-            found |= {n.target.id for n in inside}
-        elif not isinstance(node, ast.Lambda):
-            pending += ast.iter_child_nodes(node)
+        match node:
+            case ast.FunctionDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+                found.add(name)
+            case ast.ListComp() | ast.GeneratorExp():
+                inside = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
+                found |= {n.target.id for n in inside}
+            case ast.Lambda():
+                pass
+            case _:
+                pending += ast.iter_child_nodes(node)
     return found
 
 
-def name_chain(node: Any) -> list[str]:
-    """`a.b.c` as ["a", "b", "c"]; empty for anything else."""
-    if isinstance(node, ast.Name):
-        return [node.id]
-    if isinstance(node, ast.Attribute):
-        head = name_chain(node.value)
-        return [*head, node.attr] if head else []
-    return []
+def dotted(node: Any) -> str:
+    """The text of a name, or of attributes of one, as `a.b.c`; empty for anything else."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=attribute):
+            head = dotted(value)
+            return head and f"{head}.{attribute}"
+    return ""
 
 
 def target_names(node: ast.expr) -> list[str]:
@@ -252,9 +256,3 @@ def parsed(text: str) -> ast.Module:
     """The tree of the text of a module."""
     with _lock:
         return ast.parse(text)
-
-
-def expression(text: str) -> ast.expr:
-    """The tree of the text of an expression."""
-    with _lock:
-        return ast.parse(text, mode="eval").body

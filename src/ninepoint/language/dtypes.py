@@ -95,10 +95,11 @@ def value_type(storage: np.dtype) -> DType:
     storage = computed(storage)
     if storage.kind in "iu":
         return DType.UINT if storage.name == "uint64" else DType.INT
-    found = next((one for one in DType if one.value == storage.name), None)
-    if found is None:
-        raise TypeError(f"An array of {storage} holds no numbers that a kernel can read.")
-    return found
+    try:
+        return DType(storage.name)
+    except ValueError:
+        words = f"An array of {storage} holds no numbers that a kernel can read."
+        raise TypeError(words) from None
 
 
 def promote(left: DType, right: DType, left_weak: bool, right_weak: bool) -> DType:

@@ -104,9 +104,9 @@ class StencilError(ValueError):
 class Mistake:
     """A kind of mistake: called with a place and with facts it is the error.
 
-    Without a place it is one of what is read now.  The names of the facts stand in braces in the
-    words; they are given in the order in which the words name them first.  What helps may be said
-    by the first words of a fact.
+    Without a place the mistake is where the text is being read.  The words name the facts in
+    braces; the facts are given in the order in which the words name them first.  Where a fact
+    begins with one of `cures`, that is said in the place of `help`.
     """
 
     code: str
@@ -715,23 +715,17 @@ body_not_compiled = Mistake(
 # Options.
 
 
-# What other libraries call an option, and what to write here.
+# What to write here for an option, by the names that other libraries have for it.
 _FOREIGN = {
-    "mode": 'what lies beyond the border is boundary="reflect" and so on',
-    "borderType": 'what lies beyond the border is boundary="reflect" and so on',
-    "border": 'what lies beyond the border is boundary="reflect" and so on',
-    "pad_mode": 'what lies beyond the border is boundary="reflect" and so on',
-    "padding": 'what lies beyond the border is boundary="reflect" and so on',
-    "constant_values": "the value beyond the border is cval=",
-    "fill_value": "the value beyond the border is cval=",
-    "axis": "the axes that the stencil works on are axes=(0, 1) and so on",
-    "channel_axis": "the axes that the stencil works on are axes=(0, 1) and so on",
+    "mode borderType border pad_mode padding": (
+        'what lies beyond the border is boundary="reflect" and so on'
+    ),
+    "constant_values fill_value": "the value beyond the border is cval=",
+    "axis channel_axis": "the axes that the stencil works on are axes=(0, 1) and so on",
     "dim": 'the dimensions that the stencil works on are dims=("y", "x") and so on',
     "output": "the array for the result is out=, its dtype dtype=",
-    "num_threads": "the number of threads is threads=",
-    "workers": "the number of threads is threads=",
-    "size": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
-    "footprint": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
+    "num_threads workers": "the number of threads is threads=",
+    "size footprint": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
     "origin": "a kernel says itself where it looks; a window that begins later is x[0:3]",
     "depth": "how far a kernel looks is found by itself",
     "parallel": "calls use all cores by themselves; threads= limits them",
@@ -741,13 +735,13 @@ _FOREIGN = {
     "casting": "the type of the result is dtype=, and overflow= says what happens beyond it",
     "subok": "results are arrays of the kind of the fields",
     "order": "results lie in memory as the fields do",
-    "signature": "each combination of types is compiled when it first comes",
-    "signatures": "each combination of types is compiled when it first comes",
+    "signature signatures": "each combination of types is compiled when it first comes",
     "target": 'calls use all cores by themselves; threads= limits them; a GPU is device="cuda"',
     "identity": "numpy.add.reduce and its like reduce what a call makes",
     "cache": "machine code is kept on disk by itself",
     "func_or_mode": 'what lies beyond the border is boundary="fill" and so on',
 }
+_CURES = {name: cure for names, cure in _FOREIGN.items() for name in names.split()}
 
 
 def hint(name: str, known: Iterable[str] = ()) -> str:
@@ -755,7 +749,7 @@ def hint(name: str, known: Iterable[str] = ()) -> str:
 
     Else which of the `known` names it may be, misspelt.
     """
-    cure = _FOREIGN.get(name)
+    cure = _CURES.get(name)
     if cure is None and (close := alike(name, known)):
         cure = f"perhaps you mean {close}"
     return "" if cure is None else f"; {cure}"

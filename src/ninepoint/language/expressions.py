@@ -130,7 +130,7 @@ class Expressions(Frame):
                 raise NotUnderstood("a very long loop")
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
-            return tuple(constant(item) for item in value)
+            return tuple(map(constant, value))
         if isinstance(value, Field) or is_number(value):
             raise errors.bad_operand("A loop", words(value))
         raise NotUnderstood("a loop whose range is not constant")
@@ -200,7 +200,7 @@ class Expressions(Frame):
                 one = self.binary(SYMBOLS[type(op)], left, right)
             if len(node.ops) > 1:
                 self.check_truth(node, one)
-            result = one if result is True else logical("&", result, one)
+            result = logical("&", result, one)
             left = right
         return result
 
@@ -392,10 +392,11 @@ class _Given:
                 raise NotUnderstood(f"'{self.name}' of an array")
             if isinstance(one, Steps):
                 raise NotUnderstood("a loop whose range is not constant")
-        if function is range and any(isinstance(one, Value) for one in self.all):
-            return self._steps()
-        if function is len and any(isinstance(one, Value) for one in self.args):
-            raise NotUnderstood(f"'{self.name}' of something that varies")
+        if any(isinstance(one, Value) for one in self.all):
+            if function is range:
+                return self._steps()
+            if function is len:
+                raise NotUnderstood(f"'{self.name}' of something that varies")
         return self.tried(function)
 
     def _steps(self) -> Steps:

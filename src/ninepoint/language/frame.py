@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from . import errors
-from .definitions import ArrayFunction, Definition, Function, Unusable, name_chain
+from .definitions import ArrayFunction, Definition, Function, Unusable, dotted
 from .dtypes import Coefficients, Field
 from .errors import Span, here
 from .ir import DType, Position, Read, Ref
@@ -28,12 +28,11 @@ from .values import (
     constant,
     emit,
     is_number,
-    length_label,
     reading,
     words,
 )
 
-# What a local is that has no value on some path.
+# Stands for a local that has no value on some path.
 UNDEFINED: Any = object()
 
 
@@ -86,10 +85,9 @@ class Frame(ABC):
 
     def outside(self, node: ast.expr) -> str:
         """The name of what was captured from outside, as `np.pi`; empty for anything else."""
-        chain = name_chain(node)
-        name = ".".join(chain)
-        captured = name in self.function.constants and chain[0] not in self.names
-        return name if captured else ""
+        name = dotted(node)
+        root = name.partition(".")[0]
+        return name if name in self.function.constants and root not in self.names else ""
 
     def buffer(self, node: ast.expr) -> Buffer | None:
         """The buffer that a name stands for, if it does."""
@@ -127,7 +125,7 @@ class Frame(ABC):
             return then
         if then is UNDEFINED or other is UNDEFINED:
             return UNDEFINED
-        if isinstance(then, Buffer) and then == replace(other, items=then.items):
+        if isinstance(then, Buffer) and then == other:
             return replace(then, items=select(test, then.items, other.items))
         options = isinstance(then, str | Choice) and isinstance(other, str | Choice)
         if options and any(isinstance(v, ArrayFunction) for v in self.function.constants.values()):
@@ -175,9 +173,8 @@ def whole_shape(field: Field) -> tuple[Value, ...]:
     axes = reading.axes
     axes.count = axes.count or axes.shown
     reading.stages.read.add(field.name)
-    return tuple(
-        Value(Ref(DType.INT, length_label(axis)), True) for axis in range(axes.count or 1)
-    )
+    # The names end in digits, as no name of the user's does in a kernel.
+    return tuple(Value(Ref(DType.INT, f"length{axis}"), True) for axis in range(axes.count or 1))
 
 
 def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
@@ -190,22 +187,20 @@ def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     if args and not isinstance(args[0], Field):
         raise errors.position_field(words(args[0]))
     reading.stages.read.update(one.name for one in args)
-    axes.count = axes.count or axes.shown or 1
-    found = tuple(_along(axis, bool(args)) for axis in range(axes.count))
+    axes.count = count = axes.count or axes.shown or 1
+    found = tuple(_along(axis, count, bool(args)) for axis in range(count))
     return found if len(found) > 1 else found[0]
 
 
-def _along(axis: int, element: bool) -> Any:
+def _along(axis: int, count: int, element: bool) -> Any:
     """The position along an axis, which is a number of Python's.
 
     Of several results around an element those of one phase are k * I + r.
     """
     one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-    # It ends in a digit, as no name of the user's does in a kernel.
     label = f"{'index' if element else 'place'}{axis}"
     reading.positions[label] = one
-    assert reading.axes.count is not None
-    read = Read(DType.INT, label, (0,) * reading.axes.count)
+    read = Read(DType.INT, label, (0,) * count)
     where, factors = emit(read, weak=True), reading.axes.factors
     if not factors:
         return where

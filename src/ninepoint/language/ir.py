@@ -525,14 +525,14 @@ def made_as(atom: Atom, values: Named) -> Expr | None:
 
 
 def _outside(body: Body, results: Atoms, inner: set[str]) -> Atoms:
-    """What a body inside an operation takes from outside."""
+    """The operands that a body inside an operation takes from outside."""
     names = inner | {assign.name for assign in body}
     used = (*(a for assign in body for a in atoms(assign.value)), *results)
     return tuple(a for a in used if not (isinstance(a, Ref) and a.name in names))
 
 
 def renamed_atom(atom: Atom, alias: Mapping[str, Atom]) -> Atom:
-    """The operand, or another one in the place of its name."""
+    """The operand, or what `alias` has in the place of its name."""
     return alias.get(atom.name, atom) if isinstance(atom, Ref) else atom
 
 
@@ -647,7 +647,7 @@ def zero_product(expr: Expr, values: Named, position: int) -> Const | None:
 
 
 def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
-    """What is so at each position of a window, asked once of those with the same weights."""
+    """A value for each position of a window, computed once for those with the same weights."""
     weights = [one.value.texts for one in reduce.body if isinstance(one.value, Weight)]
     kinds = [*zip(*weights, strict=True)] or [()] * math.prod(reduce.shape)
     found: dict[tuple[str, ...], Value] = {}
@@ -658,5 +658,5 @@ def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
 
 
 def by_number(name: str) -> bool:
-    """Whether the compiler may have made a name: the user's do not end so in a kernel."""
+    """Whether the compiler may have made a name: no name of the user's ends in a digit here."""
     return name[-1].isdigit()

@@ -16,7 +16,7 @@ An order is exact, and so is a remainder, which has the type of what is divided 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -84,11 +84,9 @@ def _literal(value: int, beside: Sequence[DType]) -> Value:
     if -(2**63) <= value < 2**63:
         return Value(Const(DType.INT, str(value)), True)
     if any(not dtype.is_integer for dtype in beside):
-        try:
+        with suppress(OverflowError):
             return Value(Const(DType.F64, repr(float(value))), True)
-        except OverflowError:
-            raise errors.literal_range(value.bit_length()) from None
-    if 0 <= value < 2**64 and (not beside or DType.UINT in beside):
+    elif 0 <= value < 2**64 and (not beside or DType.UINT in beside):
         return Value(Const(DType.UINT, str(value)), True)
     raise errors.literal_range(value.bit_length())
 
@@ -102,7 +100,7 @@ def as_window(value: Any, shape: Offset) -> Value:
     if isinstance(value, Coefficients):
         dtype = value_type(value.storage)
         return emit(Coefficient(dtype, value.label), False, shape)
-    texts = tuple(repr(item) for item in value.ravel().tolist())
+    texts = tuple(map(repr, value.ravel().tolist()))
     return emit(Weight(value_type(value.dtype), texts), False, shape)
 
 
@@ -178,31 +176,32 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return Index(in_common(op, DType.INT, a, b).atom, True, (), line)
     _check_operands(op, a.dtype, b.dtype)
     mixed = _mixed(a, b)
-    if mixed and op in COMPARISONS:
-        return _compared(op, a, b)
-    if mixed and op in ("//", "%"):
-        return _divided(op, a, b)
-    if mixed and op in _EXTREMES:
-        return _extreme(op, a, b)
+    if mixed:
+        if op in COMPARISONS:
+            return _compared(op, a, b)
+        if op in ("//", "%"):
+            return _divided(op, a, b)
+        if op in _EXTREMES:
+            return _extreme(op, a, b)
     if op in ("<<", ">>"):
         # It has the type of what is shifted.
         left, right = +a, +b
         expr = Binary(left.dtype, op, left.atom, right.atom)  # type: ignore[arg-type]
         return emit(expr, a.weak and b.weak, a.shape or b.shape)
-    truths = a.dtype is b.dtype is DType.BOOL
-    if truths and (op in COMPARISONS or op in _BITWISE or op in _EXTREMES):
-        return in_common(op, DType.BOOL, a, b)
-    common = promote(a.dtype, b.dtype, a.weak, b.weak)
+    kind = common((a, b))
+    if kind is DType.BOOL and op not in (*COMPARISONS, *_BITWISE, *_EXTREMES):
+        # In arithmetic a truth counts as 0 or 1.
+        kind = DType.INT
     if mixed and op not in _BITWISE:
-        common = DType.INT
+        kind = DType.INT
     match op:
         case "**":
-            return _power(a, b, common)
-        case "/" if common.is_integer:
-            common = DType.F64
-        case "-" if common is DType.UINT:
-            common = DType.INT
-    return in_common(op, common, a, b)
+            return _power(a, b, kind)
+        case "/" if kind.is_integer:
+            kind = DType.F64
+        case "-" if kind is DType.UINT:
+            kind = DType.INT
+    return in_common(op, kind, a, b)
 
 
 def _check_operands(op: str, left: DType, right: DType) -> None:
@@ -303,12 +302,10 @@ def select(test: Any, then: Any, other: Any) -> Any:
 def alike(values: Sequence[Value]) -> list[Atom]:
     """Some values in the type that a choice between them has."""
     kind = common(values)
-    naturals = [value for value in values if value.dtype is DType.UINT]
-    if naturals and any(_mixed(naturals[0], one) for one in values):
+    if _mixed(*values):
         for value in values:
-            match value.atom:
-                case Const(dtype=DType.INT, text=text) as atom if text.startswith("-"):
-                    raise errors.choice_sign(atom.value)
+            if isinstance(value.atom, Const) and _signed(value):
+                raise errors.choice_sign(value.atom.value)
         kind = DType.INT if kind is DType.UINT else kind
     return [cast(value, kind) for value in values]
 
@@ -412,10 +409,9 @@ def real_number(value: Any, name: str) -> Value:
 # uint64 beside integers that may be negative.
 
 
-def _mixed(left: Value, right: Value) -> bool:
-    """Whether one is of uint64 and the other an integer that may be negative."""
-    pairs = (left, right), (right, left)
-    return any(one.dtype is DType.UINT and _signed(other) for one, other in pairs)
+def _mixed(*values: Value) -> bool:
+    """Whether one is of uint64 and another an integer that may be negative."""
+    return any(one.dtype is DType.UINT for one in values) and any(map(_signed, values))
 
 
 def _signed(value: Value) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
 
-from .definitions import ArrayFunction, Function, target_names, with_helpers
+from .definitions import ArrayFunction, Function, dotted, target_names, with_helpers
 from .errors import Span
 from .positions import index
 
@@ -46,9 +46,9 @@ _OF_WHOLE = frozenset("shape size ndim strides T".split())
 
 
 def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Span, str, bool]]:
-    """Where the text of a function uses one of these names as an array, and if it is as a whole.
+    """Where the text of a function indexes one of these names, or asks for its length or shape.
 
-    It indexes it, or asks how long or of which shape it is.
+    Each place comes with the name, and with whether it is the array as a whole that is asked.
     """
     for node in ast.walk(function.definition):
         match node:
@@ -56,10 +56,10 @@ def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Spa
                 whole = False
             case ast.Attribute(value=ast.Name(id=name), attr=asked) if asked in _OF_WHOLE:
                 whole = True
-            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
-                whole = function.constants.get("len", len) is len
-                if not whole:
-                    continue
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]) if (
+                function.constants.get("len", len) is len
+            ):
+                whole = True
             case _:
                 continue
         if name in names:
@@ -67,9 +67,9 @@ def array_uses(function: Function, names: Collection[str]) -> Iterator[tuple[Spa
 
 
 def indices(function: Function, fields: Collection[str]) -> int | None:
-    """With how many indices a function reads its fields, by a read that its text shows.
+    """With how many indices a function reads its fields, by the first read that its text shows.
 
-    So it reads what it calls stencils for.
+    What the stencils make that it calls, it reads with as many.
     """
     nodes, arrays = list(ast.walk(function.definition)), {*fields}
 
@@ -78,7 +78,7 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
             case ast.Name(id=name):
                 return name in arrays
             case ast.Call(func=called):
-                return isinstance(function.constants.get(ast.unparse(called)), ArrayFunction)
+                return isinstance(function.constants.get(dotted(called)), ArrayFunction)
         return False
 
     for node in nodes:
@@ -88,12 +88,12 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
         if isinstance(node, ast.Subscript) and is_array(node.value):
             if isinstance(node.slice, ast.Tuple):
                 return len(node.slice.elts)
-            known = function.constants.get(ast.unparse(node.slice))
+            known = function.constants.get(dotted(node.slice))
             return len(known) if isinstance(known, tuple) else 1
     for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=called)):
-                if function.constants.get(ast.unparse(called)) is index:
+                if function.constants.get(dotted(called)) is index:
                     return len(names)
     helpers = [one for one in function.constants.values() if isinstance(one, Function)]
     return next(filter(None, (indices(one, one.parameters) for one in helpers)), None)
@@ -108,8 +108,8 @@ def asks_position(function: Function) -> bool:
 
 def divides_position(function: Function) -> bool:
     """Whether a function asks for the position of the point, and divides something."""
-    parts = [n for n in ast.walk(function.definition) if isinstance(n, ast.FloorDiv | ast.Mod)]
-    return bool(parts) and asks_position(function)
+    nodes = ast.walk(function.definition)
+    return asks_position(function) and any(isinstance(n, ast.FloorDiv | ast.Mod) for n in nodes)
 
 
 def _operands(nodes: Iterable[ast.AST]) -> set[str]:
@@ -141,7 +141,7 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
             case ast.Subscript(value=ast.Name(id=name)):
                 found.add(name)
             case ast.Call(func=called, args=args):
-                helper = function.constants.get(ast.unparse(called))
+                helper = function.constants.get(dotted(called))
                 if helper is index:
                     names = {one.id for one in args if isinstance(one, ast.Name)}
                     found |= names - numbers

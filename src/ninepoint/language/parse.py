@@ -47,7 +47,6 @@ from .values import (
     constant,
     emit,
     is_number,
-    length_label,
     reading,
     words,
 )
@@ -135,28 +134,26 @@ def _read(
         raise errors.no_field(function.place, function.name)
     together = [alike(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
-    return _kernel(arguments, outputs)
+    return _kernel(arguments, outputs, axes.count)
 
 
-def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...]) -> Kernel:
+def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: int) -> Kernel:
     """What was read, as far as the outputs need it."""
-    axes = reading.axes
-    assert axes.count is not None
     body = reading.body.assignments(outputs)
     used = {name for one in body for name in operands(one.value)}
     used |= {one.name for one in outputs if isinstance(one, Ref)}
-    measured = [axis for axis in range(axes.count) if length_label(axis) in used]
+    lengths = {f"length{k}": k for k in range(ndim) if f"length{k}" in used}
     read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
     return Kernel(
-        ndim=axes.count,
+        ndim=ndim,
         fields=(
             *((a.label, a.storage) for a in arguments.values() if isinstance(a, Field)),
             *((label, np.dtype("int64")) for label in positions),
         ),
         scalars=(
             *((a.label, a.dtype) for a in arguments.values() if isinstance(a, Scalar)),
-            *((length_label(axis), DType.INT) for axis in measured),
+            *((label, DType.INT) for label in lengths),
         ),
         coefficients=tuple(
             (a.label, a.storage, a.shape)
@@ -165,7 +162,7 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...]) -> Ker
         ),
         body=body,
         outputs=outputs,
-        lengths=tuple(measured),
+        lengths=tuple(lengths.values()),
         positions=tuple(positions.values()),
     )
 
@@ -322,7 +319,7 @@ class Statements(Expressions):
                 self.names[name] = value
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if isinstance(value, np.ndarray):
-                    value = tuple(constant(v) for v in value)
+                    value = tuple(map(constant, value))
                 stars = any(isinstance(t, ast.Starred) for t in targets)
                 self.at(target)
                 if isinstance(value, Value):
@@ -405,7 +402,7 @@ class Statements(Expressions):
             self._for(node)
         broken = self.broken
         self.left, self.broken = outside
-        if node.orelse and broken is not True and self.done is not True:
+        if node.orelse and self.done is not True:
             self.split(unary("not", broken), partial(self.block, node.orelse))
 
     # Kinds of loops.
@@ -417,8 +414,7 @@ class Statements(Expressions):
             return
         if isinstance(steps, range):
             # Tried, for its turns may need to know their number.
-            known = Steps(steps.start, steps.stop, steps.step)
-            counted = partial(self._counted, node, known, len(steps))
+            counted = partial(self._counted, node, steps, len(steps))
             few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
             if not few and self._tried(counted) is None:
                 return
@@ -449,7 +445,7 @@ class Statements(Expressions):
             return error
         return None
 
-    def _counted(self, node: ast.For, steps: Steps, most: int = 0) -> None:
+    def _counted(self, node: ast.For, steps: Steps | range, most: int = 0) -> None:
         """A loop over a range."""
         start, step = steps.start, steps.step
         self.at(node.iter)

@@ -1,4 +1,4 @@
-"""What may keep a text from being read: its depth, and that it is another package's.
+"""Two things that keep a text from being read: that it is too deep, or another package's.
 
 A syntax tree is as deep as the longest sum in it, and is followed by functions that call
 themselves: sums of thousands of terms are deeper than Python's stack.  Only where that ends is
@@ -24,7 +24,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from . import errors
-from .definitions import Function, Unusable, with_helpers
+from .definitions import Function, Unusable, dotted, with_helpers
 from .errors import Span, StencilError
 from .source import package, place_of, rebuild
 
@@ -115,9 +115,7 @@ def shown_at_home(function: Function) -> Iterator[None]:
 def _call(function: Function, file: str) -> tuple[Span, str] | None:
     """Where the user's own text first names a function that leads to a file."""
     for node in ast.walk(function.definition):
-        if not isinstance(node, ast.Name | ast.Attribute):
-            continue
-        name = ast.unparse(node)
+        name = dotted(node)
         helper = function.constants.get(name)
         if isinstance(helper, Function) and any(one.file == file for one in with_helpers(helper)):
             inside = None if package(helper.file) else _call(helper, file)

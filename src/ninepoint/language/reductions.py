@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import builtins
 import math
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -53,10 +52,9 @@ _ORDERED = RANKED | {"min", "max", "argmin", "argmax", "var"}
 
 
 def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False) -> Value:
-    """The window that is reduced; anything else is a mistake, or the general path's.
+    """The window that is reduced; raises where it is none, or is reduced along one axis only.
 
-    So is what reduces along one axis only.  If it is to be `ordered`, its elements are no complex
-    numbers.
+    Elements that are to be `ordered` must not be complex numbers.
     """
     if axis is not None:
         raise NotUnderstood("the argument 'axis'")
@@ -100,9 +98,9 @@ def reduce(
 
 
 def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value | None]:
-    """The window, or what a constant mask picks of it, and the condition that is left.
+    """The window, or what a constant mask picks of it; and which of its elements count.
 
-    Of a reduction that leaves NaN out that an element is a number is part of the condition.
+    All of them do where that is None.  For a reduction that leaves NaN out, those do not.
     """
     kind = name.removeprefix("nan")
     label = name if kind == name else f"np.{name}"
@@ -115,33 +113,25 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
             window = picked(window, where, "where=")
         where = bool(where.any())
     if where is not None and where is not True:
-        test = _truths_of(window, where)
+        if not isinstance(where, Value | bool):
+            array = isinstance(where, np.ndarray)
+            raise errors.where_type(f"an array of {where.dtype}" if array else words(where))
+        test = lift(where)
+        if test.dtype is not DType.BOOL:
+            raise errors.where_type("numbers, not truths")
+        if test.shape not in ((), window.shape):
+            raise errors.mask_shape(window.shape, test.shape)
     if kind != name and not window.dtype.is_integer:
         there = window == window
         test = there if test is None else there & test
     return window, test
 
 
-def _truths_of(window: Value, where: Any) -> Value:
-    """A mask that is not known, or False, as a condition."""
-    if not isinstance(where, Value | bool):
-        array = isinstance(where, np.ndarray)
-        raise errors.where_type(f"an array of {where.dtype}" if array else words(where))
-    test = lift(where)
-    if test.dtype is not DType.BOOL:
-        raise errors.where_type("numbers, not truths")
-    if test.shape not in ((), window.shape):
-        raise errors.mask_shape(window.shape, test.shape)
-    return test
-
-
-def _filled(window: Value, test: Value | None, number: float) -> Value:
+def _filled(window: Value, test: Value | None, number: float) -> Any:
     """The window with a number in the place of what is left out."""
     if test is None:
         return window
-    other = Value(cast(lift(number), window.dtype), window.weak)
-    chosen: Value = select(test, window, other)
-    return replace(chosen, shape=window.shape)
+    return select(test, window, Value(cast(lift(number), window.dtype), window.weak))
 
 
 def _counted(window: Value, test: Value) -> Any:

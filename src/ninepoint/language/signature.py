@@ -89,15 +89,11 @@ def as_read(function: _F) -> _F:
 
 def signature_text(function: Function) -> str:
     """Write the signature in one line: arrays among the defaults are left out."""
-    found = signature(function.definition, function.defaults)
-    return str(
-        found.replace(
-            parameters=[
-                one.replace(default=Page("...")) if isinstance(one.default, np.ndarray) else one
-                for one in found.parameters.values()
-            ]
-        )
-    )
+    defaults = {
+        name: Page("...") if isinstance(value, np.ndarray) else value
+        for name, value in function.defaults.items()
+    }
+    return str(signature(function.definition, defaults))
 
 
 def docstring(function: Function) -> str | None:

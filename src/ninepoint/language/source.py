@@ -1,9 +1,10 @@
 """Find the text of a live function, and freeze everything that the text refers to.
 
-Where a function stands says which text is its own.  Whether that is still what Python read is
-told by what Python makes of the text now: the code is the same, but for where it stands.  A call
-`math.sqrt(x)` is another one beside `import math` than without, and a notebook compiles each
-statement of a cell by itself: so a text is compiled as a whole and by its statements.
+The place of a function says which piece of text is its own.  To know whether the text is still
+what Python read, it is compiled again: the code must be the same, but for where it stands.  Python
+compiles a call `math.sqrt(x)` otherwise where `import math` stands in the same text, and a
+notebook compiles each statement of a cell by itself: so a text is compiled as a whole and by its
+statements.
 
 Globals and closure values are read once, here; helper functions are captured with what they refer
 to in turn.
@@ -38,7 +39,7 @@ from .definitions import (
     Unusable,
     characters,
     copied,
-    name_chain,
+    dotted,
     own_nodes,
     parsed,
 )
@@ -188,9 +189,9 @@ def _name_uses(body: Any) -> Iterator[tuple[ast.expr, list[str]]]:
         # In the order of the text: the first mistake is the one that is shown.
         if isinstance(one, list):
             pending += reversed(one)
-        elif chain := name_chain(one):
+        elif name := dotted(one):
             if isinstance(one, ast.Attribute) or isinstance(one.ctx, ast.Load):
-                yield one, chain
+                yield one, name.split(".")
         elif isinstance(one, ast.AST):
             parts = dict(ast.iter_fields(one))
             pending += reversed([parts[n] for n in parts if n not in ("annotation", "returns")])
@@ -198,58 +199,59 @@ def _name_uses(body: Any) -> Iterator[tuple[ast.expr, list[str]]]:
 
 def _freeze(value: Any, active: _Active) -> Any:
     """The value as something that never changes and can be pickled."""
-    if isinstance(value, SelfReference | ArrayFunction) or value is index:
-        return value
     value = widened(value)
-    if isinstance(value, np.generic | np.ndarray):
-        if isinstance(value, np.ma.MaskedArray):
+    match value:
+        case np.ma.MaskedArray():
             return Unusable("a masked array: fill it first, with .filled(value)")
-        if value.dtype.kind not in "biufc" or value.dtype.char in "gG":
+        case np.generic() | np.ndarray() if (
+            value.dtype.kind not in "biufc" or value.dtype.char in "gG"
+        ):
             words = "an array" if isinstance(value, np.ndarray) else "a number"
             return Unusable(f"{words} of dtype {value.dtype}")
-    if value is None or isinstance(
-        value, int | float | complex | str | np.generic | slice | np.ufunc
-    ):
-        return value
-    if isinstance(value, type):
-        known = value.__module__.partition(".")[0] in ("builtins", "numpy")
-        return value if known else Unusable(f"the class '{value.__name__}'")
-    if isinstance(value, np.ndarray):
-        frozen = np.array(value)
-        frozen.flags.writeable = False
-        return frozen
-    if isinstance(value, tuple | list):
-        return tuple(_freeze(item, active) for item in value)
-    if isinstance(value, np.dtype):
-        return value.type
-    plain = getattr(value, "py_func", value)
-    if isinstance(plain, types.FunctionType):
-        if from_numpy(plain) or is_shape(plain) or plain in statistics.PRIMITIVE:
+        case np.ndarray():
+            frozen = np.array(value)
+            frozen.flags.writeable = False
+            return frozen
+        case tuple() | list():
+            return tuple(_freeze(item, active) for item in value)
+        case np.dtype():
+            return value.type
+        case type():
+            known = value.__module__.partition(".")[0] in ("builtins", "numpy")
+            return value if known else Unusable(f"the class '{value.__name__}'")
+        case Spacing():
+            words = f"{value!r}, for a default in the signature of a stencil; give a number"
+            return Unusable(words)
+        case types.ModuleType():
+            return Unusable(f"the module '{value.__name__}'")
+        case None | int() | float() | complex() | str() | slice() | np.generic() | np.ufunc():
             return value
-        if plain is spacing:
-            return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
-        if plain.__code__ in active:
-            return SelfReference(plain.__name__)
-        ours = (plain.__module__ or "").startswith(f"{_PACKAGE}.")
-        if ours and plain.__code__.co_filename != statistics.__file__:
-            return Unusable("for outside: give what it makes as a field, or to the decorator")
-        try:
-            return _capture(plain, active)
-        except errors.StencilError as error:
-            if error.diagnostic.code == "source-missing":
-                return Unusable(f"a function whose source cannot be found ('{plain.__name__}')")
-            home = package(plain.__code__.co_filename)
-            if not home:
-                raise
-            why = error.diagnostic.message.rstrip(".")
-            return Unusable(f"a function of '{home}' that cannot be compiled: {why}")
-    if isinstance(value, types.BuiltinFunctionType) or from_numpy(value):
+        case SelfReference() | ArrayFunction() | types.BuiltinFunctionType():
+            return value
+    plain = getattr(value, "py_func", value)
+    if not isinstance(plain, types.FunctionType):
+        return (
+            value if from_numpy(value) else Unusable(f"a value of type '{type(value).__name__}'")
+        )
+    if from_numpy(plain) or is_shape(plain) or plain in (*statistics.PRIMITIVE, index):
         return value
-    if isinstance(value, Spacing):
-        return Unusable(f"{value!r}, for a default in the signature of a stencil; give a number")
-    if isinstance(value, types.ModuleType):
-        return Unusable(f"the module '{value.__name__}'")
-    return Unusable(f"a value of type '{type(value).__name__}'")
+    if plain is spacing:
+        return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
+    if plain.__code__ in active:
+        return SelfReference(plain.__name__)
+    ours = (plain.__module__ or "").startswith(f"{_PACKAGE}.")
+    if ours and plain.__code__.co_filename != statistics.__file__:
+        return Unusable("for outside: give what it makes as a field, or to the decorator")
+    try:
+        return _capture(plain, active)
+    except errors.StencilError as error:
+        if error.diagnostic.code == "source-missing":
+            return Unusable(f"a function whose source cannot be found ('{plain.__name__}')")
+        home = package(plain.__code__.co_filename)
+        if not home:
+            raise
+        why = error.diagnostic.message.rstrip(".")
+        return Unusable(f"a function of '{home}' that cannot be compiled: {why}")
 
 
 def live_names(function: Function) -> dict[str, Any]:
@@ -423,8 +425,8 @@ def _timed_cells() -> Iterator[str]:
 def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None:
     """What a function was made from: it stands there still, or lines were put before it.
 
-    A tool may have rewritten what it was given before it was compiled, so that the code does
-    more than the text says.  The text is taken then, if nobody can have changed it.
+    A tool may have rewritten the text before it was compiled, so that the code does more than the
+    text says.  Then the text counts, if nobody can have changed it since.
     """
     place = code.co_name, code.co_firstlineno
     there = [one for one in found.codes if (one.co_name, one.co_firstlineno) == place]

@@ -96,18 +96,18 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
 
 def _told(callee: str, parameter: str, value: Any) -> Any:
     """An argument that is the same at every point."""
-    if isinstance(value, tuple):
-        return tuple(_told(callee, parameter, one) for one in value)
-    if isinstance(value, Choice):
-        parts = (value.test, value.then, value.other)
-        return Choice(*(_told(callee, parameter, one) for one in parts))
-    if not isinstance(value, Value | Field):
-        return value
-    if isinstance(value, Value) and not value.shape:
-        body = reading.body.assignments((value.atom,))
-        if all(isinstance(one.value, _PLAIN) for one in body):
-            return Told(value.atom, value.weak, body)
-    raise errors.stage_scalar(parameter, callee)
+    match value:
+        case tuple():
+            return tuple(_told(callee, parameter, one) for one in value)
+        case Choice(test, then, other):
+            return Choice(*(_told(callee, parameter, one) for one in (test, then, other)))
+        case Value(atom, weak, shape=()):
+            body = reading.body.assignments((atom,))
+            if all(isinstance(one.value, _PLAIN) for one in body):
+                return Told(atom, weak, body)
+    if isinstance(value, Value | Field):
+        raise errors.stage_scalar(parameter, callee)
+    return value
 
 
 # Operations that give the same at every point.
@@ -115,7 +115,7 @@ _PLAIN = (Unary, Binary, Select, Cast, Call, Element)
 
 
 def evaluated(given: Mapping[str, Any], scalars: Mapping[str, Any]) -> dict[str, Any]:
-    """What the arguments of a call come to, for values of the kernel's scalars."""
+    """The arguments of a call, for values of the kernel's scalars."""
     return {name: _evaluated(value, scalars) for name, value in given.items()}
 
 
@@ -127,13 +127,13 @@ def is_told(value: Any) -> bool:
 
 
 def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_evaluated(one, scalars) for one in value)
-    if isinstance(value, Choice):
-        chosen = value.then if _evaluated(value.test, scalars) else value.other
-        return _evaluated(chosen, scalars)
-    if isinstance(value, Coefficients):
-        return scalars[value.name]
+    match value:
+        case tuple():
+            return tuple(_evaluated(one, scalars) for one in value)
+        case Choice(test, then, other):
+            return _evaluated(then if _evaluated(test, scalars) else other, scalars)
+        case Coefficients(name=name):
+            return scalars[name]
     if not isinstance(value, Told):
         return value
     # By their names in the kernel, those of arrays as well.

@@ -119,20 +119,21 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
 def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at: At) -> Value:
     """An element of a field, or a window of it."""
     ends, along = _ends(indices, node, at)
-    span, dtype = at(node), value_type(field.storage)
+    at(node)
     reading.stages.read.add(field.name)
     if any(isinstance(one, Value) for one in ends):
         if along:
             raise NotUnderstood("a window at an offset that varies")
-        return _gather(field, ends, span)
+        return _gather(field, ends)
     first, last, shape = _box(ends, along)
     reading.axes.check(field.name, first, last)
+    dtype = value_type(field.storage)
     if not along:
         return emit(Read(dtype, field.label, first))
     return emit(Tap(dtype, field.label, first, along), False, shape)
 
 
-def _gather(field: Field, ends: list[Any], span: Span) -> Value:
+def _gather(field: Field, ends: list[Any]) -> Value:
     """An element at an offset that is computed, which must be in the neighborhood."""
     # Of each axis what is known of the offset, what is computed, and between which ends.
     parts: list[tuple[int, Atom, int, int]] = []
@@ -145,7 +146,7 @@ def _gather(field: Field, ends: list[Any], span: Span) -> Value:
     origins, steps, low, high = zip(*parts, strict=True)
     reading.axes.check(field.name, added(origins, low), added(origins, high))
     inside = lift(active()).atom
-    dtype, where = value_type(field.storage), f"{span.file}|{span.line}"
+    dtype, where = value_type(field.storage), f"{here.span.file}|{here.span.line}"
     return emit(Gather(dtype, field.label, origins, steps, low, high, inside, where))
 
 
@@ -255,16 +256,13 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
 
 def _behind(atom: Atom) -> Iterator[Expr]:
     """The operations that a value comes from."""
-    expressions = reading.body.reachable()
-    pending, seen = [atom], set[str]()
+    left, pending = dict(reading.body.reachable()), [atom]
     while pending:
         one = pending.pop()
-        if not isinstance(one, Ref) or one.name in seen or one.name not in expressions:
-            continue
-        seen.add(one.name)
-        expr = expressions[one.name]
-        yield expr
-        pending += atoms(expr)
+        expr = left.pop(one.name, None) if isinstance(one, Ref) else None
+        if expr is not None:
+            yield expr
+            pending += atoms(expr)
 
 
 # At other points.
@@ -281,8 +279,7 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
         if not reading.body.begins.isdisjoint(operands(expr)):
             raise NotUnderstood("what a loop changes, at another point")
         if along and isinstance(expr, Reduce | Noting):
-            held = "window" if isinstance(expr, Reduce) else "loop"
-            raise NotUnderstood(f"a window of what holds a {held}")
+            raise NotUnderstood("a window of what holds a window or a loop")
         position = _position(expr)
         if position is None:
             if along and isinstance(expr, Read):
@@ -385,10 +382,5 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     if lifted.shape or lifted.dtype.is_complex > buffer.dtype.is_complex:
         raise NotUnderstood("a buffer that is written to")
     new = Value(cast(lifted, buffer.dtype))
-    items = (
-        (new if where == number else item)
-        if isinstance(where, int)
-        else select(where == number, new, item)
-        for number, item in enumerate(buffer.items)
-    )
+    items = (select(where == number, new, item) for number, item in enumerate(buffer.items))
     return replace(buffer, items=tuple(items))

@@ -101,14 +101,6 @@ class Index(Value):
     line: Line = ELEMENT
 
 
-def length_label(axis: int) -> str:
-    """The name in the kernel of the whole array's length along an axis.
-
-    It ends in a digit, as no name of the user's does there.
-    """
-    return f"length{axis}"
-
-
 @dataclass(frozen=True, slots=True)
 class Steps:
     """What `range` gives where an end of it is known at run time only."""
@@ -138,11 +130,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """The elements of an array, in order; only the frame that has made it knows it."""
+    """The elements of an array, in order; only the frame that has made it knows it.
+
+    Two are equal if either may stand where the other does.
+    """
 
     dtype: DType
     shape: Offset
-    items: tuple[Value, ...]
+    items: tuple[Value, ...] = field(compare=False)
     owner: object = field(compare=False)
 
 
@@ -226,11 +221,11 @@ def wrapped(value: int) -> int:
 
 @dataclass(slots=True)
 class Axes:
-    """How many offsets every read has; learnt from the first.
+    """How many offsets every read has: `count`, which the first read tells if nobody else does.
 
-    A read `shown` by the text may stand after the place where the number is asked for.  A kernel
-    that is `pointwise` is a function of numbers, to which there are no neighbours.  There are
-    results of so many `factors` for each element, of which those of a `phase` are read.
+    The text alone shows so many as `shown`, for who asks before the first read.  A kernel that is
+    `pointwise` is a function of numbers, to which there are no neighbours.  Around each element
+    there are so many results as `factors` say; those of one `phase` are read at a time.
     """
 
     neighborhood: Neighborhood | None
@@ -263,8 +258,9 @@ class Axes:
 class Met:
     """The calls of stencils that were met, in order, and the fields that the kernel reads itself.
 
-    `known` says what equal calls have made, `storages` of which types that is, as far as the
-    kernel is given it, else it is of `any_one`; and `taken` which names mean something else.
+    `known` has the names of what a call made, by a digest of the call: an equal call makes the
+    same.  `storages` are the types of the fields that the kernel is given; any other field has the
+    type `any_one`.  `taken` are the names that mean something already.
     """
 
     taken: set[str] = field(default_factory=set)
@@ -388,11 +384,11 @@ def picked(window: Value, index: Any, text: str) -> Value:
     """
     shape = window.shape
     found = _taken(shape, index, text)
-    if found.shape == shape and np.array_equal(found.ravel(), range(found.size)):
+    numbers = found.ravel().tolist()
+    if found.shape == shape and numbers == [*range(len(numbers))]:
         return window
     if found.ndim > 1:
         raise NotUnderstood("a part of a window that has several axes")
-    numbers = [int(place) for place in found.ravel()]
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
     def some(_: Assign, new: Expr) -> Atom:
@@ -420,7 +416,7 @@ def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     for one in index if isinstance(index, tuple) else (index,):
         _check(one, shape, text)
     try:
-        found = np.asarray(np.arange(int(np.prod(shape))).reshape(shape)[index])
+        found = np.asarray(np.arange(np.prod(shape)).reshape(shape)[index])
     except IndexError as error:
         raise errors.window_index(text, str(error)) from error
     if not found.size:

@@ -509,7 +509,15 @@ class Call:
         every: Any = None,
         upsample: Any = None,
     ) -> Call:
-        """A call with these values, checked; options that are None are the definition's."""
+        """A call with these values, checked; options that are None are the definition's.
+
+        To a ufunc that is given arrays, numbers beside them are scalars.
+        """
+        if definition.pointwise:
+            fields = {n: values[n] for n in definition.fields if n in values}
+            if not all(map(accepted.has_no_axes, fields.values())):
+                numbers = [n for n, value in fields.items() if accepted.is_number(value)]
+                definition = definition.with_numbers(numbers)
         if upsample is not None:
             definition = definition.upsampled(per_axis("upsample", upsample))
         options = definition.options

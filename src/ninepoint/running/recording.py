@@ -229,23 +229,25 @@ class _Made:
         program = self._program
         ndim, axes = program.last.ndim, place.axes
         self.ndim = ndim
-        if axes is None and place.dims is None:
+        if axes is None and place.dims is None and not self.call.definition.pointwise:
             arrays = [field.value for field in self.fields if field.value is not None]
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
             axes = self._before_channels() if axes is None else axes
-        first = next(field.like for field in self.fields if field.dims is not None)
+        named = [field.like for field in self.fields if field.dims is not None]
+        # To a ufunc all dimensions are alike.
+        first = next((one for one in named if one.dims), named[0])
         core = on_numpy.core_dims(first, ndim, place.dims, axes)
         # What has not all dimensions of the call is done before, and is the same along them.
         arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
-        named = Named(arrays, ndim, core)
+        own = self.named = Named(arrays, ndim, core)
         self.fields = tuple(
             f if one is f.like else _node(one)
-            for f, one in zip(self.fields, named.fields, strict=True)
+            for f, one in zip(self.fields, own.fields, strict=True)
         )
-        self.core, self.named = named.core, named
-        found = spacings.found(self.call.spacings, named, self.call.definition)
+        self.core = own.core
+        found = spacings.found(self.call.spacings, own, self.call.definition)
         self.call = self.call.spaced(found)
-        self.likes = named.results(program.graph.nodes)
+        self.likes = own.results(program.graph.nodes)
 
 
 @door
@@ -342,7 +344,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
     fields, types = typed(call.definition, fields)
     call.check_spaced()
     made = evaluate(program_of(call, types), fields, place)
-    return made[0] if len(made) == 1 else tuple(made)
+    return accepted.bare(made)
 
 
 def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
@@ -374,12 +376,11 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
         _compute(nodes, None, place.out)
-        results = tuple([node.value for node in nodes])
-    else:
-        results = tuple(map(Lazy, nodes))
-        for node, result in zip(nodes, results, strict=True):
-            waiting[id(node)] = result
-    return results[0] if len(results) == 1 else results
+        return accepted.bare([node.value for node in nodes])
+    results = list(map(Lazy, nodes))
+    for node, result in zip(nodes, results, strict=True):
+        waiting[id(node)] = result
+    return accepted.bare(results)
 
 
 def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node]:

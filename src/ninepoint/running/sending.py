@@ -21,7 +21,7 @@ from typing import Any
 
 from ..arrays import blocks
 from ..arrays.accepted import listed, write
-from ..arrays.cuda import understood
+from ..arrays.cuda.executable import understood
 from ..arrays.grid import outputs_of
 from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Array, Region, Shape
@@ -163,8 +163,7 @@ def _piece(
     job: blocks.Job, fields: Sequence[Array], targets: Sequence[Array], region: Region
 ) -> None:
     """Compute the points of a region, and write them to where they are in the targets."""
-    cuts = [tuple([(n,) for n in field.shape]) for field in fields]
-    made = listed(blocks.computed(job, region, region.start, cuts, fields))
+    made = listed(blocks.read_of(job, region, *fields))
     outputs = outputs_of(job.program, job.shape)
     for target, result, one in zip(targets, made, outputs, strict=True):
         place = region.clip(one.extent).index(one.extent.start)[1:]

@@ -295,7 +295,8 @@ def cut_anew(array: Any, chunks: Chunks) -> Any:
     source = known(array, "source")
     if source is None or array.chunks == chunks:
         made = array.rechunk(chunks, method="tasks")
-        made.dask.layers[made.name].origin = known(array, "origin")
+        if origin := known(array, "origin"):
+            made.dask.layers[made.name].origin = origin
         return made
     return replace(source, name=f"view-{tokenize(source.name, chunks)}").view(chunks)
 

@@ -11,7 +11,9 @@ Each layer of ours knows on the client which program it is of, and what that was
     chunk ----------------> block        at most two tasks a chunk: one copies the faces that
       \--> faces --> blocks around       somebody needs, one computes
 
-What moves between workers are faces, thin as the program looks far.
+What moves between workers are faces, thin as the program looks far; blocks run where their chunks
+are (`placement`).  Where workers are many, each face is a task and goes to one chunk, so that
+nothing is sent twice: along two axes up to four a chunk.
 
 Chunks thinner than a program looks far are put together before, and results cut as these were, by
 Dask itself.
@@ -20,6 +22,7 @@ Dask itself.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,14 +30,16 @@ from operator import getitem
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from dask import config
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.array import core
 from dask.base import clone_key, tokenize
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
-from ..blocks import Job, block_of, faces_of
-from ..grid import Axis, Chunks, Near, axes_of
+from ...base import limits
+from ..blocks import Depths, Job, block_of, face_of, faces_of, read_of, steps_around
+from ..grid import Axis, Chunks, axes_of
 from ..layout import Region, Shape
 
 Place: TypeAlias = tuple[int, ...]
@@ -48,6 +53,7 @@ WITHIN = 1 << 12
 
 # Partly typed: Any, or mypy finds the gaps.
 _core: Any = core
+_config: Any = config
 
 
 class Origin(NamedTuple):
@@ -69,6 +75,30 @@ def known(array: Any, what: str) -> Any:
     return getattr(layers.get(getattr(array, "name", None)), what, None)
 
 
+class Own(TaskRef):
+    """A reference to a chunk where a task is to run, if its scheduler is told (`placement`)."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Tasks that are written out, of blocks along these axes.
+
+    Faces of a chunk are given `apart` or together; `placed` tasks run where their chunks are.
+    """
+
+    axes: Sequence[Axis]
+    apart: bool
+    placed: bool
+    tasks: Tasks
+
+    def held(self, key: str, value: Any) -> TaskRef:
+        """A reference to what is sent to a worker once."""
+        self.tasks.setdefault(key, DataNode(key, value))
+        return TaskRef(key)
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """Something with slices, of which `pieces` so long are decoded at once; `name` is its own."""
@@ -84,15 +114,9 @@ class Source:
         """What its node in a graph is called."""
         return f"original-{self.name}"
 
-    def given(self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks) -> Refs:
+    def given(self, place: Place, graph: Written) -> Refs:
         """What a block is given of it; see `Field`."""
-        return [self.node(made)]
-
-    def node(self, made: Tasks) -> TaskRef:
-        """What is sliced, as a node that may be new."""
-        if self.key not in made:
-            made[self.key] = DataNode(self.key, self.held)
-        return TaskRef(self.key)
+        return [graph.held(self.key, self.held)]
 
     def view(self, chunks: Chunks) -> Any:
         """An array of Dask, each chunk of which is a slice."""
@@ -117,34 +141,52 @@ class Field:
     cut: tuple[bool, ...]
     source: Source | None = None
 
-    def given(
-        self, place: Place, near: Sequence[Near], axes: Sequence[Axis], made: Tasks
-    ) -> list[Any]:
+    def given(self, place: Place, graph: Written) -> list[Any]:
         """What a block is given of it, where faces that it needs are tasks that may be new."""
         missing = len(place) - len(self.cut)
-        own = tuple([k if cut else 0 for k, cut in zip(place[missing:], self.cut, strict=True)])
-        numbers = zip(near[missing:], self.cut, strict=True)
-        found: list[Any] = []
-        for at in itertools.product(*[one.numbers if cut else (0,) for one, cut in numbers]):
-            if at == own:
-                found.append(self._chunk(at, axes[missing:], made))
-                continue
-            ref = TaskRef((self.faces, *at))
-            if ref.key not in made:
-                thick = zip(axes[missing:], at, self.cut, strict=True)
-                depths = tuple([one.faces[k] if cut else (0, 0) for one, k, cut in thick])
-                chunk = self._chunk(at, axes[missing:], made)
-                made[ref.key] = Task(ref.key, faces_of, chunk, depths)
-            found.append(ref)
-        return found
+        each = zip(graph.axes[missing:], self.cut, strict=True)
+        axes = [axis if cut else _ONE for axis, cut in each]
+        at = tuple([k % len(axis.cuts) for k, axis in zip(place[missing:], axes, strict=True)])
+        return [self._chunk(at, axes, graph), *self._around(at, axes, len(at), graph)[1]]
 
-    def _chunk(self, at: Place, axes: Sequence[Axis], made: Tasks) -> Any:
+    def _chunk(self, at: Place, axes: Sequence[Axis], graph: Written) -> Any:
         """A chunk: the task that makes it, or one within the task that needs it."""
         if self.source is None:
-            return TaskRef((self.name, *at))
-        cuts = zip(axes, at, self.cut, strict=True)
-        region = tuple([slice(*one.cuts[k]) if cut else slice(None) for one, k, cut in cuts])
-        return Task(None, getitem, self.source.node(made), region)
+            return (Own if graph.placed else TaskRef)((self.name, *at))
+        region = tuple([slice(*axis.cuts[k]) for axis, k in zip(axes, at, strict=True)])
+        return Task(None, getitem, graph.held(self.source.key, self.source.held), region)
+
+    def _around(
+        self, at: Place, axes: Sequence[Axis], stop: int, graph: Written
+    ) -> tuple[Depths, Refs]:
+        """How thick the faces around a chunk are, along the axes before `stop`; and these."""
+        depths = [axis.beyond[k] for axis, k in zip(axes, at, strict=True)]
+        depths[stop:] = [(0, 0)] * (len(at) - stop)
+        found = []
+        for steps in steps_around(depths, apart=graph.apart):
+            each = zip(axes, at, steps, strict=True)
+            other = tuple([(k + step) % len(axis.cuts) for axis, k, step in each])
+            found.append(self._faces(other, axes, steps, graph))
+        return depths, found
+
+    def _faces(self, at: Place, axes: Sequence[Axis], steps: Place, graph: Written) -> TaskRef:
+        """All faces of a chunk, or that which is given to the chunk so many steps before it."""
+        axis = next(axis for axis, step in enumerate(steps) if step)
+        which = (axis, steps[axis]) if graph.apart else ()
+        ref = TaskRef((self.faces, *which, *at))
+        if ref.key not in graph.tasks:
+            depths = [axis.faces[k] for axis, k in zip(axes, at, strict=True)]
+            more: list[Any] = [depths]
+            if graph.apart:
+                around, beside = self._around(at, axes, axis, graph)
+                more = [*which, depths[axis], around, *beside]
+            run = face_of if graph.apart else faces_of
+            graph.tasks[ref.key] = Task(ref.key, run, self._chunk(at, axes, graph), *more)
+        return ref
+
+
+# Of a field that has one element along an axis.
+_ONE = Axis([(0, 1)], [(0, 1)], ring=False)
 
 
 class Lazy(Layer):
@@ -168,6 +210,7 @@ class Lazy(Layer):
         super().__init__()
         self.name, self.job, self.chunks, self.fields = name, job, chunks, fields
         self.places: frozenset[Place] | None = None
+        self.placed = bool(_config.get("ninepoint.placement", True))
         # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
         # it reads again what these read.
         self.further: tuple[Layer, frozenset[str], bool] | None = None
@@ -198,21 +241,30 @@ class Lazy(Layer):
     @cached_property
     def _written(self) -> Tasks:
         """The blocks that are asked for, and the faces that they need."""
-        made: Tasks = {}
-        job: Any = self.job
-        if name := self.given:
-            made[name] = DataNode(name, job)
-            job = TaskRef(name)
-        axes, cut = axes_of(self.job.program, self.chunks), isinstance(self.fields[0], Field)
-        tables = [axis.beside if cut else axis.inside for axis in axes]
+        cut = isinstance(self.fields[0], Field)
+        apart = cut and self._apart()
+        graph = Written(axes_of(self.job.program, self.chunks), apart, self.placed, {})
+        job: Any = graph.held(self.given, self.job) if self.given else self.job
+        run = (block_of, apart, job) if cut else (read_of, job)
         for place in self._asked():
-            near = [table[k] for table, k in zip(tables, place, strict=True)]
-            region = Region(tuple([axis.cuts[k] for axis, k in zip(axes, place, strict=True)]))
-            given = [one for field in self.fields for one in field.given(place, near, axes, made)]
-            begin, sizes = tuple([one.begin for one in near]), tuple([one.sizes for one in near])
+            each = zip(graph.axes, place, strict=True)
+            region = Region(tuple([axis.cuts[k] for axis, k in each]))
+            given = [one for field in self.fields for one in field.given(place, graph)]
             key = (self.name, *place)
-            made[key] = Task(key, block_of, job, region, begin, sizes, *given)
-        return made
+            graph.tasks[key] = Task(key, *run, region, *given)
+        return graph.tasks
+
+    def _apart(self) -> bool:
+        """Whether faces of a chunk are given apart; a scheduler in this process hears of them."""
+        workers = 0
+        if self.placed and "distributed.scheduler" in sys.modules:
+            # Imported here: `distributed` is optional.
+            from .placement import tell
+
+            workers = tell()
+        # A chunk that is read for all its faces would be read for each.
+        read = any(isinstance(field, Field) and field.source for field in self.fields)
+        return workers > limits.current.workers_together and not read
 
     def __getitem__(self, key: Any) -> Any:
         return self._written[key]
@@ -245,7 +297,7 @@ class Lazy(Layer):
             if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
                 return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
         culled = Lazy(name, self.job, self.chunks, self.fields)
-        culled.places, culled.annotations = asked, self.annotations
+        culled.places, culled.placed, culled.annotations = asked, self.placed, self.annotations
         if not asked:
             return culled, {}
         tasks = culled._written

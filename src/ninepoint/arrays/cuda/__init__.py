@@ -14,22 +14,10 @@ import numpy as np
 from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import is_cupy, is_device
-from ninepoint.arrays.cuda.executable import Executable, understood
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.strided import overlaps_itself, standing
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
-
-__all__ = [
-    "Executable",
-    "are_apart",
-    "as_fields",
-    "beside",
-    "checked_out",
-    "overlap",
-    "taken_to",
-    "understood",
-]
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:

@@ -22,7 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.accepted import listed
+from ninepoint.arrays.accepted import bare, listed
 from ninepoint.arrays.arranging import core_last
 from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
@@ -149,7 +149,7 @@ class Executable:
             start(pointers, (*told, *self._constants))
         if not self._in_place and self._back != sorted(self._back):
             results = [result.transpose(self._back) for result in results]
-        return results[0] if len(results) == 1 else tuple(results)
+        return bare(results)
 
 
 def _constants(program: Compiled, source: Source, cval: Any) -> tuple[Any, ...]:

@@ -1,1 +1,1 @@
-"""The back end of Numba: loops as text, what that text calls, and its machine code on disk."""
+"""Kernels as text that LLVM compiles, and functions of users that Numba compiles."""

@@ -1,31 +1,22 @@
 """Machine code of generated texts: compiled, or loaded from the disk, and called.
 
-What can only run out of memory is kept as object code and loaded without Numba (`native`); what
-may raise a kernel's own errors, and all machine code where the former cannot be, as what Numba
-makes of it (`kept`).
-
-With Numba's variable NUMBA_DISABLE_JIT a text runs as plain Python:
-
-    t0 = x[j] if t1 else 0.0          np.float64(0.0), as if it had been read from an array
-    t2 = t0 / t0                ->    nan, as in machine code, where Python would raise
+LLVM compiles the text of a kernel that is understood: its object code is kept on disk, and is
+loaded without Numba (`native`).  A kernel of the general path, which may raise errors of its own,
+is compiled by Numba, and what Numba makes of it is kept (`kept`).
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from ...base import undisturbed
 from ...language.dtypes import computed, short
-from ...language.ir import DType
 from .. import cache
 from ..compiled import Compiled, Loaded
 from ..llvm import native
@@ -50,21 +41,16 @@ def load(compiled: Compiled) -> Loaded:
     with announced(compiled.name, compiled.field_dtypes):
         found = loaded(compiled)
     entry = found.entry
-    if interpreted():
-        entry = partial(_silent, compiled.scalar_types, entry)
     if module.checked:
         entry = partial(_checked, compiled, entry)
-    if any(map(short, (*compiled.field_dtypes, *compiled.out_dtypes))):
-        if not module.shorts:
-            entry = partial(_widened, len(compiled.field_dtypes), entry)
-        elif not found.crew:
-            entry = partial(_viewed, entry)
+    dtypes = (*compiled.field_dtypes, *compiled.out_dtypes)
+    if not module.shorts and any(map(short, dtypes)):
+        entry = partial(_widened, len(compiled.field_dtypes), entry)
     return found if entry is found.entry else Loaded(entry, found.from_disk)
 
 
 def loaded(compiled: Compiled) -> Loaded:
     """The function of a kernel's text as it is; compiled once in a process."""
-    text, name, fastmath = compiled.module.text, compiled.name, compiled.fastmath
     # One text may serve several types.
     types = (
         compiled.field_dtypes,
@@ -72,53 +58,20 @@ def loaded(compiled: Compiled) -> Loaded:
         compiled.coefficient_types,
         compiled.scalar_types,
     )
-    key = (text, name, types, fastmath)
+    meaning = f"{types}\n{compiled.fastmath}\n{compiled.module.text}"
+    key = compiled.name, meaning
 
     def make() -> Loaded:
         if key not in _loaded:
-            place = partial(cache.code_place, name, f"{types}\n{fastmath}\n{text}")
+            place = partial(cache.code_place, *key)
             if compiled.module.opaque is not None:
                 found = compiled.module.opaque(place("band"), compiled)
-            elif interpreted():
-                found = Loaded(_in_python(text, name))
             else:
                 found = _native(place("o"), compiled)
             _loaded[key] = found
         return _loaded[key]
 
     return _loaded.get(key) or undisturbed.undisturbed(make)
-
-
-# Plain Python.
-
-
-@lru_cache
-def interpreted() -> bool:
-    """Whether Numba's variable NUMBA_DISABLE_JIT asks for plain Python."""
-    asked = "NUMBA_DISABLE_JIT" in os.environ or cache.SETTINGS.exists()
-    if not asked and "numba" not in sys.modules:
-        return False
-    return bool(vars(undisturbed.imported("numba.core.config"))["DISABLE_JIT"])
-
-
-def _in_python(text: str, name: str) -> Any:
-    """The function of a text."""
-    names: dict[str, Any] = {"__name__": name}
-    exec(in_numpy(compile(text, f"<{name}>", "exec")), names)
-    return names["band"]
-
-
-def in_numpy(code: CodeType) -> CodeType:
-    """The code with NumPy's floats in the place of Python's, which raise when divided by zero."""
-    constants = [
-        in_numpy(one)
-        if isinstance(one, CodeType)
-        else np.float64(one)
-        if type(one) is float
-        else one
-        for one in code.co_consts
-    ]
-    return code.replace(co_consts=tuple(constants))
 
 
 # Machine code.
@@ -163,26 +116,14 @@ def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:
 # How texts are called that take other arguments than kernels do.
 
 
-def _silent(scalars: Sequence[DType], entry: Callable[..., None], *arguments: Any) -> None:
-    """Run a text as plain Python, where NumPy's numbers warn and Python's own do not wrap."""
-    arrays = len(arguments) - len(scalars)
-    values = [d.numpy.type(v) for d, v in zip(scalars, arguments[arrays:], strict=True)]
-    with np.errstate(all="ignore"):
-        entry(*arguments[:arrays], *values)
-
-
-def _viewed(entry: Callable[..., None], *arguments: Any) -> None:
-    """Run a text that takes floats of 16 bits as integers."""
-    entry(*(one.view("uint16") if _is_short(one) else one for one in arguments))
-
-
-def _is_short(argument: Any) -> bool:
-    return isinstance(argument, np.ndarray) and short(argument.dtype) is not None
-
-
 def _widened(fields: int, entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that takes floats of 16 bits as float32; the first arguments are fields."""
-    wide = [one.astype("float32", order="C") if _is_short(one) else one for one in arguments]
+    wide = [
+        one.astype("float32", order="C")
+        if isinstance(one, np.ndarray) and short(one.dtype)
+        else one
+        for one in arguments
+    ]
     entry(*wide)
     for out, result in zip(arguments[fields:], wide[fields:], strict=True):
         if out is not result:
@@ -199,13 +140,12 @@ def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) ->
         if not notes[0]:
             raise type(error)(f"the kernel '{compiled.name}': {error}") from None
     except RuntimeError:
-        if notes[STOP]:
-            raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.") from None
-        raise
-    if notes[STOP] and not notes[0]:
-        raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
+        if not notes[STOP]:
+            raise
     if notes[0]:
         raise IndexError(_outside(compiled, int(notes[0])))
+    if notes[STOP]:
+        raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
 
 
 def _outside(compiled: Compiled, noted: int) -> str:

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 from numba import from_dtype, njit, types
+from numba.np.numpy_support import as_dtype
 
 from ...base.remembered import digest
 from ...base.undisturbed import undisturbed
@@ -33,6 +34,7 @@ from ...language.definitions import Function, copied, meaning, returned_values, 
 from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
 from ...language.errors import Span
 from ...language.frame import refuse
+from ...language.ir import Kernel
 from ...language.parameters import indexed_parameters, passed
 from ...language.source import live_names
 from ...language.statistics import in_order
@@ -41,12 +43,11 @@ from ...lowering.schedule import Request
 from ...lowering.storage import misfit
 from .. import cache
 from ..compiled import Compiled, Loaded, Module
-from ..llvm.layout import Kind
 from ..patience import announced
-from ..pipeline import check_outputs
+from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
 from .kept import Kept
-from .users import explained, first_use, jitted, reason, suffix
+from .users import explained, first_use, jitted, reason
 
 # What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
 _OURS: dict[Any, Any] = {
@@ -57,6 +58,9 @@ _OURS: dict[Any, Any] = {
     in_order: relative.in_order,
 }
 _ALONG = "max min mean median std var prod any all ptp".split()
+
+# What `relative.along` is called, which is no name of a user's.
+_OWN = "#along"
 
 # Turns up to which a loop is followed to see how far it reads.
 _TURNS = 1000
@@ -89,30 +93,24 @@ def compile_general(
     dtypes = request.dtypes or tuple(natural if request.kept else given)
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, request.overflow)
-    band = "\n".join(kinds.band(len(given), several)) + "\n"
+    band = "\n".join(kinds.band(len(given), several, request.overflow)) + "\n"
     title = f'"""{function.name}, on the general path: written by ninepoint for {token[:24]}."""'
     texts = [ast.unparse(one.definition) for one in with_helpers(function)]
     text = "\n\n\n".join([title, f"point = {function.name}", *texts, band])
     where = f"{function.place.file}|{function.place.line}"
-    return Compiled(
-        name=cache.identifier(function.name),
-        fields=tuple(one.name for one in kinds.fields),
-        coefficients=tuple(one.name for one in kinds.tables),
-        scalars=tuple(one.name for one in kinds.scalars),
-        reaches=(box,) * len(given),
-        field_dtypes=tuple(one.storage for one in kinds.fields),
-        out_dtypes=dtypes,
-        coefficient_types=tuple((one.storage, len(one.shape)) for one in kinds.tables),
-        scalar_types=tuple(one.dtype for one in kinds.scalars),
-        fastmath=request.fastmath,
-        module=Module(
-            text,
-            checked=True,
-            places=tuple(f"{axis}|{where}" for axis in range(box.ndim)),
-            opaque=partial(_loaded, made, band, given, request.overflow),
-        ),
-        load=cpu.load,
+    places = tuple(f"{axis}|{where}" for axis in range(box.ndim))
+    module = Module(text, checked=True, places=places, opaque=partial(_loaded, made, band))
+    # Nobody knows what it does, but what it is given.
+    kernel = Kernel(
+        box.ndim,
+        tuple((one.name, one.storage) for one in kinds.fields),
+        tuple((one.name, one.dtype) for one in kinds.scalars),
+        tuple((one.name, one.storage, one.shape) for one in kinds.tables),
+        (),
+        (),
     )
+    reaches = (box,) * len(given)
+    return compiled_of(kernel, function.name, module, reaches, dtypes, request.fastmath)
 
 
 @dataclass
@@ -131,29 +129,24 @@ class Arguments:
     def types(self, box: Box) -> tuple[Any, ...]:
         """Numba's types of them, of a kernel that looks so far."""
 
-        def element(storage: np.dtype) -> Any:
-            """The type of an element once `wide` has made its integers exact."""
-            narrow = storage.kind in "iu" and storage.itemsize < 8
-            return types.int64 if narrow else from_dtype(computed(storage))
-
         def kind(argument: Argument) -> Any:
             match argument:
                 case Field(storage=storage, pointwise=True):
-                    return element(storage)
+                    return from_dtype(_exact(storage))
                 case Field(storage=storage):
                     elements = from_dtype(computed(storage))
                     return relative.Seen(
                         types.Array(elements, box.ndim + 1, "A", readonly=True), box
                     )
                 case Coefficients(storage=storage, shape=shape):
-                    return types.Array(element(storage), len(shape), "C")
+                    return types.Array(from_dtype(_exact(storage)), len(shape), "C")
                 case Scalar(dtype=dtype):
                     return from_dtype(dtype.numpy)
 
         return tuple(map(kind, self.given.values()))
 
-    def band(self, outputs: int, several: bool) -> Iterator[str]:
-        """What computes a block, for a number of outputs."""
+    def band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
+        """What computes a block, for a number of outputs, and stores them by that rule."""
         outs = [f"out{n}" for n in range(outputs)]
         # Arguments are numbered: no name of the user's can then clash.
         fields, arrays, scalars = (
@@ -172,7 +165,14 @@ class Arguments:
         yield "        go_on(outside)"
         yield f"        value = point({', '.join(values[name] for name in self.given)})"
         for n, out in enumerate(outs):
-            yield f"        {out}[at] = value{f'[{n}]' if several else ''}"
+            one = f"value[{n}]" if several else "value"
+            yield f"        {out}[at] = {f'{overflow}({one}, {out})' if overflow else one}"
+
+
+def _exact(dtype: np.dtype) -> np.dtype:
+    """The type that elements are computed in: integers of less than 64 bits become int64."""
+    narrow = dtype.kind in "iu" and dtype != np.uint64
+    return np.dtype(np.int64) if narrow else computed(dtype)
 
 
 # How far it looks.
@@ -232,8 +232,7 @@ def _reads(
     names, nodes = live_names(function), list(ast.walk(function.definition))
 
     def value(node: ast.expr, **more: Any) -> Any:
-        tree = ast.Expression(ast.fix_missing_locations(copied(node)))
-        return eval(compile(tree, function.file, "eval"), names | more)
+        return eval(compile(ast.Expression(node), function.file, "eval"), names | more)
 
     # What names are in each turn of a loop, or always; what is not known here varies.
     turns: dict[str, Sequence[Any]] = {}
@@ -277,11 +276,6 @@ def _inferred(
     function: Function, given: Arguments, box: Box, token: str, request: Request
 ) -> tuple[Any, Any]:
     """Numba's function of a point, and the type of what that gives."""
-    if cpu.interpreted():
-        raise RuntimeError(
-            f"'{function.name}' is compiled by Numba as it is written (it takes the general "
-            "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
-        )
     name, kinds = cache.identifier(function.name), given.types(box)
 
     def told(text: str, place: Span, error: Exception) -> Exception:
@@ -291,32 +285,27 @@ def _inferred(
 
     with announced(name, [one.storage for one in given.fields]), explained(function, told):
         options = {"boundscheck": True, "fastmath": request.fastmath}
-        ending = suffix(one.definition for one in with_helpers(function))
-        made = jitted(_prepared(function, ending), token, options, _held)
+        made = jitted(_prepared(function), token, options, _held)
         made._cache = Kept(cache.code_place(name, token, "point"))
         made.compile(kinds)
     return made, made.overloads[kinds].signature.return_type
 
 
-def _prepared(function: Function, ending: str) -> Function:
-    """A function, and those that it calls, as Numba takes it: all is given by its place."""
-    tree: Any = _Along(function, "along" + ending).visit(copied(function.definition))
-    given = tree.args
-    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-    given.posonlyargs, given.kwonlyargs = [], []
+def _prepared(function: Function) -> Function:
+    """A function, and those that it calls, which reduce windows along an axis by ours."""
     constants = {
-        name: _prepared(one, ending) if isinstance(one, Function) else one
+        name: _prepared(one) if isinstance(one, Function) else one
         for name, one in function.constants.items()
     }
-    constants["along" + ending] = relative.along
-    return replace(function, tree=tree, constants=constants)
+    tree = _Along(function).visit(copied(function.definition))
+    return replace(function, tree=tree, constants=constants | {_OWN: relative.along})
 
 
 class _Along(ast.NodeTransformer):
     """Calls what reduces a window along one axis, a function or a method, by a name of ours."""
 
-    def __init__(self, function: Function, own: str) -> None:
-        self._function, self._own = function, own
+    def __init__(self, function: Function) -> None:
+        self._function = function
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
@@ -329,8 +318,7 @@ class _Along(ast.NodeTransformer):
         name = {"amax": "max", "amin": "min"}.get(name, name)
         if name not in _ALONG or len(given) != 2:
             return node
-        along = ast.Name(self._own, ast.Load())
-        made = ast.Call(along, [ast.Constant(name), *given], [])
+        made = ast.Call(ast.Name(_OWN, ast.Load()), [ast.Constant(name), *given], [])
         return ast.fix_missing_locations(ast.copy_location(made, node))
 
 
@@ -349,13 +337,12 @@ def _held(value: Any) -> Any:
         case int():
             return value if -(2**63) <= value < 2**64 else wrapped(value)
         case np.ndarray():
-            dtype = computed(value.dtype)
-            exact = dtype.kind in "iu" and dtype != np.uint64
-            return value.astype(np.int64 if exact else dtype)
+            return value.astype(_exact(value.dtype))
     name = getattr(value, "__name__", "")
-    if name and any(getattr(m, name, None) is value for m in (np, np.linalg, math, builtins)):
-        return _OURS.get(value, value)
-    if value in (relative.along, in_order):
+    known = name and any(
+        getattr(one, name, None) is value for one in (np, np.linalg, math, builtins)
+    )
+    if known or value in (relative.along, in_order):
         return _OURS.get(value, value)
     raise LookupError(name)
 
@@ -381,17 +368,13 @@ def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np
 def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
     # A literal is of its number's type.
     kind = getattr(kind, "literal_type", kind)
-    if isinstance(kind, types.Boolean):
-        return np.dtype("bool")
-    if isinstance(kind, types.Integer):
-        return np.dtype("uint64" if kind == types.uint64 else "int64")
-    if isinstance(kind, types.Float | types.Complex):
-        return np.dtype(str(kind))
+    if isinstance(kind, types.Number | types.Boolean):
+        return _exact(as_dtype(kind))
     if isinstance(kind, types.Optional | types.NoneType):
         raise errors.no_return(span, function.name)
-    if isinstance(kind, types.Array):
-        raise errors.not_a_number(span, f"an array of {kind.ndim} axes")
-    raise errors.not_a_number(span, f"a value of type '{kind}'")
+    several = isinstance(kind, types.Array)
+    what = f"an array of {kind.ndim} axes" if several else f"a value of type '{kind}'"
+    raise errors.not_a_number(span, what)
 
 
 def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
@@ -406,17 +389,8 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # The band.
 
 
-def _loaded(
-    point: Any,
-    band: str,
-    given: Sequence[np.dtype],
-    overflow: str | None,
-    place: Path,
-    compiled: Compiled,
-) -> Loaded:
+def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
-
-    With a rule for `overflow` its results, of the types `given`, are stored by that rule.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
     threads enter it at once.
@@ -428,46 +402,13 @@ def _loaded(
         names["band"]
     )
     dispatcher._cache = Kept(place)
+    given = [
+        types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
+        if one.ndim
+        else from_dtype(one.dtype)
+        for one in cpu.kinds_of(compiled)[:-1]
+    ]
     # The last argument is where it notes what it read.
-    kinds = [*cpu.kinds_of(compiled)[:-1], Kind(np.dtype("int64"), 1, mutable=True)]
-    outs = slice(len(compiled.field_dtypes), len(compiled.field_dtypes) + len(given))
-    if overflow is not None:
-        kinds[outs] = [replace(kind, dtype=d) for kind, d in zip(kinds[outs], given, strict=True)]
-    dispatcher.compile(
-        types.void(
-            *(
-                types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
-                if one.ndim
-                else from_dtype(one.dtype)
-                for one in kinds
-            )
-        )
-    )
+    dispatcher.compile(types.void(*given, types.int64[:]))
     dispatcher.disable_compile()
-
-    def stored(*arguments: Any) -> None:
-        results = arguments[outs]
-        made = [np.empty(one.shape, dtype) for one, dtype in zip(results, given, strict=True)]
-        dispatcher(*arguments[: outs.start], *made, *arguments[outs.stop :])
-        for out, values in zip(results, made, strict=True):
-            out[...] = _fitted(values, out.dtype, overflow)
-
-    entry = dispatcher if overflow is None else stored
-    return Loaded(entry, bool(dispatcher.stats.cache_hits))
-
-
-def _fitted(values: np.ndarray, dtype: np.dtype, overflow: str | None) -> np.ndarray:
-    """Values that a type of integers holds: the nearest, or of the same lowest bits; NaN is 0."""
-    if dtype.kind not in "iu" or values.dtype.kind == "b":
-        return values
-    cut = overflow == "saturate"
-    kept = np.iinfo(dtype if cut else np.int64)
-    if values.dtype.kind == "f":
-        whole = np.rint(values) if cut else values
-        with np.errstate(invalid="ignore"):
-            made = np.where(np.isnan(whole), 0, whole).astype(kept.dtype)
-        made[whole >= kept.max] = kept.max
-        made[whole <= kept.min] = kept.min
-        return made
-    own = np.iinfo(values.dtype)
-    return np.clip(values, max(kept.min, own.min), min(kept.max, own.max)) if cut else values
+    return Loaded(dispatcher, bool(dispatcher.stats.cache_hits))

@@ -14,25 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from numba.core import compiler, serialize
+from numba.core.caching import NullCache
 
 from .. import cache
 
-# What unpickling raises where what is in a whole file means something else by now: there is no
-# one way to fail.
-_UNUSABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError,
-             ImportError, LookupError, AssertionError)  # fmt: skip
 
-
-class Kept:
+class Kept(NullCache):
     """The overloads of one function on disk, in place of Numba's cache of a dispatcher."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
-
-    @property
-    def cache_path(self) -> str:
-        """The folder, which Numba tells with its statistics."""
-        return str(self._place.parent)
 
     def _file(self, signature: Any, codegen: Any) -> Path:
         # The path itself is made of the text, the versions and the machine.
@@ -51,7 +42,7 @@ class Kept:
             rebuild: Any = compiler.CompileResult._rebuild
             return rebuild(target_context, *pickle.loads(body))
 
-        return cache.recalled(file, rebuilt, _UNUSABLE)
+        return cache.recalled(file, rebuilt)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, unless it holds addresses of this process."""
@@ -61,13 +52,4 @@ class Kept:
         # Partly typed: Any, or mypy finds the gaps.
         numba: Any = serialize
         body: bytes = numba.dumps(data._reduce())
-        cache.keep(file, cache.packed(body, [file.name]))
-
-    def enable(self) -> None:
-        """Nothing: it is made to be used."""
-
-    def disable(self) -> None:
-        """Nothing, as there."""
-
-    def flush(self) -> None:
-        """Nothing: a text that changes has another name."""
+        cache.keep(file, body, [file.name])

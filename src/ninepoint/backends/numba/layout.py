@@ -3,7 +3,8 @@
     x, two rows more than the result      row i + 1 of the result's:   x[b, i + 2], from column 1
     v, of which three rows are kept       row i + 1 of the result's:   v[(i + 2) % 3]
 
-Places are sums of indices and lengths, for in a chain it depends on the block where it goes on.
+Places are written as sums of indices and lengths: in a chain, how many rows and columns there are
+depends on the sides at which the array goes on beyond the block.
 
 Names that the user gave and those of the compiler are kept apart:
 
@@ -27,14 +28,14 @@ import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
-from ...language.box import Box
-from ...language.dtypes import SHORT_FLOATS, computed, short
+from ...language.box import Box, joined
+from ...language.dtypes import computed, short
 from ...language.ir import Histogram, Kernel, Offset, State, Values, by_number
-from ...loops.nodes import SHORT
 from ...loops.operations import Operations
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
+from ..llvm import library
 from .points import indented, plus
 
 # Bytes of a cache line.
@@ -49,19 +50,8 @@ HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}
 
 # Names.
 
-# What the notes are called, which is no name of a kernel's, and in the text.
-NOTES = "#notes"
-
-LIBRARY = (
-    *(
-        "row row_function padded integer_divide integer_modulo integer_power "
-        "nearest_multiple round_to_half shift_left shift_right floor_divide "
-        "remainder saturate saturate_wide exp_float32 exp_float64 select "
-        "keyed ordered same_bits slid absent beyond go_on note nan inf"
-    ).split(),
-    *SHORT.values(),
-    *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
-)
+# What text may call.
+LIBRARY = vars(library).keys() - {"np", "math"}
 
 # Modules, built-in functions, and what the loops call their own values.
 _WORDS = (
@@ -80,7 +70,7 @@ RESERVED = frozenset(
 )
 
 # How the names end of functions and values that belong to a stage or to an operation.
-_DERIVED = ("_row", "_rows", "_add", "_move", "_in", "_out", "_next", "_sum")
+_DERIVED = ("_row", "_rows")
 
 
 def kernel_names(kernel: Kernel) -> dict[str, str]:
@@ -109,28 +99,24 @@ def as_tuple(items: list[str]) -> str:
 # Rows.
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of a field or stage, at an offset along all axes but the last, from a column on."""
-
-    source: str
-    offset: Offset
-    column: int
+# Rows of a field or of a stage, at an offset along all axes but the last: what each is called in
+# the text, and the column that it begins at.
+Rows: TypeAlias = Mapping[tuple[str, Offset], tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    Some of its `parameters` are `rows`; o0, o1, ... are its results, `n` is how many columns these
-    have, and `i` and the like are its place.  Its `buffers` are made once, so.
+    Some of its `parameters` are those of its `rows`; o0, o1, ... are its results, `n` is how many
+    columns these have, and `i` and the like are its place.  Its `buffers` are made once, so.
     """
 
     name: str
     parameters: tuple[str, ...]
     body: tuple[str, ...]
     constants: tuple[str, ...] = ()
-    rows: Mapping[str, Row] = field(default_factory=dict)
+    rows: Rows = field(default_factory=dict)
     buffers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -172,15 +158,16 @@ class Layout:
         dtypes: Sequence[np.dtype] = (),
         edges: Edges | None = None,
     ) -> None:
-        self.reach, self.dtypes, self.edges = reach, dtypes, edges
+        self.reach, self.dtypes = reach, dtypes
+        # Without axes where the array goes on at all ends.
+        self.edges = edges or Edges(())
         # What is needed of a stage where the array goes on, and where it ends.
-        self.needs = self.ends = needed(kernel, mirrored=edges is not None)
-        if edges is not None:
-            self.ends = needed(kernel, stored=True)
+        self.needs, self.ends = needed(kernel, mirrored=True), needed(kernel, stored=True)
+        if edges:
             kernel = mirrored(kernel, edges)
         self.kernel = kernel
         self.known: dict[str, Interval] = ranges(kernel)
-        self.names = {**kernel_names(kernel), NOTES: "notes"}
+        self.names = kernel_names(kernel)
         self.axis = rolling_axis(kernel)
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
@@ -194,9 +181,13 @@ class Layout:
         self._keep_stages()
         # What a function takes that looks anywhere: the fields, and its place.
         self.whole = [*(self.names[name] for name, _ in kernel.fields), "b", *self.indices]
+        # What a kernel is given after its arrays.
+        self.coefficients = [self.names[name] for name, _, _ in kernel.coefficients]
+        self.scalars = [self.names[name] for name, _ in kernel.scalars]
+        self.others = [*self.coefficients, *self.scalars, "notes"]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
-        self.converts = HALVES and not slides and edges is None
+        self.converts = HALVES and not slides and not edges
         self.loads = {
             name: one.load
             for name, dtype in kernel.fields
@@ -226,10 +217,20 @@ class Layout:
             for one in kept_stages(kernel)
         )
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
+        # The machine types of what is read of fields and of stages.
+        self.machines = {name: computed(dtype).name for name, dtype in kernel.fields}
+        for name, kept in self.by_name.items():
+            stage, k = kept.stage, kept.stage.names.index(name)
+            self.machines[name] = (
+                computed(stage.storage[k]).name
+                if isinstance(stage, State)
+                else machine_type(stage.values[k].dtype, self.known[name])
+            )
         # The result is a stage that is kept nowhere.
         here, outs = full((0,) * kernel.ndim), [f"out{k}" for k in range(len(kernel.outputs))]
         result = Values(tuple(outs), kernel.body, kernel.outputs)
         self.result = Kept(result, here, here, self.axis, 1)
+        self.stages = (*self.kept, self.result)
         self.names |= {name: name for name in outs}
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolled = any(one.count > 1 for one in self.kept)
@@ -238,31 +239,16 @@ class Layout:
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
         # of a step, those of the point's own column then touch one cache line a vector (heat in
         # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
-        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.kept)]
-        boxes.append((here, here))
-        self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
-        self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
+        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.stages)]
+        self.low, self.high = joined([Box(*one) for one in boxes]).ends
 
     def is_alike(self, kept: Kept) -> bool:
         """Whether all rows of a stage are the same."""
         return kept.stage.names[0] in self.alike
 
-    def machine(self, source: str) -> str:
-        """The machine type of what is read of a field or of a stage."""
-        dtype = dict(self.kernel.fields).get(source)
-        return self.stage_type(source) if dtype is None else computed(dtype).name
-
-    def stage_type(self, name: str) -> str:
-        """The machine type of what is kept of a stage."""
-        stage = self.by_name[name].stage
-        k = stage.names.index(name)
-        if isinstance(stage, State):
-            return computed(stage.storage[k]).name
-        return machine_type(stage.values[k].dtype, self.known[name])
-
     def item_size(self, name: str) -> int:
         """The bytes of an element of a stage."""
-        return np.dtype(self.stage_type(name)).itemsize
+        return np.dtype(self.machines[name]).itemsize
 
     # Extents: of the results, and of a stage where the array goes on, and where it ends.
 
@@ -277,7 +263,7 @@ class Layout:
 
     def on(self, side: str, axis: int, times: int) -> Sum:
         """So many, where the array goes on `before` or `after` the block."""
-        return {f"{side}{-axis}" if self.edges else "": times}
+        return {f"{side}{-axis}" if self.edges.axes else "": times}
 
     def ends_at(self, kept: Kept, axis: int, last: bool) -> tuple[Sum, ...]:
         """Where a stage begins or, at `last`, ends along an axis."""
@@ -285,6 +271,10 @@ class Layout:
         ended = 0 if isinstance(kept.stage, State) else self.ends[name][last][axis]
         more = self.on(side, axis, self.needs[name][last][axis] - ended)
         return (*[self.points(axis)] * last, {"": ended}, more)
+
+    def limits(self, kept: Kept, axis: int) -> tuple[str, str]:
+        """Where a stage begins and ends along an axis."""
+        return sum_text(self.ends_at(kept, axis, False)), sum_text(self.ends_at(kept, axis, True))
 
     def columns(self, kept: Kept) -> str:
         """How many columns a row of a stage has."""
@@ -299,11 +289,11 @@ class Layout:
 
     def room(self, kept: Kept) -> tuple[Offset, Offset]:
         """The first and the last offset that there is room for."""
-        return (self.low, self.high) if self.edges else (kept.low, kept.high)
+        return (self.low, self.high) if self.edges.axes else (kept.low, kept.high)
 
     def first(self, kept: Kept) -> int:
         """The element of a stage's row at which column 0 is kept."""
-        if self.edges is None or kept is self.result:
+        if not self.edges.axes or kept is self.result:
             return -kept.low[-1]
         least = min(map(self.item_size, self.by_name), default=LINE)
         found: int = -(self.low[-1] * least // LINE) * LINE // least
@@ -323,8 +313,8 @@ class Layout:
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
-                kind = self.stage_type(name)
-                lines.append(f"{self.names[name]} = np.empty({shape}, dtype=np.{kind})")
+                kind = f"np.{self.machines[name]}"
+                lines.append(f"{self.names[name]} = np.empty({shape}, dtype={kind})")
         return lines
 
     # Places.

@@ -12,9 +12,9 @@
 A stage has a function of its own, and a buffer that holds as many of its rows as are read at
 once; row i of the result is made right after the last row of each stage that it needs.  Offsets
 are counted from the lowest, so that no index is ever negative.  The block holds every neighbour
-of every point: borders are somebody else's.
+of every point: what lies beyond the borders was put there before (see `arrays`).
 
-But for a chain of calls, or of steps, which has the border's rule between them:
+Only a chain of calls, or of steps, follows the border's rule itself, between them:
 
     def band(u, out0, ends1_0, constant0, r):
         for i in range(-6, out0.shape[1]):
@@ -46,27 +46,22 @@ indices of their own:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
 from ...analysis.control import watched
 from ...analysis.ranges import ranges
 from ...language.dtypes import short
-from ...language.ir import (
-    Histogram,
-    Offset,
-    State,
-    Values,
-)
+from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
 from ...lowering.abreast import together
 from ...lowering.chain import Absent
 from ...lowering.kept import Kept
 from ..compiled import Module
-from .layout import Layout, Row, RowFunction, Sum, as_tuple, sum_text
+from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
 from .points import indented, plus
-from .ranks import histogram_function, in_bins, selecting_function
-from .rows import Functions, Made, row_function
+from .ranks import sliding_function
+from .rows import Functions, row_function
 
 
 class Loops(Layout):
@@ -79,87 +74,73 @@ class Loops(Layout):
 
     def module(self, title: str, *, fastmath: bool = False) -> Module:
         """Write it."""
-        kernel, names = self.kernel, self.names
         self._write_functions()
-        tables = [name for name, _ in self.edges.tables] if self.edges else []
-        looks = watched(kernel)
+        looks = watched(self.kernel)
         parameters = [
-            *(names[n] for n, _ in kernel.fields),
+            *(self.names[name] for name, _ in self.kernel.fields),
             *self.result.stage.names,
-            *(names[n] for n, *_ in kernel.coefficients),
-            *tables,
-            *(names[n] for n, _ in kernel.scalars),
+            *self.coefficients,
+            *(name for name, _ in self.edges.tables),
+            *self.scalars,
             *["notes"] * looks,
         ]
         band = [f"def band({', '.join(parameters)}):", *indented(self._band())]
         how = "fastmath=True" if fastmath else ""
         text = self.texts.text(title, band, how)
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
-        places = tuple(self.places)
-        return Module(text, self.warm, kept, looks, places, shorts=self.converts)
+        return Module(text, kept, looks, tuple(self.places), self.converts)
 
     # The functions that make a row.
 
     def _write_functions(self) -> None:
         """Write those of each stage and of the result, and those that make several rows."""
         self.texts = Functions()
-        stages = (*self.kept, self.result)
-        self.functions = [self._stage_function(one) for one in stages]
+        self.functions = [self._stage_function(one) for one in self.stages]
         # None where one row after the other is better.
-        together = self.kernel.rows > 1
-        self.several = [self._rows_at_once(one) for one in stages] if together else []
+        stages = self.stages if self.kernel.rows > 1 else ()
+        self.several = [self._rows_at_once(one) for one in stages]
 
-    def _function(self, made: Made) -> RowFunction:
-        return self.texts.once(row_function(made, self))
-
-    def _made(self, kept: Kept, word: str) -> Made:
-        """What the function of a stage's row makes, or of the result's; its name ends so."""
-        stage = kept.stage
+    def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
+        """What makes one row of a stage or of the result, or several; its name ends so."""
         if kept is not self.result:
-            return Made(f"{self.names[stage.names[0]]}_{word}", stage.body, stage.values)
+            name = f"{self.names[kept.stage.names[0]]}_{word}"
+            return self.texts.once(row_function(self, name, body, values))
         shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
-        stores = tuple(one.store if one else "" for one in shorts)
-        return Made(f"band_{word}", stage.body, stage.values, every=self.every[-1], stores=stores)
+        stores = [one.store if one else "" for one in shorts] * (
+            len(values) // len(kept.stage.names)
+        )
+        made = row_function(self, f"band_{word}", body, values, self.every[-1], stores)
+        return self.texts.once(made)
 
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
-        one, stage = self._made(kept, "rows"), kept.stage
+        stage = kept.stage
         prefix = "r" if kept is self.result else f"{self.names[stage.names[0]]}_r"
-        written, _ = together(replace(self.kernel, body=one.body, outputs=one.values), prefix)
+        written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
         if written is None:
             return None
         self.known |= ranges(written)
-        stores = one.stores * self.kernel.rows
-        return self._function(Made(one.name, written.body, written.outputs, stores=stores))
+        return self._function(kept, "rows", written.body, written.outputs)
 
     def _stage_function(self, kept: Kept) -> RowFunction:
         """The function that makes a row."""
         stage = kept.stage
         match stage:
             case Values() | State():
-                return self._function(self._made(kept, "row"))
+                return self._function(kept, "row", stage.body, stage.values)
             case Histogram():
                 name = f"{self.names[stage.names[0]]}_row"
-                if in_bins(stage, dict(self.kernel.fields)[stage.read.field]):
-                    found = histogram_function(name, stage, self, kept.low[-1])
-                else:
-                    found = self._selecting(name, stage, kept)
-                return self.texts.once(found)
+                return self.texts.once(sliding_function(name, kept, self))
             case _:
                 assert_never(stage)
-
-    def _selecting(self, name: str, stage: Histogram, kept: Kept) -> RowFunction:
-        # Up to which row the stage is made, counted as those of the result.
-        rows = "1" if self.kernel.ndim == 1 else sum_text(self.ends_at(kept, -2, True))
-        return selecting_function(name, stage, self, kept.low[-1], (rows, self.columns(kept)))
 
     # The loops over rows, or over planes and their rows.
 
     def _band(self) -> list[str]:
         lines = ["n = out0.shape[-1]"]
-        for axis in self.edges.axes if self.edges else ():
+        for axis in self.edges.axes:
             # 1 where the array goes on, which it does for all borders or for none.
-            ends = f"ends{-axis}_{self.edges.borders[0]}" if self.edges else ""
+            ends = f"ends{-axis}_{self.edges.borders[0]}"
             lines.append(f"before{-axis} = 1 if {ends}[0] == 0 else 0")
             lines.append(f"after{-axis} = 1 if {ends}[1] == 0 else 0")
             lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
@@ -168,8 +149,8 @@ class Loops(Layout):
             lines += [f"{name} = {room}" for name, room in function.buffers.items()]
         lines.append("for b in range(out0.shape[0]):")
         lines += indented(self._once())
-        for depth, index in enumerate(self.outer[:-1], 1):
-            lines += indented(self._loop(self.indices.index(index) - len(self.indices) - 1), depth)
+        for depth in range(1, len(self.outer)):
+            lines += indented(self._loop(depth - len(self.indices) - 2), depth)
         if not self.outer:
             return lines + indented(self._turn())
         rolling = self._in_turns() if self.several else self._rolling()
@@ -218,7 +199,7 @@ class Loops(Layout):
     def _many(self, count: int) -> str:
         """Up to which row several are made at once."""
         length = self.length(-2)
-        if self.edges is None or not self.kept:
+        if not self.edges.axes or not self.kept:
             return f"{length} // {count} * {count}"
         # So many rows before the last one some stage has none to make.
         ends = [(k.high[-2], self.ends_at(k, -2, True)) for k in self.kept]
@@ -233,9 +214,8 @@ class Loops(Layout):
         Or several rows at once, which each stage has.
         """
         several = self.several if rows > 1 else [None] * len(self.functions)
-        stages = zip((*self.kept, self.result), self.functions, several, strict=True)
         lines: list[str] = []
-        for kept, function, many in stages:
+        for kept, function, many in zip(self.stages, self.functions, several, strict=True):
             if self.is_alike(kept):
                 continue
             lines += self._row(kept, many, rows=rows) if many else []
@@ -257,8 +237,8 @@ class Loops(Layout):
             if self.rolls(self.axis):
                 tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
             return " and ".join(tests)
-        if self.edges:
-            first, stop = (sum_text(self.ends_at(kept, self.axis, last)) for last in (False, True))
+        if self.edges.axes:
+            first, stop = self.limits(kept, self.axis)
             return f"{first} <= {at} < {stop}"
         begin = kept.low[self.axis] - kept.high[self.axis]
         return "" if begin == -self.warm else f"{self.turn} >= {begin}"
@@ -269,8 +249,8 @@ class Loops(Layout):
             if kept is self.result:
                 lines = [*self._loop(axis), *indented(lines)]
                 continue
-            ends = [sum_text(self.ends_at(kept, axis, last)) for last in (False, True)]
-            limits = ", ".join(ends[ends[0] == "0" :])
+            first, stop = self.limits(kept, axis)
+            limits = stop if first == "0" else f"{first}, {stop}"
             lines = [f"for {self.indices[axis + 1]} in range({limits}):", *indented(lines)]
             if axis == -2:
                 plane = ", ".join(self.plane(kept, self.made(kept)))
@@ -293,68 +273,59 @@ class Loops(Layout):
         row = places[0]
         given = {"n": columns, **{f"o{k}": one for k, one in enumerate(results)}}
         given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
-        for label, source in function.rows.items():
-            given[label] = self._read(source, row, start)
+        for source, (label, column) in function.rows.items():
+            given[label] = self._read(*source, column, row, start)
         arguments = [given.get(name, name) for name in function.parameters]
         return [f"{function.name}({', '.join(arguments)})"]
 
-    def _read(self, source: Row, row: Offset, start: Sequence[Sum]) -> str:
+    def _read(
+        self, name: str, offset: Offset, column: int, row: Offset, start: Sequence[Sum]
+    ) -> str:
         """A row that is read where one is made that is `row` away, from column `start` on."""
-        at = tuple(a + b for a, b in zip(row, source.offset, strict=True))
-        kept, low = self.by_name.get(source.source), {"": source.column}
+        at, kept = added(row, offset), self.by_name.get(name)
         more: Sum = {"": self.first(kept)} if kept else self.on("before", -1, -self.reach.lo[-1])
         place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
-        first = "0" if source.source in self.constant else sum_text((*start, low, more))
-        return _row_text(self.names[source.source], place, first)
+        first = "0" if name in self.constant else sum_text((*start, {"": column}, more))
+        return _row_text(self.names[name], place, first)
 
     # What the border's rule asks for.
 
     def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
-        if self.edges is None:
-            return []
-        made, first = self.made(kept, down), self.first(kept)
-        place, arrays, names = self.place(kept, made), self.edges.arrays, kept.stage.names
-        ends = [arrays[name].absent for name in names if name in arrays]
-        pairs = zip(names, self.edges.results if kept is self.result else ends, strict=False)
-        rows = [((self.names[name], place, first), one) for name, one in pairs]
-        beyond = self._beyond(kept, -1, f"row({{}}, {place})", first)
-        return [*self._absent(rows, made), *beyond]
-
-    def _absent(
-        self, rows: Sequence[tuple[tuple[str, str, int], Absent | None]], place: Offset
-    ) -> list[str]:
-        """Write the ends of rows, and rows at the ends.
-
-        A row is told by its array, where it is in that, and the element of its column 0.
-        """
+        row, names = self.made(kept, down), kept.stage.names
+        ends: Iterable[Absent | None] = self.edges.results
+        if kept is not self.result:
+            known = self.edges.arrays
+            ends = [known[name].absent for name in names if name in known]
+        arrays = [(self.names[name], end) for name, end in zip(names, ends, strict=False) if end]
         lines: list[str] = []
         # The first axis decides at a corner: its ends are written last.
-        for axis in self.edges.axes if self.edges else ():
-            calls: list[str] = []
-            n = self.length(axis)
-            for row, one in rows:
-                if one is None:
-                    continue
-                source, (array, where, at) = row, row
-                if one.before:
-                    kept = self.by_name[one.before]
-                    source = self.names[one.before], self.place(kept, place), self.first(kept)
-                # A whole row is written from its first element on.
-                skipped = 0 if axis == -1 else at
-                own = _row_text(array, where, str(at - skipped))
-                others = _row_text(*source[:2], str(source[2] - skipped))
-                low, high = one.reach.sides[axis]
-                for end, far in ((1, high), (0, low)):
-                    test, span = "", f"max(0, {n} - {far}), {n}" if end else f"0, min({far}, {n})"
-                    if axis != -1:
-                        index = plus(self.indices[axis + 1], place[axis + 1])
-                        test = f"{index} >= {n} - {far}" if end else f"{index} < {far}"
-                        span = f"0, {own}.size"
-                    told = f"ends{-axis}_{one.border}[{end}], constant{one.constant}[0]"
-                    call = f"absent({own}, {others}, {span}, {told})"
-                    calls += _where(test, [call] * (far > 0))
+        for axis in self.edges.axes:
+            calls = [call for one in arrays for call in self._absent(kept, row, axis, *one)]
             lines += _where(f"ended{-axis}", calls)
+        beyond = f"row({{}}, {self.place(kept, row)})"
+        return [*lines, *self._beyond(kept, -1, beyond, self.first(kept))]
+
+    def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> list[str]:
+        """Write the ends of an array's row, or all of it where it is at an end of the axis."""
+        before, source = array, kept
+        if one.before:
+            before, source = self.names[one.before], self.by_name[one.before]
+        # A whole row is written from its first element on.
+        skipped = 0 if axis == -1 else self.first(kept)
+        own, others = (
+            _row_text(name, self.place(stage, row), str(self.first(stage) - skipped))
+            for name, stage in ((array, kept), (before, source))
+        )
+        n, (low, high) = self.length(axis), one.reach.sides[axis]
+        ends = (high, f"max(0, {n} - {high}), {n}", ""), (low, f"0, min({low}, {n})", "")
+        if axis != -1:
+            index, span = plus(self.indices[axis + 1], row[axis + 1]), f"0, {own}.size"
+            ends = (high, span, f"{index} >= {n} - {high}"), (low, span, f"{index} < {low}")
+        lines: list[str] = []
+        for end, (far, span, test) in zip((1, 0), ends, strict=True):
+            told = f"ends{-axis}_{one.border}[{end}], constant{one.constant}[0]"
+            lines += _where(test, [f"absent({own}, {others}, {span}, {told})"] * (far > 0))
         return lines
 
     def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
@@ -362,7 +333,7 @@ class Loops(Layout):
 
         Of planes and rows that are kept in turn, those that are known by the `turn` of one.
         """
-        if not isinstance(kept.stage, State) or self.edges is None:
+        if not isinstance(kept.stage, State):
             return []
         low, high = (end[axis] for end in self.ends[kept.stage.names[0]])
         lines, n = list[str](), self.length(axis)

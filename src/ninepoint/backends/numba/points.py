@@ -14,8 +14,8 @@ Loops of the user's:
              u0 = c / 2                     t4_u0 = t4_c1 / 2.0
              next u0 > 1, u0                t4_c0, t4_c1 = t4_u0 > 1.0, t4_u0
 
-A loop that may never end looks now and then whether it shall go on, and a read outside its
-neighborhood is noted: both in the `notes` that the function is called with.
+A loop that may never end checks now and then whether it was told to stop, and a read outside the
+neighborhood is noted: both by means of the `notes` that the function is called with.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from ...loops.nodes import SHORT
 from ...loops.operations import Operations, number
 from ...lowering.windows import PIECE, quantile_position
 
-# After so many turns a loop looks whether it shall go on.
+# A loop checks after so many turns whether it was told to stop.
 EACH = 256
 
 # Programs, of which what stands below "for all:" is done for each element of a window.  In them

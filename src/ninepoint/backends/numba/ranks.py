@@ -1,6 +1,6 @@
 """Ranks in large windows: what slides along the row, and finds the elements of some rank.
 
-Of bytes a histogram:
+For bytes it is a histogram:
 
     median of x over 31 x 31, x of uint8:
         one column of 31 elements leaves the histogram and one enters it; the element of the
@@ -9,54 +9,99 @@ Of bytes a histogram:
 Source: T. S. Huang, G. J. Yang and G. Y. Tang, "A fast two-dimensional median filtering
 algorithm", IEEE Transactions on Acoustics, Speech and Signal Processing 27 (1), 1979.
 
-Of any other elements a set of places:
+For all other types it is a set of places:
 
     median of x over 11 x 11, x of float32:
         the elements of some rows and columns are put in order once, so that each has a place among
         them; along a row, 11 places leave the window's set and 11 enter it, and the wanted one is
         found from where the last one was
 
-So a point costs as much as the window has runs along the row, whatever type the elements have.
-What was found for some rows is kept until they are asked for.
+So what a point costs grows with the runs that the window has along the row, whatever type the
+elements have.  The results of several rows are found together, and kept until their turn comes.
 
 Source: J. Suomela, "Median filtering is equivalent to sorting", arXiv:1406.1717, 2014.
 
-Places took 2 to 4 times as long for bytes, and a half to a fifth of the time for 16 bits (windows
-of 15 x 15 to 3 x 101, one thread).
+Compared with histograms, places took 2 to 4 times as long for bytes, and a half to a fifth of the
+time for 16 bits (windows of 15 x 15 to 3 x 101, one thread).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
+from ...lowering.kept import Kept
 from .layout import Layout, RowFunction, as_tuple
 from .points import filled, plus
 
+# A program, in which `$word` stands for a name of the function's own; the texts of what is made
+# once for all rows, and tables with their types.
+_Parts: TypeAlias = tuple[str, Mapping[str, str], Mapping[str, tuple[Sequence[object], str]]]
 
-def in_bins(stage: Histogram, storage: np.dtype) -> bool:
-    """Whether each value has a bin of its own, and the window lies in a plane."""
+
+def sliding_function(name: str, kept: Kept, layout: Layout) -> RowFunction:
+    """Write the function that finds the element of a rank at each point of a stage's row."""
+    stage = kept.stage
+    assert isinstance(stage, Histogram)
+    storage = dict(layout.kernel.fields)[stage.read.field]
+    # How far the window's first element is from where the block begins and from the row's column.
+    steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
+    steps[-1] += kept.low[-1]
+    # Where each value has a bin of its own, and the window lies in a plane.
     in_plane = not any(any(run[:-3]) for run in stage.runs)
-    return storage.kind in "iu" and storage.itemsize == 1 and in_plane
+    if storage.kind in "iu" and storage.itemsize == 1 and in_plane:
+        program, buffers, tables = _bins(stage, layout, steps, -128 if storage.kind == "i" else 0)
+    else:
+        program, buffers, tables = _places(kept, stage, layout, steps)
+    own = {filled(f"${word}", name, {}): text for word, text in buffers.items()}
+    return RowFunction(
+        name,
+        (*layout.whole, *filter(str.isidentifier, own), "o0", "n"),
+        tuple(filled(program, name, {}).strip().split("\n")),
+        tuple(
+            f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
+            for word, (held, dtype) in tables.items()
+        ),
+        buffers=own,
+    )
 
 
-_BINS = """
+def _bins(stage: Histogram, layout: Layout, steps: Sequence[int], low: int) -> _Parts:
+    """What finds the elements by counting, of values from `low` on."""
+    rows = [run[-3] for run in stage.runs]
+    begins = [steps[-1] + run[-2] for run in stage.runs]
+    ends = [start + run[-1] for start, run in zip(begins, stage.runs, strict=True)]
+    down, begin, end = "$rows[d]", "$begins[d]", "$ends[d]"
+    tables = {"rows": (rows, "int64"), "begins": (begins, "int64"), "ends": (ends, "int64")}
+    if len({*begins}) == len({*ends}) == 1 and rows == [*range(len(rows))]:
+        # A box needs no tables.  (Medians of 15 x 15 and 31 x 31 bytes took 1.4 and 1.6 times as
+        # long with them, 512 x 512, Zen 5.)
+        down, begin, end, tables = "d", str(begins[0]), str(ends[0]), {}
+    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
+    outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
+
+    def element(place: str) -> str:
+        index = ", ".join(["b", *outer, place])
+        return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
+
+    program = f"""
 for k in range(256):
     $fine[k] = 0
 for k in range(16):
     $coarse[k] = 0
-for d in range($count):
-    for k in range($first, $end):
-        value = $element
+for d in range({len(stage.runs)}):
+    for k in range({begin}, {end}):
+        value = {element("k")}
         $fine[value] += 1
         $coarse[value >> 4] += 1
 for j in range(n):
-    rest = $rank
+    rest = {stage.rank}
     value = 0
     while $coarse[value] <= rest:
         rest -= $coarse[value]
@@ -65,68 +110,18 @@ for j in range(n):
     while $fine[value] <= rest:
         rest -= $fine[value]
         value += 1
-    o0[j] = $found
+    o0[j] = {plus("value", low)}
     if j + 1 < n:
-        for d in range($count):
-            value = $leaving
+        for d in range({len(stage.runs)}):
+            value = {element(f"j + {begin}")}
             $fine[value] -= 1
             $coarse[value >> 4] -= 1
-            value = $entering
+            value = {element(f"j + {end}")}
             $fine[value] += 1
             $coarse[value >> 4] += 1
 """
-
-
-def histogram_function(name: str, stage: Histogram, layout: Layout, column: int) -> RowFunction:
-    """Write the function that finds the element of a rank at each point of a row.
-
-    Rows of the stage begin at a `column`.
-    """
-    low = -128 if dict(layout.kernel.fields)[stage.read.field].kind == "i" else 0
-    steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
-    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
-    rows = [run[-3] for run in stage.runs]
-    begins = [steps[-1] + column + run[-2] for run in stage.runs]
-    ends = [start + run[-1] for start, run in zip(begins, stage.runs, strict=True)]
-    down, begin, end = (f"{word}_{name}[d]" for word in ("rows", "begins", "ends"))
-    tables: dict[str, tuple[Sequence[object], str]] = {
-        "rows": (rows, "int64"),
-        "begins": (begins, "int64"),
-        "ends": (ends, "int64"),
-    }
-    if len({*begins}) == len({*ends}) == 1 and rows == [*range(len(rows))]:
-        # A box needs no tables.  (Medians of 15 x 15 and 31 x 31 bytes took 1.4 and 1.6 times as
-        # long with them, 512 x 512, Zen 5.)
-        down, begin, end, tables = "d", str(begins[0]), str(ends[0]), {}
-    outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
-
-    def element(place: str) -> str:
-        index = ", ".join(["b", *outer, place])
-        return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
-
-    words: dict[str, object] = {
-        "count": len(stage.runs), "rank": stage.rank, "first": begin, "end": end,
-        "element": element("k"), "leaving": element(f"j + {begin}"),
-        "entering": element(f"j + {end}"), "found": plus("value", low),
-    }  # fmt: skip
-    return RowFunction(
-        name,
-        (*layout.whole, f"fine_{name}", f"coarse_{name}", "o0", "n"),
-        tuple(filled(_BINS, name, words).strip().split("\n")),
-        _constants(name, tables),
-        buffers={
-            f"fine_{name}": "np.empty(256, dtype=np.int32)",
-            f"coarse_{name}": "np.empty(16, dtype=np.int32)",
-        },
-    )
-
-
-def _constants(name: str, tables: Mapping[str, tuple[Sequence[object], str]]) -> tuple[str, ...]:
-    """The text of tables."""
-    return tuple(
-        f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
-        for word, (held, dtype) in tables.items()
-    )
+    buffers = {"fine": "np.empty(256, dtype=np.int32)", "coarse": "np.empty(16, dtype=np.int32)"}
+    return program, buffers, tables
 
 
 # Places.
@@ -162,31 +157,26 @@ class _Tile:
             self.runs += [plane, row - self.top, first, first + length]
 
 
-def selecting_function(
-    name: str,
-    stage: Histogram,
-    layout: Layout,
-    column: int,
-    size: tuple[str, str],
-) -> RowFunction:
-    """Write the function that finds the element of a rank at each point of a row.
-
-    Rows of the stage begin at a `column`; `size` says up to which row and how many columns it is
-    made.
-    """
+def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) -> _Parts:
+    """What finds the elements by places in a tile, and keeps those of its rows."""
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
     tile = _Tile(stage.runs)
     short = tile.elements <= limits.current.sorted_elements
-    buffers: dict[str, tuple[int | str, str]] = {
-        "held": (2 + max(1, ndim - 1), "int64"),
-        "made": (f"{tile.rows} * ({size[1]})", unsigned),
-        "keys": (f"(2, {tile.elements})", unsigned),
-        "order": (f"(2, {tile.elements})", "uint32"),
-        "counts": (256 * machine.itemsize, "int64"),
-        "ranks": (tile.elements, "uint16" if short else "uint32"),
-        "inside": ((tile.elements + 63) // 64, "uint64"),
-        "starts": (2 * len(stage.runs), "int64"),
+    buffers = {
+        "held": f"np.empty({2 + max(1, ndim - 1)}, dtype=np.int64)",
+        # No rows are held at first.
+        "held[0]": "0",
+        "held[1]": "0",
+        "made": f"np.empty({tile.rows} * ({layout.columns(kept)}), dtype=np.{unsigned})",
+        "keys": f"np.empty((2, {tile.elements}), dtype=np.{unsigned})",
+        "order": f"np.empty((2, {tile.elements}), dtype=np.uint32)",
+        "counts": f"np.empty({256 * machine.itemsize}, dtype=np.int64)",
+        "ranks": f"np.empty({tile.elements}, dtype=np.{'uint16' if short else 'uint32'})",
+        "inside": f"np.empty({(tile.elements + 63) // 64}, dtype=np.uint64)",
+        "starts": f"np.empty({2 * len(stage.runs)}, dtype=np.int64)",
+        # Up to which row the stage is made, counted as those of the result.
+        "rows": "1" if ndim == 1 else layout.limits(kept, -2)[1],
     }
     tables: dict[str, tuple[Sequence[object], str]] = {
         "masks": (_masks(machine), "uint64"),
@@ -194,31 +184,16 @@ def selecting_function(
     }
     if len(tile.planes) > 1:
         tables["planes"] = [list(plane) for plane in tile.planes], "int64"
-    body = filled(_places(stage, layout, tile, column), name, {})
-    return RowFunction(
-        name,
-        (*layout.whole, *(f"{one}_{name}" for one in buffers), "o0", "n", f"rows_{name}"),
-        tuple(body.strip().split("\n")),
-        _constants(name, tables),
-        buffers={
-            f"{word}_{name}": f"np.empty({shape}, dtype=np.{t})"
-            for word, (shape, t) in buffers.items()
-        }
-        # No rows are held at first.
-        | {f"held_{name}[0]": "0", f"held_{name}[1]": "0", f"rows_{name}": size[0]},
-    )
+    return _selection(stage, layout, tile, steps), buffers, tables
 
 
-def _places(stage: Histogram, layout: Layout, tile: _Tile, column: int) -> str:
-    """What finds the elements by places in a tile, and keeps those of its rows."""
+def _selection(stage: Histogram, layout: Layout, tile: _Tile, steps: Sequence[int]) -> str:
     ndim = layout.kernel.ndim
-    steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
-    # Rows and columns are counted from the first of the window.
-    steps[-2:-1] = [step + tile.top for step in steps[-2:-1]]
-    start = steps[-1] + column + tile.left
+    # Rows are counted from the first of the window.
+    begins = [*steps[:-2], *(step + tile.top for step in steps[-2:-1])]
     further = [f" + $planes[d0, {k}]" if len(tile.planes) > 1 else "" for k in range(ndim - 2)]
     further += [" + d"] * (ndim > 1)
-    pairs = zip(layout.indices, further, steps, strict=False)
+    pairs, start = zip(layout.indices, further, begins, strict=True), steps[-1] + tile.left
     line = as_tuple(["b", *(plus(f"{index}{more}", step) for index, more, step in pairs)])
     array, row = layout.names[stage.read.field], "i" if ndim > 1 else "0"
     here = {f"$held[{k + 2}]": place for k, place in enumerate(["b", *layout.indices[:-1]])}

@@ -22,6 +22,7 @@ from numba.extending import (
     register_model,
 )
 from numba.np.arrayobj import make_array, populate_array
+from numba.np.numpy_support import as_dtype
 
 from ..outside import REACH, SITE
 from ..threads import STOP
@@ -162,6 +163,39 @@ def wide(value):
     if isinstance(value, types.Array):
         return (lambda value: value.astype(np.int64)) if narrow else lambda value: value.copy()
     return (lambda value: np.int64(value)) if narrow else lambda value: value
+
+
+# Results that integers may not hold: the nearest number that they hold, or the lowest bits.
+
+
+def _fitted(saturates):
+    @by_type()
+    def fitted(value, out):
+        """A number as the elements of an array hold it; NaN is 0."""
+        given, storage = as_dtype(value), as_dtype(out.dtype)
+        if storage.kind not in "iu" or given.kind not in ("iuf" if saturates else "f"):
+            return lambda value, out: value
+        held = own = np.iinfo(storage if saturates else np.int64)
+        if given.kind != "f":
+            own = np.iinfo(np.uint64 if given == np.uint64 else np.int64)
+        kind, rounds = own.dtype.type, given.kind == "f" and saturates
+        low, high = kind(max(own.min, held.min)), kind(min(own.max, held.max))
+        nearest = np.rint if rounds else operator.pos
+
+        def fit(value, out):
+            if value != value:
+                return kind(0)
+            whole = nearest(value)
+            if whole <= low:
+                return low
+            return high if whole >= high else kind(whole)
+
+        return fit
+
+    return fitted
+
+
+saturate, wrap = _fitted(True), _fitted(False)
 
 
 # What Numba has for arrays only.

@@ -12,18 +12,26 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from typing import Any
 
 from numba import njit
+from numba.core import config
 from numba.core.errors import NumbaError, NumbaWarning
 from numba.extending import overload
 
 from ...language import errors
-from ...language.definitions import ArrayFunction, Function, SelfReference, Unusable, with_helpers
+from ...language.definitions import (
+    ArrayFunction,
+    Function,
+    SelfReference,
+    Unusable,
+    copied,
+    with_helpers,
+)
 from ...language.errors import Span
 from ...language.source import live_names, rebuild
 from ...language.values import words
@@ -78,7 +86,7 @@ def jitted(
     options: Mapping[str, Any],
     held: Callable[[Any], Any] = live,
 ) -> Any:
-    """Numba's function of a user's, whose meaning has this token.
+    """Numba's function of a user's, whose meaning has this token; it is given all by place.
 
     `held` gives what a value from outside is there, or raises LookupError.
 
@@ -86,14 +94,22 @@ def jitted(
     ------
     StencilError
         If it names what cannot be used.
+    RuntimeError
+        If Numba is told to compile nothing.
     """
+    if vars(config)["DISABLE_JIT"]:
+        raise RuntimeError(
+            f"'{function.name}' is compiled by Numba as it is written, so it does not run with "
+            f"NUMBA_DISABLE_JIT=1; unset that variable, or call {function.name}.debug(...)."
+        )
+
     # What functions that are being made are called by their own texts.
     active: dict[str, Any] = {}
 
     def made(function: Function, **first: Any) -> Any:
         # Numba imports the module of what it kept on disk.
         names: dict[str, Any] = {"__name__": __name__}
-        plain = rebuild(function, names)
+        plain = rebuild(_by_place(function), names)
         # All that Numba has compiled is in one engine, where names of code from disk differ too.
         plain.__qualname__ = f"{token}.{function.name}"
         found = njit(error_model="numpy", **INSIDE, **options, **first)(plain)
@@ -122,15 +138,16 @@ def jitted(
 
     # Called, a point of a stencil would be given the whole of its fields: what reads at an offset
     # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
-    return made(function, forceinline=True)
+    return made(replace(function, defaults={}), forceinline=True)
 
 
-def suffix(trees: Iterable[ast.AST]) -> str:
-    """How no name of the user's ends."""
-    nodes = [node for tree in trees for node in ast.walk(tree)]
-    names = [getattr(node, key, "") for node in nodes for key in ("id", "arg", "name")]
-    longest = max(len(name) - len(name.rstrip("_")) for name in names if isinstance(name, str))
-    return "_" * (longest + 1)
+def _by_place(function: Function) -> Function:
+    """The function, whose parameters may all be given by place: Numba knows no others."""
+    tree = copied(function.definition)
+    given = tree.args
+    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    given.posonlyargs, given.kwonlyargs = [], []
+    return replace(function, tree=tree)
 
 
 def first_use(function: Function, name: str) -> Span:

@@ -44,8 +44,9 @@ def _strong(value: Any) -> Any:
 def is_known(value: Any) -> bool:
     """Whether it is a function of numbers: a conversion of Python's, one of `math` or of NumPy."""
     module = (getattr(value, "__module__", None) or "").partition(".")[0]
-    known = isinstance(value, np.ufunc) or (callable(value) and module in ("math", "numpy"))
-    return known or any(value is conversion for conversion in WRITTEN)
+    if not callable(value):
+        return False
+    return isinstance(value, np.ufunc) or module in ("math", "numpy") or value in WRITTEN
 
 
 def called(function: Any, *arguments: Any, **options: Any) -> Any:

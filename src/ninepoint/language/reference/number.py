@@ -265,12 +265,10 @@ def plain(value: Any) -> Any:
     """The value in a `Number`, or a bare value as one of the types above."""
     if isinstance(value, Number):
         return value.value
-    if not isinstance(value, np.generic):
+    if isinstance(value, np.uint64) or not isinstance(value, np.generic):
         return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, np.integer) and not isinstance(value, np.uint64):
-        return int(value)
+    if isinstance(value, np.bool | np.integer):
+        return value.item()
     # A float of 16 bits.
     return np.float32(value) if value.itemsize == 2 else value
 

@@ -102,9 +102,9 @@ _AS_FINE: Mapping[int, int] = {}
 class Field:
     """An array seen from the point at which a kernel is called.
 
-    `array` is the whole array, which may be `finer` than others by a factor along some axes, which
-    are counted from the last.  `seen` is what of it stands beside them, in the shape of what is
-    computed, or None if it does not fit.
+    `array` is the whole array.  Along some axes, counted from the last, it may be `finer` than
+    others by a factor.  `seen` is the part of it that lies beside the others, in the shape of what
+    is computed; it is None if that does not fit.
     """
 
     seen: Any = None

@@ -1,4 +1,4 @@
-"""Decorators: what `@stencil` and `@ufunc` share is to see what they were given."""
+"""Decorators: how they see what they were given, and what they make of it has in common."""
 
 from __future__ import annotations
 
@@ -6,14 +6,58 @@ import functools
 import inspect
 import types
 from collections.abc import Callable
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
+from ..base.remembered import Registry
 from ..base.tracebacks import door
-from ..language.definitions import ArrayFunction
-from ..language.readable import with_room
+from .readable import with_room
+from .signature import docstring
+
+
+class Decorated:
+    """What a decorator makes of a function: shown as that, and told apart by its meaning."""
+
+    definition: Any
+
+    def __init__(self, definition: Any, shown: inspect.Signature, live: Any, words: str) -> None:
+        function = definition.function
+        self.definition, self.__signature__ = definition, shown
+        self.__name__ = function.name
+        self.__qualname__ = getattr(live, "__qualname__", function.name)
+        # Without one `help` would show the class instead.
+        self.__doc__ = docstring(function) or (
+            f"A {words}; help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
+        )
+        self.__module__ = getattr(live, "__module__", type(self).__module__)
+        if live is not None:
+            self.__wrapped__ = live
+        # Last of all: other threads may find it from here on.
+        _made.add(definition.token, self)
+
+    def __reduce__(self) -> Any:
+        return _restored, (type(self), self.definition)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__()} - {"definition"})
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        """Give the object itself: `help` takes what has this for a function."""
+        return self
+
+    def __dask_tokenize__(self) -> str:
+        token: str = self.definition.token
+        return token
+
+
+_made: Registry[Decorated] = Registry()
+
+
+def _restored(kind: Callable[[Any], Decorated], definition: Any) -> Decorated:
+    return _made.restored(definition.token, lambda: kind(definition))
+
 
 # What a decorator makes.
-T = TypeVar("T", bound=ArrayFunction)
+T = TypeVar("T", bound=Decorated)
 
 # The parameters and the result of a method, with and without its object.
 P = ParamSpec("P")
@@ -25,7 +69,7 @@ NOTHING = object()
 
 
 def decorator(kind: str, function: Any, make: Callable[[types.FunctionType], T]) -> Any:
-    """What makes a stencil of a function; or what it makes of this one, if one is given."""
+    """What makes something of a function; or what it makes of this one, if one is given."""
 
     @door
     def decorate(function: Callable[..., Any]) -> T:
@@ -44,7 +88,7 @@ def _python_function(value: Any, kind: str) -> types.FunctionType:
         If it is not; says what it is instead, and what to do.
     """
     plain = getattr(value, "py_func", value)
-    if isinstance(value, ArrayFunction):
+    if isinstance(value, Decorated):
         raise TypeError(f"'{value.definition.name}' is a {value.definition.kind} already.")
     if not isinstance(plain, types.FunctionType) or _is_filter(plain):
         raise TypeError(f"a {kind} is made from a Python function, {_not_from(value, kind)}.")
@@ -59,7 +103,7 @@ def _is_filter(function: types.FunctionType) -> bool:
 
 def _not_from(value: Any, kind: str) -> str:
     """Say what was decorated instead of a function, and what to do."""
-    seen = "neighbours" if kind == "stencil" else "elements"
+    seen = {"stencil": "the neighbours", "ufunc": "the elements"}.get(kind, "core arrays")
     found = type(value).__name__
     name = getattr(value, "__name__", "")
     match value:
@@ -67,13 +111,13 @@ def _not_from(value: Any, kind: str) -> str:
             return "not from None; a function that ends without 'return' gives None"
         case str() | list() if kind == "ufunc":
             return "not from types, which are not declared; write @ufunc alone"
-        case str():
+        case str() if kind == "stencil":
             return "not from text; name the border's rule as @stencil(boundary=...)"
         case staticmethod() | classmethod():
             return f"not from a {found}; put @{found} above @{kind}"
         case _:
             what = f"'{name}', of type '{found}'" if name else f"a value of type '{found}'"
-            return f"not from {what}; decorate a function of the {seen}"
+            return f"not from {what}; decorate a function of {seen}"
 
 
 class Method(Generic[P, R]):
