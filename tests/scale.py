@@ -53,6 +53,9 @@ LONGER = (60, 20, 8)
 # Workers run generated code as plain Python, also those that come after others were killed.
 PRELOAD = "import seams\nseams.kept = seams.interpreted()\nseams.kept.__enter__()\n"
 
+# A program that takes longer [s] as plain Python in one process is left out.
+SLOW = 4.0
+
 _numbers = itertools.count()
 _killing = threading.Event()
 killed = Counter[str]()
@@ -300,7 +303,10 @@ def check(kind: str, seed: int, kills: float) -> str:
     program = longer(rng, drawing.draw(kind, seed))
     if ways.PLACES & set(program.options):
         return "left out"
+    begun = time.monotonic()
     first, way, running = drawn(rng, program, kills)
+    if time.monotonic() - begun > SLOW:
+        return "too slow"
     right = running(first)
     try:
         made = running(way)
