@@ -179,8 +179,10 @@ def test_what_is_placed_and_who_has_the_last_word(dask_client):
             lazy = kernel(x)
         held = lazy.persist()
         np.testing.assert_array_equal(held.compute(), kernel(a))
-        wanted = there if asked else dict.fromkeys(there)
-        assert dask_client.run_on_scheduler(places, held.name, bound) == wanted
+        found = dask_client.run_on_scheduler(places, held.name, bound)
+        # A chunk may have come to a second worker meanwhile.
+        assert found.keys() == there.keys()
+        assert all(found[at] & there[at] if asked else found[at] is None for at in there)
     (first, *_) = dask_client.scheduler_info()["workers"]
     held = dask_client.persist(mean(x, boundary="wrap"), workers=first)
     np.testing.assert_array_equal(held.compute(), mean(a, boundary="wrap"))

@@ -79,6 +79,11 @@ def check_options(form: Format, how: How) -> None:
         raise ValueError(f"quality is a number from 1 to 100, not {quality!r}")
 
 
+def storable(dtype: np.dtype) -> bool:
+    """Whether Zarr has a type for these numbers: it has those of TIFF."""
+    return dtype.name in TIFF.holds
+
+
 def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
     """Raise unless `form` holds frames of this dtype and shape `(rows, columns[, channels])`.
 

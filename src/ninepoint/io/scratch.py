@@ -16,6 +16,7 @@ from typing import Any
 
 from ..arrays.chunked.computation import Computation, cut_anew, lazily
 from ..arrays.chunked.layer import Origin, known
+from .formats import storable
 
 
 def scratched(
@@ -40,7 +41,10 @@ def scratched(
         Writes arrays to a store, or goes on with it.
     """
     origin = _maker(array)
-    if origin is None or sum(map(_waiting, _chain(origin.computation))) <= most:
+    chain = [] if origin is None else _chain(origin.computation)
+    types = [output.dtype for one in chain[:-1] for output in one.outputs]
+    # What a store has no type for stays in memory.
+    if origin is None or sum(map(_waiting, chain)) <= most or not all(map(storable, types)):
         return array
     last, anew = origin.computation, dict[Computation, list[Any]]()
 

@@ -45,7 +45,7 @@ from .contents import (
     lazily,
     stored_by_xarray,
 )
-from .formats import TIFF
+from .formats import storable
 from .opened import INCOMPLETE
 from .opening import open
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
@@ -183,9 +183,9 @@ def _opened(folder: str, once: str) -> Any:
 
 
 def _check_dtype(one: Variable) -> None:
-    """Raise where Zarr has no type for these numbers: it has those of TIFF."""
+    """Raise where Zarr has no type for these numbers."""
     dtype = one.array.dtype
-    if dtype.name not in TIFF.holds:
+    if not storable(dtype):
         raise TypeError(
             f"a .zarr store cannot hold the {dtype} values{one.of}: convert them first, "
             "such as array.astype('float64')"
