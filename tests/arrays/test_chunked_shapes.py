@@ -136,3 +136,9 @@ def test_xarray_and_saving(tmp_path):
     lat, field = np.arange(4.0)[:, None], np.random.default_rng(0).random((4, 6))
     npt.save(added(lat, da.from_array(field)), tmp_path / "sum.zarr")
     equal(npt.open(tmp_path / "sum.zarr"), added(lat, field))
+
+
+def test_chunks_without_points():
+    a = np.zeros((0, 6))
+    lazy = npt.filters.mean(da.from_array(a, chunks=((0, 0), (2, 4))))
+    assert lazy.compute().shape == (0, 6)

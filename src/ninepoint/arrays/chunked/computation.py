@@ -142,7 +142,7 @@ class Computation:
         cut = [sizes for sizes in self.chunks if len(sizes) > 1]
         if self.alone or not cut:
             return 0
-        part = min(1.0, 2 * max(cut[0]) / sum(cut[0]))
+        part = min(1.0, 2 * max(cut[0]) / max(1, sum(cut[0])))
         return math.ceil(part * sum(sizes))
 
     @property
