@@ -103,8 +103,8 @@ def test_damage_of_any_kind_ends_in_one_error(tmp_path, name, turns):
             found = npt.open(path)
             if found.size < 10**6:
                 found = found.compute(scheduler="sync")
-                # What is cut short gives no numbers of its own; but the library of Blosc takes what
-                # lies in memory behind a chunk for the rest of it, and mostly notices.
+                # What is cut short gives no numbers of its own; but the library of Blosc takes
+                # what lies in memory behind a chunk for the rest of it, and mostly notices.
                 is_short = len(data) < len(whole) and (name, file.name) != ("names.zarr", "0.0")
                 if is_short and not np.array_equal(found, wanted):
                     wrong.append((turn, file.name, "other numbers"))
