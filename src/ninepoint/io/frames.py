@@ -45,7 +45,7 @@ from .paths import (
 )
 from .progress import Progress
 from .resume import check_not_read
-from .run import WHOLE, How, Region, Units, share
+from .run import WHOLE, How, Region, Room, Units, share
 
 # What most systems allow [bytes].
 LONGEST_NAME = 255
@@ -298,7 +298,9 @@ def save_frames(array: Any, pattern: str | PathLike[str], how: How) -> Any:
             stack = stack.rechunk(frame, method="tasks")
         # Who hears of the progress does not go to a worker.
         put = partial(_put, target, replace(how, progress=None), page)
-        found = Contents((Variable("", stack, chunks=frame, shards=frame),), who="imsave")
+        room = None if how.memory is None else Room.of(how.memory)
+        one = Variable("", stack, chunks=frame, shards=frame)
+        found = Contents((one,), who="imsave", room=room)
         found.write(numbers, put, name, how.progress, WHOLE)
     return paths
 
