@@ -186,14 +186,20 @@ class Contents:
         found = [replace(one.laid(chunks, shards), most=most) for one in self.variables]
         if not sharded:
             found = [replace(one, shards=None) for one in found]
-        held = max((one.held for one in found), default=0)
+        laid = replace(self, variables=tuple(found), room=room)
+        held = laid.held
         if how.memory is not None and held > room.memory:
             raise MemoryError(
                 f"a unit of {held // HELD / 1e6:.3g} MB takes about {held / 1e6:.3g} MB to be "
                 f"computed and written, and memory={how.memory!r} is less; give shorter shards= "
                 "or chunks=, or more memory"
             )
-        return replace(self, variables=tuple(found), room=room)
+        return laid
+
+    @property
+    def held(self) -> int:
+        """About how many bytes a thread holds that computes the largest unit."""
+        return max((one.held for one in self.variables), default=0)
 
     def share(self, part: tuple[int, int] | None) -> list[int]:
         """The numbers of the units of a part, of each variable a box of them."""
@@ -225,19 +231,19 @@ class Contents:
 
     def told(self, path: str, numbers: Collection[int], how: How) -> Explanation:
         """What it takes to write the units of these numbers, in words."""
-        held = max((one.held for one in self.variables), default=0)
-        page = Lines([f"Give each thread {counted(held, 'B')}."])
+        page = Lines([f"Give each thread {counted(self.held, 'B')}."])
         arrays = [in_units(one.array, one.units.size) for one in self.variables]
         if "ninepoint.arrays.chunked.costs" in sys.modules:
             # Imported here, and only where there may be arrays of ours.
             from ..arrays.chunked.costs import told
 
             page = told(arrays, limits.current.window_units) or page
-        own = len(self.share(how.part))
-        size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, len(self.share(None)))
+        units = sum(one.units.count for one in self.variables)
+        own = len(self.share(how.part)) if how.part else units
+        size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, units)
         part = f" of part {how.part}" if how.part else ""
-        units = f"{len(numbers)} of {many(own, 'unit')}{part}"
-        page[0] += f" To write: {counted(size, 'B')}, {units}."
+        which = f"{len(numbers)} of {many(own, 'unit')}{part}"
+        page[0] += f" To write: {counted(size, 'B')}, {which}."
         page.add("path", path)
         for one in self.variables:
             page.add("variable", f"{one.name} {one.array.dtype} {one.array.shape}".strip())
@@ -281,8 +287,7 @@ class Contents:
         """How many threads there is room for; None for all."""
         if self.room is None:
             return None
-        held = max(one.held for one in self.variables)
-        return max(1, min(self.room.threads, self.room.memory // max(1, held)))
+        return max(1, min(self.room.threads, self.room.memory // max(1, self.held)))
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:
