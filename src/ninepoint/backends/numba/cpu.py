@@ -20,7 +20,7 @@ from ...language.dtypes import computed, short
 from .. import cache
 from ..compiled import Compiled, Loaded
 from ..llvm import native
-from ..llvm.layout import Kind
+from ..llvm.native import Kind
 from ..outside import REACH, SITE
 from ..patience import announced
 from ..threads import STOP, Stopped, interruptible
