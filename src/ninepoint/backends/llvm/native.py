@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ...base.frozen import frozen
 from ...base.undisturbed import imported, undisturbed
 from .. import cache as disk
 from .entries import BLOCK, DATA, SHAPE, STRIDES
+
+# Object code, and the names of what it calls and does not hold.
+Code: TypeAlias = tuple[bytes, tuple[str, ...]]
 
 # What functions are called, and how they take arguments.
 _NAME, _FASTCALL = ctypes.create_string_buffer(b"band"), 0x80
@@ -150,12 +153,13 @@ def _function(address: int, record: np.ndarray) -> Callable[..., None]:
     return function
 
 
-def engine(code: bytes, needs: Sequence[str]) -> Any:
+def engine(made: Code) -> Any:
     """What holds object code; nothing if something it calls is not found."""
+    code, needs = made
     llvm = _llvm()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # One for each: names that two hold never meet.
-    made = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    held = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     # Only with an engine are the process's own functions found.
     if not all(map(llvm.address_of_symbol, needs)):
         # Numba brings functions of its own.
@@ -164,10 +168,10 @@ def engine(code: bytes, needs: Sequence[str]) -> Any:
         _ = cpu_target.target_context
         if not all(map(llvm.address_of_symbol, needs)):
             return None
-    made.add_object_file(llvm.ObjectFileRef.from_data(code))
-    made.finalize_object()
-    _kept.append(made)
-    return made
+    held.add_object_file(llvm.ObjectFileRef.from_data(code))
+    held.finalize_object()
+    _kept.append(held)
+    return held
 
 
 @cache
@@ -176,7 +180,7 @@ def shared() -> Any:
 
     It is compiled once for a machine, and kept on disk.
     """
-    file = disk.code_place("shared", "", "o")
+    file = disk.code_named("shared", "", "o")
     return undisturbed(lambda: disk.remembered(file, engine, shared_code)[0])
 
 
@@ -200,10 +204,6 @@ def _llvm() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
-
-
-# Object code, and the names of what it calls and does not hold.
-Code = tuple[bytes, tuple[str, ...]]
 
 
 def kernel_code(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> Code:
