@@ -178,7 +178,7 @@ def replaced(path, make):
 
 HARMS = {
     "empty": (lambda path: path.write_bytes(b""), "damaged"),
-    "half": (
+    "cut": (
         lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
         "damaged",
     ),
@@ -226,7 +226,7 @@ def test_whatever_is_wrong_with_a_file_it_is_made_anew(filled, place, harm):
         *(
             pytest.param(file, harm, marks=pytest.mark.nightly)
             for file in ("point", "band")
-            for harm in ("begins otherwise", "half", "folder", "gone")
+            for harm in ("begins otherwise", "cut", "folder", "gone")
         ),
     ],
 )
