@@ -29,7 +29,7 @@ import numpy as np
 
 from ..backends.memory import empty
 from .accepted import as_it_is, is_cupy, listed, write
-from .arranging import core_last
+from .arranging import core_last, scattered
 from .chains import Chain, fits, is_worth
 from .every import finer, thinned
 from .executable import Executable, Run
@@ -38,7 +38,6 @@ from .layout import Array, PlainArrays, Shape
 from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
-from .strided import scattered
 from .work import ByNumber, Group, Indices, Work, taken
 
 

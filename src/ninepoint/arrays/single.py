@@ -25,6 +25,7 @@ from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel
 from ..base import limits
 from .accepted import write
+from .arranging import scattered, stacked
 from .layout import (
     Array,
     Axes,
@@ -43,7 +44,6 @@ from .layout import (
     layout,
 )
 from .numpy import check_values
-from .strided import scattered, stacked
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
