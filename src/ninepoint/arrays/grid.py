@@ -141,10 +141,10 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
         )
         every = placed(ones, node.along, node.every)
         factors = placed(ones, node.along, node.factors or (1,) * len(node.along))
-        for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
+        for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.extents, strict=True):
             spans = tuple((0, n) for n in shape)
             if node.works_along:
-                spans = placed(spans, node.along, one.extent.spans)
+                spans = placed(spans, node.along, one.spans)
             made[value] = Output(dtype, Region(spans), every, factors)
     return [made[value] for value in program.wanted]
 

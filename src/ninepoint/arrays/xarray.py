@@ -212,8 +212,8 @@ class Named:
         shape = tuple(self._sizes[dim] for dim in self.core)
         plan = layout(shape, node.reaches, node.border)
         made = []
-        for output, dtype in zip(plan.outputs, node.out_dtypes, strict=True):
-            spans = zip(self.core, output.extent.spans, node.every, strict=True)
+        for extent, dtype in zip(plan.extents, node.out_dtypes, strict=True):
+            spans = zip(self.core, extent.spans, node.every, strict=True)
             left = {dim: slice(a, b, step) for dim, (a, b), step in spans}
             sizes = {
                 dim: len(range(n)[left[dim]]) if dim in left else n

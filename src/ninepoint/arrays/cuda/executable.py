@@ -102,7 +102,7 @@ class Executable:
         on_numpy.check_values(
             border, cval, program.field_dtypes, program.out_dtypes, len(program.positions)
         )
-        regions = [one.extent for one in layout(core, program.reaches, border).outputs]
+        regions = layout(core, program.reaches, border).extents
         self._made = [
             ((*lead, *region.shape), dtype)
             for region, dtype in zip(regions, program.out_dtypes, strict=True)
