@@ -12,10 +12,12 @@ import threading
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ..base.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Span:
     """A piece of one line of the user's source.
 
@@ -39,7 +41,7 @@ class _Here(threading.local):
 here = _Here()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Diagnostic:
     """The facts of one mistake; `str` lays them out."""
 
@@ -100,7 +102,7 @@ class StencilError(ValueError):
         self.diagnostic = diagnostic
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Mistake:
     """A kind of mistake: called with a place and with facts it is the error.
 

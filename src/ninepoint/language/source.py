@@ -25,11 +25,12 @@ import sysconfig
 import time
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.frozen import frozen
 from . import errors, statistics
 from .definitions import (
     ArrayFunction,
@@ -309,7 +310,7 @@ def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
 # The lines of a function, and its definition among them.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Text:
     """A text with every function in it: as syntax, and as the code Python makes of it."""
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from operator import getitem
 from typing import Any, NamedTuple, TypeAlias
@@ -38,6 +38,7 @@ from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
 from ...base import limits
+from ...base.frozen import frozen
 from ..blocks import (
     Depths,
     Job,
@@ -91,7 +92,7 @@ class Own(TaskRef):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """Tasks that are written out, of blocks along these axes.
 
@@ -113,7 +114,7 @@ class Written:
         return TaskRef(key)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Something with slices, of which `pieces` so long are decoded at once; `name` is its own."""
 
@@ -141,7 +142,7 @@ class Source:
         return _core.Array(graph, self.name, chunks, meta=meta)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A field of blocks: the names of its array and of its faces.
 
