@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import TypeAlias
+
+from ..base.frozen import frozen
 
 Offset: TypeAlias = tuple[int, ...]
 # The least and the greatest offset along each axis, as a user declares them.
@@ -15,7 +16,7 @@ Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
 FAR = 2**31
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Box:
     """All offsets o with lo[axis] <= o[axis] <= hi[axis]; it need not hold the point itself."""
 

@@ -14,13 +14,14 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from inspect import Signature
 from typing import Any
 
 import numpy as np
 
+from ..base.frozen import frozen
 from .callables import FUNCTIONS, is_pure, strong
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
@@ -361,7 +362,7 @@ class Expressions(Frame):
 _NAMED = {"a_min": "low", "a_max": "high", "min": "low", "max": "high", "ndigits": "digits"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Given:
     """What a function of this name is called with, by position and by name."""
 

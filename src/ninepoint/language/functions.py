@@ -9,11 +9,12 @@ of what is true of it, and nowhere else.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from ..base.frozen import frozen
 
-@dataclass(frozen=True, slots=True)
+
+@frozen
 class FloatFunction:
     """A function of floats, by NumPy's name for it, or that of `math` if NumPy has none.
 

@@ -26,11 +26,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import numpy as np
+
+from ..base.frozen import frozen
 
 Value = TypeVar("Value")
 Offset: TypeAlias = tuple[int, ...]
@@ -84,7 +86,7 @@ class DType(Enum):
         return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const:
     """A number, kept as its shortest text so that 0.0 and -0.0 never compare equal."""
 
@@ -101,7 +103,7 @@ class Const:
         return float(self.text) if self.dtype.is_float else complex(self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ref:
     """The value of an earlier assignment, or of a scalar argument."""
 
@@ -113,7 +115,7 @@ Atom: TypeAlias = Const | Ref
 Atoms: TypeAlias = tuple[Atom, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Read:
     """The element of a field, `offset` steps away from the point."""
 
@@ -122,7 +124,7 @@ class Read:
     offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary:
     """`op arg`."""
 
@@ -131,7 +133,7 @@ class Unary:
     arg: Atom
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary:
     """`left op right`; both operands have the same type, save for `**`, `<<` and `>>`.
 
@@ -149,7 +151,7 @@ class Binary:
     loose: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select:
     """`then` where `test` holds and `other` elsewhere."""
 
@@ -159,7 +161,7 @@ class Select:
     other: Atom
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast:
     """The value as another type; a float becomes an integer by truncation, saturating.
 
@@ -173,7 +175,7 @@ class Cast:
     storage: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A scalar function of NumPy's vocabulary, on floats or complex numbers."""
 
@@ -182,7 +184,7 @@ class Call:
     args: Atoms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """The element of a coefficient array at a constant, absolute index."""
 
@@ -191,7 +193,7 @@ class Element:
     index: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tap:
     """Inside a window: the element of a field at `origin` plus the window's index.
 
@@ -224,7 +226,7 @@ class Tap:
         return tuple(map(min, axes)), tuple(map(max, axes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weight:
     """Inside a window: the element of a constant array at the window's index (C order)."""
 
@@ -232,7 +234,7 @@ class Weight:
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coefficient:
     """Inside a window: the element of a coefficient array at the window's index.
 
@@ -248,7 +250,7 @@ class Coefficient:
         return self.picked[index[0]] if self.picked else index
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduce:
     """One number from the values that `body` gives `result` at every index of a window.
 
@@ -267,7 +269,7 @@ class Reduce:
     quantile: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gather:
     """The element of a field that is `index` steps away from `origin`, an offset.
 
@@ -286,7 +288,7 @@ class Gather:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inside:
     """Which of `length` elements an index means, from 0; negative ones count from the end.
 
@@ -301,7 +303,7 @@ class Inside:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """Turns of a `body`, as long as the first of the values that are `carried` is true.
 
@@ -322,7 +324,7 @@ class Loop:
         return DType.BOOL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carried:
     """One of the values that a loop carries, after its last turn."""
 
@@ -340,7 +342,7 @@ Expr: TypeAlias = (
 Noting: TypeAlias = Gather | Inside | Loop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assign:
     """`name = value` at every point.  A name is assigned once."""
 
@@ -357,7 +359,7 @@ Named: TypeAlias = Mapping[str, Expr]
 Emit: TypeAlias = Callable[[Expr], Atom]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """Values kept in rows: computed once at each point, and read at several offsets.
 
@@ -369,7 +371,7 @@ class Values:
     values: Atoms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Histogram:
     """The element of rank `rank` of a window of a field; NaN where an element is.
 
@@ -399,7 +401,7 @@ class Histogram:
         return (Ref(self.element.value.dtype, self.element.name),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """A state between two steps, kept as an array of the types `storage` would be.
 
@@ -419,7 +421,7 @@ class State:
 Stage: TypeAlias = Values | Histogram | State
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
@@ -437,7 +439,7 @@ class Position:
         return f"index along axis {self.axis}{'' if self.among == 'elements' else ' of results'}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """One whole kernel, for given types of its arguments.
 

@@ -25,11 +25,12 @@ import sysconfig
 import time
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.frozen import frozen
 from . import statistics
 from .definitions import (
     ArrayFunction,
@@ -157,8 +158,8 @@ def _constants(
                 close = _perhaps(attribute, [n for n in dir(value) if n[0] != "_"])
                 raise mistake("undefined-name", function.span(node), name, close)
             value = getattr(value, attribute)
-        frozen = _freeze(value, active)
-        yield name, replace(frozen, value=value) if isinstance(frozen, Unusable) else frozen
+        held = _freeze(value, active)
+        yield name, replace(held, value=value) if isinstance(held, Unusable) else held
 
 
 def _perhaps(name: str, known: Iterable[str]) -> str:
@@ -209,9 +210,9 @@ def _freeze(value: Any, active: _Active) -> Any:
             words = "an array" if isinstance(value, np.ndarray) else "a number"
             return Unusable(f"{words} of dtype {value.dtype}")
         case np.ndarray():
-            frozen = np.array(value)
-            frozen.flags.writeable = False
-            return frozen
+            array = np.array(value)
+            array.flags.writeable = False
+            return array
         case tuple() | list():
             return tuple(_freeze(item, active) for item in value)
         case np.dtype():
@@ -309,7 +310,7 @@ def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
 # The lines of a function, and its definition among them.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Text:
     """A text with every function in it: as syntax, and as the code Python makes of it."""
 

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..base.remembered import digest
 from .dtypes import Coefficients, Field
 from .errors import Span, here, hint, mistake
@@ -31,7 +31,7 @@ from .signature import OPTIONS, signature, with_options
 from .values import Choice, Value, reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """A number that a kernel computes of its scalars, for all points alike."""
 
@@ -40,7 +40,7 @@ class Told:
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageCall:
     """One call: of what, on which arrays and numbers, and what its results are called.
 

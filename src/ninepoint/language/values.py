@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from ..base.frozen import frozen
 from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
@@ -100,7 +101,7 @@ class Index(Value):
     line: Line = ELEMENT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """What `range` gives where an end of it is known at run time only."""
 
@@ -109,7 +110,7 @@ class Steps:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Closure:
     """A function defined inside the kernel, with the names it sees and its defaults."""
 
@@ -118,7 +119,7 @@ class Closure:
     defaults: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One text or another, as scalars of the kernel tell: an option of a stencil that it calls."""
 
@@ -127,7 +128,7 @@ class Choice:
     other: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """The elements of an array, in order; only the frame that has made it knows it.
 
