@@ -34,7 +34,6 @@ import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
@@ -42,6 +41,7 @@ import numpy as np
 
 from ..backends.memory import empty
 from ..backends.threads import serial
+from ..base.frozen import frozen
 from .accepted import bare, is_cupy
 from .grid import Chunks, outputs_of
 from .layout import Array, Region, Shape
@@ -51,7 +51,7 @@ from .regions import Block, Domain, Program, Span, looking
 Depths: TypeAlias = Sequence[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One axis of one block: its length, and of each chunk that it needs where pieces go.
 
@@ -174,7 +174,7 @@ def surrounded(
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """What every task of one program has in common: the program, and the shapes of its fields.
 

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.frozen import frozen
 from . import accepted
 from . import numpy as on_numpy
 from .accepted import is_chunked, is_cupy
@@ -77,7 +78,7 @@ def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
     return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """A wanted value: its type, and the points of the fields' shape that it has.
 

@@ -36,13 +36,14 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..base import limits
+from ..base.frozen import frozen
 from ..language.box import Box, joined
 
 # Beyond a side that is a "ghost" are values of its own for each place, which no name says.
@@ -69,7 +70,7 @@ Axes: TypeAlias = tuple[int, ...]
 Span: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Border:
     """The rule before and after the array along each core axis.
 
@@ -136,7 +137,7 @@ def _mapped(position: Array, n: int, rule: Rule) -> Array:
 Index: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ghosts:
     """Where the ghosts of a block are beyond a side of an axis.
 
@@ -168,7 +169,7 @@ class Ghosts:
     edge: tuple[Array, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gather:
     """How a block of arrays of one shape is filled, which begins at the point `start`.
 
@@ -195,7 +196,7 @@ def cut(span: Span, count: int) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """The points first <= i < last, axis by axis."""
 
@@ -236,7 +237,7 @@ class Region:
         return into(slice(a - o, max(a, b) - o) for (a, b), o in ends)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """One output: the points its array covers, those that are computed, those that are written.
 
@@ -250,7 +251,7 @@ class Output:
     zones: tuple[tuple[Region, bool], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Points that are computed in one run, of what is `read` of fields, or of blocks of them.
 

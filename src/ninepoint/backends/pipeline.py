@@ -16,13 +16,14 @@ import ast
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..analysis.control import bounded, loops
 from ..analysis.footprint import reaches
 from ..analysis.rewrite import simplify
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from ..language.box import Box, joined
 from ..language.definitions import Function
@@ -50,7 +51,7 @@ from .numba import cpu
 from .numba.loops import Loops
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """What a text was written of, by its title.
 

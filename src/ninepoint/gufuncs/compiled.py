@@ -17,7 +17,6 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ from ..backends.numba import users
 from ..backends.numba.compilers import BoundedCompiler
 from ..backends.numba.kept import Kept
 from ..backends.patience import announced
+from ..base.frozen import frozen
 from ..base.undisturbed import undisturbed
 from ..language.definitions import returned_values
 from ..language.dtypes import castable, short
@@ -62,7 +62,7 @@ class WrongShape(ValueError):
     """Its arguments are the number of a result, counted from 1, and the shape that it has."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """An array of a call as compiled code takes it: its dtype and its core axes."""
 
@@ -70,7 +70,7 @@ class Operand:
     core: Core
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiled:
     """A gufunc of NumPy's for exact types.
 

@@ -28,6 +28,7 @@ import numpy as np
 from numba import cloudpickle
 from numba.stencils.stencil import StencilFunc
 
+from ..base.frozen import frozen
 from ..base.remembered import Registry, digest
 from ..language.definitions import (
     Function,
@@ -114,7 +115,7 @@ CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "th
 Types: TypeAlias = tuple[np.dtype, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What a gufunc was decorated with besides its signature."""
 

@@ -6,13 +6,13 @@ explain("uint8", r=0.5)     ->     the call with r=0.5, and one uint8 for each f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..arrays import accepted
 from ..backends.compiled import Compiled
+from ..base.frozen import frozen
 from ..language.displays import many
 from ..language.errors import hint
 from ..language.positions import Spacing
@@ -24,7 +24,7 @@ from ..program.planning import Plan, plan
 from ..program.program import Program, program_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A call, and the types of its fields; `given` are these, or arrays that have them."""
 

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import listed
+from ..base.frozen import frozen
 from ..language.displays import table, time_text
 from ..language.ir import RANKED, Kernel, Reduce
 from ..lowering.schedule import Schedule
@@ -36,7 +37,7 @@ _SAMPLES = 7
 _GAIN = 0.97
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """One schedule, and how long a call took beside the best one at that time [s]."""
 

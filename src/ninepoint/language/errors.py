@@ -10,11 +10,9 @@ from __future__ import annotations
 import difflib
 import functools
 import threading
-import tomllib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
-from importlib import resources
 from typing import Any
 
 from ..base.frozen import frozen
@@ -108,6 +106,10 @@ class StencilError(ValueError):
 @functools.cache
 def _words() -> dict[str, Any]:
     """The words for mistakes, by their codes, and those for options of other libraries."""
+    # Imported here: only who makes a mistake needs them.
+    import tomllib
+    from importlib import resources
+
     text = resources.files(__package__).joinpath("mistakes.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
+from ...base.frozen import frozen
 from ...language.displays import Lines, counted, many
 from ..blocks import part_of
 from ..grid import Axis, Chunks, axes_of, axis_of, cut_as
@@ -37,7 +37,7 @@ _PLANS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """What a computation takes, in tasks and in bytes.
 

@@ -24,7 +24,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import cached_property
 from operator import getitem
 from typing import Any, NamedTuple, TypeAlias
@@ -38,6 +37,7 @@ from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
 from ...base import limits
+from ...base.frozen import frozen
 from ..blocks import Depths, Job, block_of, face_of, faces_of, read_of, steps_around
 from ..grid import Axis, Chunks, axes_of
 from ..layout import Region, Shape
@@ -81,7 +81,7 @@ class Own(TaskRef):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """Tasks that are written out, of blocks along these axes.
 
@@ -99,7 +99,7 @@ class Written:
         return TaskRef(key)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Source:
     """Something with slices, of which `pieces` so long are decoded at once; `name` is its own."""
 
@@ -127,7 +127,7 @@ class Source:
         return _core.Array(graph, self.name, chunks, meta=meta)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field:
     """A field of blocks: the names of its array and of its faces.
 
