@@ -25,11 +25,10 @@ from ..analysis.footprint import reaches
 from ..analysis.rewrite import simplify
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
-from ..language.box import Box, joined
 from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span, mistake
-from ..language.ir import Kernel
+from ..language.ir import Box, Kernel, joined
 from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood

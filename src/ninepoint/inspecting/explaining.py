@@ -23,11 +23,10 @@ from ..arrays.regions import check_device
 from ..arrays.work import Group
 from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
-from ..language.displays import Lines, many
-from ..language.errors import cure, mistake
+from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
+from ..language.signature import Lines, many
 from ..language.text import kernel_text
-from ..language.warned import SLOWER
 from ..lowering.kept import rows_kept
 from ..lowering.notes import Note, notes, work
 from ..program.graph import Graph, Node, has_conditions

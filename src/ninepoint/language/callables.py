@@ -16,7 +16,7 @@ import numpy as np
 
 from .dtypes import short, value_type
 from .errors import mistake
-from .functions import FLOAT_FUNCTIONS
+from .functions import FLOAT_FUNCTIONS, UFUNCS, UNARY_UFUNCS
 from .ir import Call, Cast, Const, DType, Unary
 from .operations import (
     Builder,
@@ -36,7 +36,6 @@ from .operations import (
     truth,
     unary,
 )
-from .operators import UFUNCS, UNARY_UFUNCS
 from .values import Value, emit, is_number, wrapped
 
 

@@ -1,4 +1,4 @@
-"""What the user did wrong, where, and what to do instead.
+"""What the user did wrong, where, and what to do instead; and what is said without stopping.
 
 A mistake in a user's kernel is a `StencilError` that points at the smallest piece of source
 that is wrong.  Every message of the compiler is written in `mistakes.toml`, by the code of the
@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
+import sys
 import threading
 import unicodedata
+import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from types import FrameType
 from typing import Any
 
 from ..base.frozen import frozen
@@ -155,3 +159,71 @@ def hint(name: str, known: Iterable[str] = ()) -> str:
 def alike(name: str, known: Iterable[str]) -> str:
     """The name that is spelt most like this one; empty where none is."""
     return next(iter(difflib.get_close_matches(name, known, 1)), "")
+
+
+# Warnings: each of our own is silenced by its class.
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class ChannelWarning(UserWarning):
+    """A kernel takes what looks like the channels of colour images for columns.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ninepoint as npt
+    >>> warnings.simplefilter("ignore", npt.ChannelWarning)
+    """
+
+
+class MetadataWarning(UserWarning):
+    """What a file says about its frames is not kept: the names of axes, the size of a pixel.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ninepoint as npt
+    >>> warnings.simplefilter("ignore", npt.MetadataWarning)
+    """
+
+
+class PerformanceWarning(UserWarning):
+    """A call is right, but takes many times as long as another way to say the same.
+
+    It says why, how many times, and what to write instead: once for each stencil, in the process
+    that decorated it.  ``@npt.stencil(performance_warnings=False)`` silences one stencil.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ninepoint as npt
+    >>> warnings.simplefilter("ignore", npt.PerformanceWarning)
+    """
+
+
+class RoundingWarning(UserWarning):
+    """A filter rounds what its weights make to the integers of the image.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ninepoint as npt
+    >>> warnings.simplefilter("ignore", npt.RoundingWarning)
+    """
+
+
+# How many times as long kernels that are not analysed take: the more, the more loops they have,
+# and most where they make arrays for each point.
+SLOWER = "5 to 500"
+
+
+def warn(words: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's that led here, however deep in the package this is."""
+    level = 2
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+        level += 1
+    # Started by `python -m ninepoint` there is no line of the user's.
+    warnings.warn(words, category, stacklevel=1 if frame is None else level)

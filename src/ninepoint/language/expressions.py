@@ -27,9 +27,8 @@ from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import here, mistake
 from .frame import Frame, measured, position, refuse_node, whole_shape
-from .functions import from_numpy, is_shape
+from .functions import SYMBOLS, from_numpy, is_shape
 from .operations import binary, folded, logical, select, truth, unary, under
-from .operators import SYMBOLS
 from .positions import Spacing, index
 from .reductions import METHODS, REDUCTIONS
 from .signature import defaults_of, signature

@@ -24,6 +24,7 @@ import numpy as np
 
 from .dtypes import Coefficients, promote, value_type
 from .errors import mistake
+from .functions import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .ir import (
     COMPARISONS,
     MIRRORED,
@@ -39,7 +40,6 @@ from .ir import (
     Unary,
     Weight,
 )
-from .operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .positions import Line
 from .values import (
     Index,

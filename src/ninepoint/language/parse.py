@@ -24,14 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import ArrayFunction, Definition, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .errors import Span, StencilError, here, mistake
 from .expressions import Expressions
 from .frame import UNDEFINED, refuse_node
-from .ir import Atom, DType, Kernel, Offset, Read, Ref, operands
+from .ir import Atom, DType, Kernel, Neighborhood, Offset, Read, Ref, operands
 from .operations import alike, lift, logical, truth, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which

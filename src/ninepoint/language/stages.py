@@ -24,8 +24,8 @@ from ..base.frozen import frozen
 from ..base.remembered import digest
 from .dtypes import Coefficients, Field
 from .errors import Span, here, hint, mistake
+from .functions import PYTHON, UNARY
 from .ir import Atom, Binary, Body, Call, Cast, Const, Element, Expr, Select, Unary, atoms
-from .operators import PYTHON, UNARY
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
 from .values import Choice, Value, reading

@@ -28,11 +28,11 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..base.frozen import frozen
-from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import Span, here, mistake
 from .ir import (
+    FAR,
     Assign,
     Atom,
     Atoms,
@@ -41,6 +41,7 @@ from .ir import (
     DType,
     Expr,
     Named,
+    Neighborhood,
     Noting,
     Offset,
     Position,

@@ -41,7 +41,7 @@ from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction, Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
-from ..language.errors import StencilError, mistake
+from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
 from ..language.ir import DType
 from ..language.parameters import (
     array_parameters,
@@ -52,7 +52,6 @@ from ..language.parameters import (
 )
 from ..language.positions import Spacing
 from ..language.readable import shown_at_home, with_room
-from ..language.warned import SLOWER, PerformanceWarning, warn
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,

@@ -27,9 +27,9 @@ from ..backends import records
 from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
-from ..language.box import Box
 from ..language.dtypes import Argument
 from ..language.errors import mistake
+from ..language.ir import Box
 from ..language.readable import shown_at_home, with_room
 from ..lowering.schedule import Request
 from .definition import Call, Definition, stages

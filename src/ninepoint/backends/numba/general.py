@@ -28,12 +28,11 @@ from numba.np.numpy_support import as_dtype
 
 from ...base.remembered import digest
 from ...base.undisturbed import undisturbed
-from ...language.box import Box
 from ...language.definitions import Function, copied, meaning, returned_values, with_helpers
 from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
 from ...language.errors import Span, mistake
 from ...language.frame import refuse
-from ...language.ir import Kernel
+from ...language.ir import Box, Kernel
 from ...language.parameters import indexed_parameters, passed
 from ...language.source import live_names
 from ...language.statistics import in_order
