@@ -23,8 +23,8 @@ from ..backends.memory import copied
 from ..backends.threads import run_parallel
 from ..base import limits
 from ..base.frozen import frozen
-from ..language.box import Box
 from ..language.dtypes import computed
+from ..language.ir import Box
 from ..lowering.chain import Edges
 from .layout import Array, Border, PlainArrays, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval

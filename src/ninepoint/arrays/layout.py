@@ -44,7 +44,7 @@ import numpy as np
 
 from ..base import limits
 from ..base.frozen import frozen
-from ..language.box import Box, joined
+from ..language.ir import Box, joined
 
 # Beyond a side that is a "ghost" are values of its own for each place, which no name says.
 Rule: TypeAlias = Literal[

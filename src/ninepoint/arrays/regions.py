@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
 from ..base.remembered import Remembered
-from ..language.box import joined
+from ..language.ir import joined
 from .layout import Array, Region, Rule, Shape
 
 # The positions first <= i < last along an axis.

@@ -14,7 +14,7 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
-from ..language.box import Box
+from ..language.ir import Box
 from .every import cut_fields
 from .layout import Array, Shape, Sides
 from .regions import Block, Finer, Node, Span, closed, finer_values, needed

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
-from ..language.box import Box, joined
 from ..language.dtypes import computed
 from ..language.errors import Span
-from ..language.ir import DType
+from ..language.ir import Box, DType, joined
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position

@@ -32,7 +32,7 @@ from ..arrays.engines import as_dask
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
-from ..language.displays import Explanation, Lines, counted, many
+from ..language.signature import Explanation, Lines, counted, many
 from .paths import need
 from .progress import Progress, shown
 from .resume import sources

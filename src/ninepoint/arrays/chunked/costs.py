@@ -18,7 +18,7 @@ import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
 from ...base.frozen import frozen
-from ...language.displays import Lines, counted, many
+from ...language.signature import Lines, counted, many
 from ..blocks import part_of
 from ..grid import Axis, Chunks, axes_of, axis_of, cut_as
 from ..layout import Shape
