@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice, pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -33,6 +33,7 @@ import numpy as np
 
 from ..backends.compiled import Compiled
 from ..base import limits
+from ..base.frozen import frozen
 from .layout import Array, Axes, PlainArrays, Shape
 from .numpy import whole_shape
 
@@ -40,7 +41,7 @@ from .numpy import whole_shape
 MANY = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turned:
     """How arrays are given to a program: their axes in another order, some of which become one.
 

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ..language.box import joined
 from ..language.dtypes import kind_of, widened
+from ..language.ir import joined
 from .accepted import is_chunked, is_dask, is_xarray
 from .arranging import core_last, stacked
 from .borders import Boundary, check_range, misfit

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.frozen import frozen
 from . import numpy as on_numpy
 from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
 from .every import thinned_sizes
@@ -98,7 +99,7 @@ def as_dask(array: Any) -> Any:
     return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Output:
     """A wanted value: its type, and the points of the fields' shape that it has.
 

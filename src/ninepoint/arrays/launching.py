@@ -21,13 +21,14 @@ it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..backends.memory import empty
+from ..base.frozen import frozen
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last, scattered
 from .chains import Chain, fits, is_worth
@@ -63,7 +64,7 @@ Step: TypeAlias = Callable[[ByNumber, Given, ByNumber], dict[int, Array]]
 Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbers:
     """The numbers of nodes that are done as one: coefficients, then scalars.
 
@@ -100,7 +101,7 @@ class Numbers:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OneCall:
     """A call of one node, or of several as one, on arrays of one kind.
 

@@ -36,14 +36,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..base import limits
-from ..language.box import Box, joined
+from ..base.frozen import frozen
+from ..language.ir import Box, joined
 
 # Beyond a side that is a "ghost" are values of its own for each place, which no name says.
 Rule: TypeAlias = Literal[
@@ -69,7 +70,7 @@ Axes: TypeAlias = tuple[int, ...]
 Span: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Border:
     """The rule before and after the array along each core axis.
 
@@ -136,7 +137,7 @@ def _mapped(position: Array, n: int, rule: Rule) -> Array:
 Index: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ghosts:
     """The ghosts of a block beyond one side of an axis; copied there is what they mirror.
 
@@ -162,7 +163,7 @@ class Ghosts:
     edge: tuple[Array, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gather:
     """How a block of arrays of one shape is filled, which begins at the point `start`.
 
@@ -189,7 +190,7 @@ def cut(span: Span, count: int) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """The points first <= i < last, axis by axis."""
 
@@ -230,7 +231,7 @@ class Region:
         return into(slice(a - o, max(a, b) - o) for (a, b), o in ends)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Points that are computed in one run, of what is `read` of fields, or of blocks of them.
 

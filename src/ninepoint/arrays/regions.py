@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from ..base.frozen import frozen
 from ..base.remembered import Remembered
-from ..language.box import joined
+from ..language.ir import joined
 from .layout import Array, Region, Rule, Shape
 
 # The positions first <= i < last along an axis.
@@ -37,7 +38,7 @@ Finer: TypeAlias = Mapping[int, int]
 _FAR = 1 << 40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Domain:
     """The whole array, of which a block is a part: its lengths along the last axes.
 
@@ -56,7 +57,7 @@ class Domain:
 WHOLE = Domain((), Region(()), Region(()))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Block:
     """Arrays, and where in the domain they stand.
 

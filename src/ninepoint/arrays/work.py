@@ -10,10 +10,11 @@ Groups read and write it, one after the other (see `arrays.launching`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
 
-from ..language.box import Box
+from ..base.frozen import frozen
+from ..language.ir import Box
 from .every import cut_fields
 from .layout import Array, Shape, Sides
 from .regions import Block, Finer, Node, Span, closed, finer_values, needed
@@ -24,7 +25,7 @@ Spans: TypeAlias = tuple[Span, ...]
 ByNumber: TypeAlias = Mapping[int, Array]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
@@ -62,7 +63,7 @@ def taken(
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Placed:
     """What some nodes take of their fields, and at which sides the array ends there.
 

@@ -25,7 +25,7 @@ from ..arrays.grid import as_dask
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from ..language.dtypes import kind_of
-from ..language.warned import MetadataWarning, warn
+from ..language.errors import MetadataWarning, warn
 from .contents import (
     Contents,
     Cut,

@@ -20,7 +20,7 @@ from ..arrays.accepted import Arrays, is_dask, is_expression, native
 from ..arrays.grid import grid_of
 from ..base import limits
 from ..io.progress import wait_for, workers_of
-from ..language.displays import Lines
+from ..language.signature import Lines
 from ..program.options import Place
 from ..running.dividing import check
 from .iterate import NOBODY, UNMADE, Iteration

@@ -30,8 +30,8 @@ from ..arrays.regions import Block, Domain, Looking, rings
 from ..arrays.work import cut
 from ..backends.memory import copied, empty
 from ..base.remembered import Remembered
-from ..language.box import Box
-from ..language.displays import counted
+from ..language.ir import Box
+from ..language.signature import counted
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions

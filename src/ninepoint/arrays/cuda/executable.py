@@ -35,7 +35,7 @@ from ninepoint.backends.cuda.source import STACK, Launch, Source
 from ninepoint.base import limits
 from ninepoint.base.frozen import frozen
 from ninepoint.base.remembered import Remembered
-from ninepoint.language import errors
+from ninepoint.language.errors import mistake
 
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
 # side before, for else each of them would be fetched alone.
@@ -52,7 +52,7 @@ def understood(compiled: Compiled) -> None:
     """Raise where a kernel is one for the CPU only."""
     if found := compiled.cpu_only:
         place, reason = found
-        raise errors.gpu_general(place, compiled.name, reason)
+        raise mistake("gpu-general", place, compiled.name, reason)
 
 
 class Executable:
