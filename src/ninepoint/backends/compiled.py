@@ -1,22 +1,31 @@
-"""What a kernel is compiled to."""
+"""What a kernel is compiled to, and what is kept of it on disk.
+
+    definition, types, request   ->   what was compiled of it in another process
+
+So a kernel that was compiled once is neither read nor lowered in the next process.  What is kept
+is named by all that it depends on, the files that compile among it.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..base.frozen import frozen
+from ..base.remembered import digest
 from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import Box, DType, joined
+from ..lowering.schedule import VERIFY, Request
+from . import cache
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
-    from ..lowering.schedule import Request
 
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
@@ -222,3 +231,37 @@ def readable(value: Any, dtype: np.dtype) -> np.ndarray:
     """The value of a coefficient array as machine code reads it; itself, if it is so already."""
     array = np.ascontiguousarray(value, dtype=dtype)
     return array if array.flags.aligned else array.copy()
+
+
+# What is kept.
+
+
+def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
+    """What `make` compiles, or what another process compiled of the same meaning."""
+    if VERIFY in os.environ:
+        return make()
+    file = cache.named(name, _read_from(meaning), "kernel")
+    found = cache.recalled(file, lambda kept: replace(kept, again=make))
+    if found is None:
+        found = make()
+        # What Numba compiles holds more than what its text says.
+        if not found.unread:
+            cache.keep(file, replace(found, written=None, lowering=None))
+    return found
+
+
+def note(name: str, meaning: Any) -> None:
+    """Note that something went well."""
+    if VERIFY not in os.environ and not noted(name, meaning):
+        cache.keep(cache.named(name, _read_from(meaning), "well"), None)
+
+
+def noted(name: str, meaning: Any) -> bool:
+    """Whether it was noted, by any process."""
+    # No folder is made to find that out.
+    file = cache.folder() / cache.named(name, _read_from(meaning), "well")
+    return VERIFY not in os.environ and file.exists()
+
+
+def _read_from(meaning: Any) -> str:
+    return f"{np.__version__} {cache.code()} {digest(meaning)}"

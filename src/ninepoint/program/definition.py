@@ -36,7 +36,7 @@ from ..arrays.borders import Boundary
 from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
 from ..backends import cache
-from ..backends.compiled import Compiled
+from ..backends.compiled import Compiled, noted
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction, Function
@@ -183,7 +183,7 @@ class Definition:
         with shown_at_home(function):
             self._check_names()
             self._check_factors()
-            if self.may_call or not cache.noted(self.name, self.token):
+            if self.may_call or not noted(self.name, self.token):
                 frame.refuse(function)
                 self._check_body()
         _definitions.add(self.token, self)
@@ -416,16 +416,25 @@ class Definition:
         if self.options.schedule != Schedule():
             return self.options.schedule
         kinds = _kinds(types)
-        return self._schedules.made(kinds, lambda: cache.tuned(self.token, kinds) or Schedule())
+        return self._schedules.made(
+            kinds,
+            lambda: cache.recalled(self._tuned(kinds), lambda found: found) or Schedule(),
+        )
 
     def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = cache.keep_tuned(self.token, _kinds(types), schedule)
-        self._schedules[_kinds(types)] = schedule
+        kinds = _kinds(types)
+        path = cache.keep(self._tuned(kinds), schedule)
+        self._schedules[kinds] = schedule
         # What was compiled is of the schedule before.
         self.compiled.clear()
         self.programs.clear()
         return path
+
+    def _tuned(self, kinds: str) -> str:
+        """The file of what tuning found on this machine, for choices as they are now."""
+        meaning = f"{self.token}\n{kinds}\n{cache.machine()}\n{Schedule()}"
+        return cache.named("tuned", meaning, "schedule")
 
     def with_schedule(self, types: DTypes, schedule: Schedule) -> Definition:
         """Give the same meaning with another schedule, whatever tuning found for these types."""
