@@ -26,6 +26,7 @@ from . import cache
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
+    from ..lowering.lanes import How
 
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
@@ -75,16 +76,19 @@ class Loaded:
 
 @frozen
 class Forms:
-    """A kernel after one pass and the next, and what was asked for.
+    """A kernel after one pass and the next, what was asked for, and the title of its text.
 
-    `single` makes one row of the result after the other, which steps in a chain do.
+    `single` makes one row of the result after the other, which steps in a chain do; `hoisted` is
+    what the text was written of.
     """
 
+    title: str
     simplified: Kernel
     stored: Kernel
     wholesome: Kernel
     single: Kernel
     lowered: Kernel
+    hoisted: Kernel
     request: Request
 
 
@@ -96,12 +100,11 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    What `load` gives runs it.  The text was made of what is `written`, if that can be written in
-    another way as well (see `pipeline`), and the passes made the `lowering` of the kernel; one
-    that was loaded from disk has neither, and what compiles it `again`.  `unread` is the first
-    piece of it that is not analysed, for some `reason`.  `control` is its first loop whose turns
-    differ from point to point.  `pace` is how long a point took when that was last measured [s],
-    or empty.  Its outputs are those of so many `phases`: the results at the first of the points
+    What `load` gives runs it.  The passes made the `lowering` of the kernel, and `turn` writes it
+    in another way as well (see `turned`); one that was loaded from disk has no forms, and what
+    compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
+    `reason`.  `control` is its first loop whose turns differ from point to point.  `pace` is how
+    long a point took when that was last measured [s], or empty.  Its outputs are those of so many `phases`: the results at the first of the points
     around an element, then at the next one.
     """
 
@@ -123,7 +126,9 @@ class Compiled:
     along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    written: Any = field(default=None, repr=False, compare=False)
+    turn: Callable[[Compiled, How], Compiled | None] | None = field(
+        default=None, repr=False, compare=False
+    )
     lowering: Forms | None = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
@@ -132,7 +137,7 @@ class Compiled:
     phases: int = 1
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     # The other forms that were asked for (see `turned`).
-    _turned: dict[int | tuple[int, ...], Compiled | None] = field(
+    _turned: dict[How, Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -198,15 +203,16 @@ class Compiled:
         """Whether this kernel's machine code was asked for already."""
         return "loaded" in vars(self)
 
-    def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
+    def turned(self, how: How) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.
 
         A number says how many lanes each column of a row has.  Of an order of the axes, axis k
         is axis `how[k]` of this one.
         """
         if how not in self._turned:
-            written = self._fresh.written
-            self._turned[how] = None if written is None else written.turned(self, how)
+            fresh = self._fresh
+            known = fresh.turn is not None and fresh.lowering is not None
+            self._turned[how] = fresh.turn(fresh, how) if known else None
         return self._turned[how]
 
     @cached_property
@@ -246,7 +252,7 @@ def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
         found = make()
         # What Numba compiles holds more than what its text says.
         if not found.unread:
-            cache.keep(file, replace(found, written=None, lowering=None))
+            cache.keep(file, replace(found, lowering=None))
     return found
 
 

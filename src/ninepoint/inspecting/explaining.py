@@ -21,8 +21,7 @@ from ..arrays.accepted import is_device, listed
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
-from ..backends.cuda.source import Source
-from ..backends.cuda.writing import written
+from ..backends.cuda.writing import Source, written
 from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
 from ..language.signature import Lines, many

@@ -28,10 +28,11 @@ from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
 from ninepoint.arrays.regions import Node
 from ninepoint.backends.compiled import Compiled
-from ninepoint.backends.cuda import cubins, driver
+from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
+from ninepoint.backends.cuda.patches import STACK, Launch
 from ninepoint.backends.cuda.printing import Array
-from ninepoint.backends.cuda.source import STACK, Launch, Source
+from ninepoint.backends.cuda.writing import Source
 from ninepoint.base import limits
 from ninepoint.base.frozen import frozen
 from ninepoint.base.remembered import Remembered
@@ -96,7 +97,7 @@ class Executable:
             if lies is None or _is_scattered(lies):
                 own, lies = _copy_of(field, shape, order)
                 self._copied.append((k, own))
-            arrays.append(_Array(f"field{k}", lies, (0,) * ndim))
+            arrays.append(_Array(f"f{k}", lies, (0,) * ndim))
         lengths = tuple(shape[axis] for axis in order)
         lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
         on_numpy.check_values(
@@ -114,7 +115,7 @@ class Executable:
         if not self._in_place:
             written = [standing(SOMEWHERE, *one) for one in self._made]
         for k, (lies, region) in enumerate(zip(written, regions, strict=True)):
-            arrays.append(_Array(f"out{k}", lies, region.start))
+            arrays.append(_Array(f"o{k}", lies, region.start))
         self._scratch = list[tuple[Shape, np.dtype]]()
         self._starts = list[_Start]()
         self._constants: tuple[Any, ...] = ()
@@ -253,7 +254,7 @@ def _starts(
         cores = [step[len(lead) :] for step in steps]
     reach = max(map(abs, (*program.reach.lo, *program.reach.hi)))
     far = any(_is_far(core, steps, reach) for steps in cores)
-    functions = cubins.functions(
+    functions = driver.functions(
         source.text, program.name, program.fastmath, far, driver.current()
     )
     starts = list[_Start]()
@@ -284,7 +285,7 @@ class _Placed:
 
 def _start(
     launch: Launch,
-    functions: cubins.Functions,
+    functions: driver.Functions,
     core: Shape,
     stack: Shape,
     arrays: Sequence[_Placed],

@@ -2,12 +2,16 @@
 
     t2 = x[0, 1] + x[0, -1]    ->    t2 = i32(t0 + t1)    ->    const int t5 = t3 + t4;
 
-The text of an operation is that of the CPU; only its integers have 32 bits at least.
+The text of an operation is that of the CPU; only its integers have 32 bits at least.  So is that
+of a loop over a window, for what is neither staged nor written out:
 
-Functions: what stands around the body of each function of a text, whatever the scheme.
+median of x over 31 x 31   ->   for (int bit = 0; bit < 8; bit++)
+                                  for (int d0 = 0; d0 < 31; d0++)
+                                    for (int d1 = 0; d1 < 31; d1++)
+                                      below += x[i0 + d0][i1 + d1] < trial; ...
 
-    extern "C" __global__ void __launch_bounds__(256) npt_f(
-        const float *__restrict__ f0, float *__restrict__ o0, npt_int64 k0, const npt_geometry g)
+Floats are added in the same order.  Only an element of some rank is found bit by bit: a thread
+has no memory for all elements, but can count those below a number.
 
 Every name in a text is the compiler's own: fields are f0, f1, ..., stages v0, ..., outputs o0,
 ..., coefficients c0, ..., scalars k0, ..., constants b0, ..., and values t0, ....
@@ -16,18 +20,21 @@ Every name in a text is the compiler's own: fields are f0, f1, ..., stages v0, .
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
 from ...analysis.ranges import Interval
 from ...language.dtypes import computed
 from ...language.ir import Atom, Binary, DType, Kernel
+from ...loops.nodes import SHORT
 from ...loops.operations import Operations, called
 from ...loops.reading import Texts, functions_of, read
-from .printing import C_TYPES, Array, Local, Memory, Printer, block, loaded, number, stored_type
-from .source import Constant
+from ...lowering.windows import ordered_by, quantile_position
+from ..numba.points import Point, Window
+from .printing import C_TYPES, Array, Constant, Local, Printer, loaded, number
 
 # What texts call besides the library of the CPU: the device's text has these too.
 _OWN = """
@@ -57,49 +64,100 @@ _AT = "def at{0}(i, n):\n    return i\n"
 # Bytes of constants up to which they are kept where a whole warp reads one at once.
 _CONSTANT = 1 << 14
 
+# The element of some rank, found bit by bit, by counting the elements below a number.
+_OF_RANK = """
+$key = $word(0)
+for $bit in range($bits):
+    $trial = $word($key | $word(i64(1) << ($last - $bit)))
+    $below = i32(0)
+    for all:
+        $below = i32($below + i32($element < $trial))
+    $key = $trial if $below <= $rank else $key
+"""
+
+# The next one.
+_AND_NEXT = """
+$upto = i32(0)
+$above = $word($most)
+for all:
+    $one = $element
+    $upto = i32($upto + i32($one <= $key))
+    $above = $one if ($one > $key) & ($one < $above) else $above
+$above = $key if $upto > $rank + 1 else $above
+"""
+
+_STRANGE = """
+$strange = False
+for all:
+    $strange = $strange | ($item != $item)
+"""
+
+_VALID = """
+$at = 0
+for all:
+    $at += 1 if $item == $item else 0
+"""
+
 
 class Body(Operations):
-    """What is computed at a point by a function, of which nothing is written yet."""
+    """What is computed at a point by a function of a text, of which nothing is written yet.
+
+    The function has this `name`; the values of "constant" and "fill" are parameters of the text.
+    """
 
     least = 32
 
-    def __init__(self, function: Function) -> None:
-        kernel = function.kernel
+    def __init__(
+        self,
+        name: str,
+        kernel: Kernel,
+        known: Mapping[str, Interval],
+        parameters: Sequence[Constant],
+    ) -> None:
         types = {name: dtype.numpy.name for name, dtype in kernel.scalars}
         text = {name: f"k{k}_number" for k, name in enumerate(types)}
-        super().__init__(dict(function.known), types, text)
-        self.function = function
-        self.lines = list[str]()
-        # Lines of the loop language's constants.
-        self.constants = list[str]()
+        super().__init__(dict(known), types, text)
+        self.name, self.parameters = name, parameters
+        self.printer = Printer()
+        # The lines of the loop language, and of its constants.
+        self.lines, self.constants = list[str](), list[str]()
         # What is given by name: of which machine type, and with how many axes.
-        self._given = {text[name]: (machine, 0) for name, machine in types.items()}
-        # What it is called in C++.
-        self._names = {name: f"k{k}" for k, name in enumerate(self._given)}
-        self._indices = set[str]()
-        self._arrays = dict[str, Memory]()
+        self._given = dict[str, tuple[str, int]]()
+        for k, (scalar, machine) in enumerate(types.items()):
+            self._give(text[scalar], machine, f"k{k}")
         self._made = 0
+        # Texts of arrays of constants, of so many bytes.
+        self.tables, self._bytes = list[str](), 0
+
+    def _give(self, name: str, machine: str, text: str) -> None:
+        self._given[name], self.printer.names[name] = (machine, 0), text
 
     def take(self, name: str, machine: str, text: str) -> str:
         """Give a value, of which there is a text in C++, a name."""
         self.types[name] = machine
-        self._given[name], self._names[name] = (machine, 0), text
+        self._give(name, machine, text)
         return name
 
-    def constant(self, dtype: np.dtype) -> str:
+    def parameter(self, dtype: np.dtype, rule: str) -> str:
+        """The name in C++ of a constant of the text; empty where no rule asks for it."""
+        one = dtype, rule
+        return f"b{self.parameters.index(one)}" if one in self.parameters else ""
+
+    def beyond(self, dtype: np.dtype) -> str:
         """The name of the constant that stands beyond the ends of arrays of a type."""
-        parameter, machine = self.function.constant(dtype, "constant"), computed(dtype).name
-        return self.take(parameter, machine, loaded(machine, dtype, parameter))
+        name, machine = self.parameter(dtype, "constant"), computed(dtype).name
+        return self.take(name, machine, loaded(machine, dtype, name))
 
     def index(self, name: str) -> str:
         """The name of a position, which is the same in C++."""
-        self._indices.add(name)
+        self.printer.indices.add(name)
         return self.take(name, "int64", name)
 
-    def memory(self, array: Memory, ndim: int) -> str:
+    def memory(self, array: Array | Local, ndim: int) -> str:
         """The name of an array."""
         name = f"{array.name}_array"
-        self._given[name], self._arrays[name] = (computed(array.dtype).name, ndim), array
+        self._given[name] = computed(array.dtype).name, ndim
+        self.printer.arrays[name] = array
         return name
 
     def new(self, word: str) -> str:
@@ -112,8 +170,7 @@ class Body(Operations):
         name = self.new("result")
         self._given[name] = self.machine(atom), 1
         self.lines.append(f"{name}[0] = {self.atom(atom)}")
-        own = self._names[name] = self.function.fresh()
-        return own
+        return self.printer.named(name)
 
     def printed(self) -> list[str]:
         """All of it as C++."""
@@ -121,9 +178,21 @@ class Body(Operations):
         text += ["    " + line for line in self.lines or ["pass"]]
         known, types = {"nan": float("nan"), "inf": float("inf")}, list(self._given.values())
         module = read("\n".join(text), _library(), known, types)
-        arrays = self._arrays | {name: self.function.table(one) for name, one in module.tables}
-        printer = Printer(self._names, self._indices, arrays, self.function.fresh)
-        return printer.lines(module.function("band").body)
+        for name, values in module.tables:
+            self.printer.arrays[name] = self._table(values)
+        return self.printer.lines(module.function("band").body)
+
+    def _table(self, values: np.ndarray) -> Local:
+        """An array of constants."""
+        machine = values.dtype.name
+        self._bytes += values.nbytes
+        name = f"{self.name}_table{len(self.tables)}"
+        room = "__constant__" if self._bytes <= _CONSTANT else "__device__"
+        texts = [number(machine, one) for one in values.ravel().tolist()]
+        listed = ",\n  ".join(", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8))
+        head = f"{room} const {C_TYPES[machine]} {name}[{len(texts)}]"
+        self.tables.append(f"{head} = {{\n  {listed}\n}};")
+        return Local(name, values.dtype, values.shape)
 
     def _float_extreme(self, expr: Binary, left: str, right: str) -> str:
         if expr.loose and expr.dtype is DType.F32:
@@ -132,114 +201,83 @@ class Body(Operations):
 
 
 def _library() -> Texts:
-    folder = resources.files("ninepoint.backends.llvm")
-    library = functions_of(folder.joinpath("library.py").read_text(encoding="utf-8"))
-    own = functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))
-    return {**library, **own}
-
-
-def field_arrays(kernel: Kernel) -> dict[str, Array]:
-    """The fields of a kernel, by their names there."""
-    return {
-        name: Array(f"field{k}", f"f{k}", dtype) for k, (name, dtype) in enumerate(kernel.fields)
-    }
-
-
-def out_arrays(dtypes: Sequence[np.dtype]) -> list[Array]:
-    """The outputs of a kernel."""
-    return [Array(f"out{k}", f"o{k}", dtype) for k, dtype in enumerate(dtypes)]
+    file = resources.files("ninepoint.backends.llvm").joinpath("library.py")
+    library = functions_of(file.read_text(encoding="utf-8"))
+    return {**library, **functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))}
 
 
 @dataclass
-class Function:
-    """A function that is being written: its names, and the arrays that it uses.
+class Windows(Point):
+    """The texts of window loops of a body.
 
-    It writes `outs`; the values of "constant" and "fill" are its `constants`.
+    `read` gives an element of a field, so far along each axis and further along some: the lines
+    that come before it, and its text.
     """
 
-    kernel: Kernel
-    known: Mapping[str, Interval]
-    constants: tuple[Constant, ...]
-    name: str
-    outs: Sequence[Array]
-    coefficients: dict[str, Local] = field(init=False)
-    plain: str = field(default="", init=False)
-    arrays: list[Array] = field(default_factory=list, init=False)
-    # Texts of arrays of constants, of so many bytes; and how many values have names.
-    tables: list[str] = field(default_factory=list, init=False)
-    _constants: int = field(default=0, init=False)
-    _values: int = field(default=0, init=False)
+    read: Any = None
 
-    def __post_init__(self) -> None:
-        self.coefficients = {
-            name: Local(f"c{k}", dtype, tuple(shape))
-            for k, (name, dtype, shape) in enumerate(self.kernel.coefficients)
-        }
+    def element(
+        self, field: str, origin: Sequence[int], along: Mapping[int, str]
+    ) -> tuple[list[str], str]:
+        found: tuple[list[str], str] = self.read(field, origin, along)
+        return found
 
-    @property
-    def ndim(self) -> int:
-        """How many core axes there are."""
-        return self.kernel.ndim
+    def ranked(self, window: Window) -> list[str]:
+        reduce = window.reduce
+        machine = self.expressions.machine(reduce.result)
+        if reduce.kind == "quantile":
+            if ordered_by(reduce):
+                # As it is stored an element has fewer bits to count by.
+                item = reduce.body[0].name
+                machine = self.types[item]
+                window = replace(window, item=item, known=self.known[item])
+            low, fraction = quantile_position(window.count, reduce.quantile)
+            lines, found = _of_rank(window, machine, window.item, str(low), fraction > 0)
+            lines += window.lines(_STRANGE) if window.known.nan else []
+            return [*lines, *window.between(found)]
+        filled = f"({window.item} if {window.item} == {window.item} else {SHORT[machine]}(inf))"
+        two = reduce.kind != "nanrank"
+        lines, found = _of_rank(window, machine, filled, f"low_{window.name}", two)
+        return [*window.lines(_VALID), *window.places(), *lines, *window.valid(found)]
 
-    def fresh(self) -> str:
-        """A name that nothing else has."""
-        self._values += 1
-        return f"t{self._values - 1}"
 
-    def table(self, values: np.ndarray) -> Local:
-        """An array of constants."""
-        machine = values.dtype.name
-        self._constants += values.nbytes
-        name = f"{self.name}_table{len(self.tables)}"
-        room = "__constant__" if self._constants <= _CONSTANT else "__device__"
-        texts = [number(machine, one) for one in values.ravel().tolist()]
-        listed = ",\n  ".join(", ".join(texts[k : k + 8]) for k in range(0, len(texts), 8))
-        head = f"{room} const {C_TYPES[machine]} {name}[{len(texts)}]"
-        self.tables.append(f"{head} = {{\n  {listed}\n}};")
-        return Local(name, values.dtype, values.shape)
+def _of_rank(
+    window: Window, machine: str, element: str, rank: str, two: bool
+) -> tuple[list[str], tuple[str, str]]:
+    """Lines that find the element of some rank, and the next one if `two` are wanted; both."""
+    keys = Keys(machine, window.known)
+    words = {"word": keys.short, "bits": keys.bits, "last": keys.bits - 1, "rank": rank}
+    program = _OF_RANK + _AND_NEXT.lstrip() * two
+    most, key = 2**keys.width - 1, f"key_{window.name}"
+    lines = window.lines(program, **words, most=most, element=keys.of(element))
+    above = f"above_{window.name}" if two else key
+    return lines, (keys.value(key), keys.value(above))
 
-    def constant(self, dtype: np.dtype, rule: str) -> str:
-        """The name of a constant; empty where no rule asks for it."""
-        one = dtype, rule
-        return f"b{self.constants.index(one)}" if one in self.constants else ""
 
-    def use(self, array: Array) -> Array:
-        """The array, noted as used."""
-        if array not in self.arrays:
-            self.arrays.append(array)
-        return array
+class Keys:
+    """The elements of a window as numbers that are not negative, in the same order.
 
-    def lines(self, body: Sequence[str], threads: int) -> list[str]:
-        """The text of the function, with this body for so many threads in a block.
+    The type of such a number is called `short` in texts and has `width` bits, of which the last
+    `bits` are all that count.
+    """
 
-        The same body is that of a function called `plain`, if there is one: it is told whether
-        rows are read and written in vectors, where they are `wide`.
-        """
-        kernel = f'extern "C" __global__ void __launch_bounds__({threads}) '
-        given = [*self._parameters(), f"const npt_geometry<{self.ndim}, {len(self.arrays)}> g"]
-        parameters = "(\n    " + ",\n    ".join(given) + ") {"
-        head = ["", *self.tables]
-        if not self.plain:
-            return [*head, *block(f"{kernel}{self.name}{parameters}", body)]
-        inner, names = f"{self.name}_body", ", ".join(one.rpartition(" ")[2] for one in given)
-        return [
-            *head,
-            *block(f"template <bool wide> NPT void {inner}{parameters}", body),
-            *block(f"{kernel}{self.name}{parameters}", [f"{inner}<true>({names});"]),
-            *block(f"{kernel}{self.plain}{parameters}", [f"{inner}<false>({names});"]),
-        ]
+    def __init__(self, machine: str, values: Interval) -> None:
+        self._machine, self._floats = machine, machine.startswith("float")
+        self.width = self.bits = max(32, np.dtype(machine).itemsize * 8)
+        self.short, self._least = f"u{self.width}", 0
+        if not self._floats:
+            low, high = int(values.low), int(values.high)
+            self.bits, self._least = (high - low).bit_length(), low % 2**self.width
 
-    def _parameters(self) -> list[str]:
-        kernel = self.kernel
-        parameters = [
-            f"{'' if a in self.outs else 'const '}{a.stored} *__restrict__ {a.parameter}"
-            for a in self.arrays
-        ]
-        parameters += [
-            f"const {stored_type(one.dtype)} *__restrict__ {one.name}"
-            for one in self.coefficients.values()
-        ]
-        parameters += [f"{C_TYPES[d.numpy.name]} k{k}" for k, (_, d) in enumerate(kernel.scalars)]
-        return parameters + [
-            f"{stored_type(dtype)} b{k}" for k, (dtype, _) in enumerate(self.constants)
-        ]
+    def of(self, element: str) -> str:
+        """The number of an element."""
+        if self._floats:
+            return f"key_{self._machine}({element})"
+        key = f"{self.short}({element})"
+        return f"{self.short}({key} - {self.short}({self._least}))" if self._least else key
+
+    def value(self, key: str) -> str:
+        """The element of a number."""
+        if self._floats:
+            return f"keyed_{self._machine}({key})"
+        return f"{SHORT[self._machine]}({key} + {self.short}({self._least}))"

@@ -21,7 +21,7 @@ typedef unsigned long long npt_uint64;
 #define NPT_NAN64 __longlong_as_double(0x7ff8000000000000ll)
 #define NPT_INF64 __longlong_as_double(0x7ff0000000000000ll)
 
-// What a launch is told of its arrays: see `source.py`.
+// What a launch is told of its arrays: see `patches.py`.
 template <int axes, int arrays> struct npt_geometry {
   npt_int64 length[axes], stack[3], core[arrays][axes], frame[arrays][3];
 };
