@@ -104,8 +104,8 @@ class Compiled:
     in another way as well (see `turned`); one that was loaded from disk has no forms, and what
     compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
     `reason`.  `control` is its first loop whose turns differ from point to point.  `pace` is how
-    long a point took when that was last measured [s], or empty.  Its outputs are those of so many `phases`: the results at the first of the points
-    around an element, then at the next one.
+    long a point took when that was last measured [s], or empty.  Its outputs are those of so many
+    `phases`: the results at the first of the points around an element, then at the next one.
     """
 
     name: str

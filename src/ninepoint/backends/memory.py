@@ -29,20 +29,10 @@ import numpy as np
 VARIABLE = "NINEPOINT_MEMORY"
 
 
-def _least() -> int:
-    """Bytes of the smallest arrays that `malloc` does not keep the memory of by itself.
+# Smaller arrays are NumPy's: `malloc` keeps their memory by itself, where told to (see
+# `llvm.native`).
+LEAST = 1 << 20
 
-    A process that was told how much of it to keep, as `distributed` tells its workers, maps every
-    array of more than 128 KiB anew.  (An array of 360 kB made and touched: 1 us where `malloc`
-    chooses, 160 us so, 4 us here, Zen 4.)
-    """
-    told = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    keeps = "MALLOC_MMAP_THRESHOLD_" in os.environ
-    return 1 << 17 if told.isdecimal() and int(told) < 1 << 20 and not keeps else 1 << 20
-
-
-# Smaller arrays are NumPy's.
-LEAST = _least()
 
 # Bytes of a huge page: a quarter of the time of small ones to get.
 _HUGE_PAGE = 1 << 21 if hasattr(mmap, "MADV_HUGEPAGE") else 0
