@@ -99,7 +99,7 @@ class Executable:
             arrays.append(_Array(f"f{k}", lies, (0,) * ndim))
         lengths = tuple(shape[axis] for axis in order)
         lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
-        self._constants = _constants(node, border, source)
+        self._constants = _constants(node, border)
         regions = layout(core, program.reaches, border).extents
         self._made = [
             ((*lead, *region.shape), dtype)
@@ -147,15 +147,12 @@ class Executable:
         return results
 
 
-def _constants(node: Node, border: Border, source: Source) -> tuple[Any, ...]:
+def _constants(node: Node, border: Border) -> list[Any]:
     """The constants of the text; raises where one does not fit."""
-    program = node.compiled
-    fields, outs = program.field_dtypes, program.out_dtypes
-    found = on_numpy.check_values(border, node.cval, fields, outs, len(program.positions))
-    told = [*((one, "constant") for one in fields), *((one, "fill") for one in outs)]
-    # Nobody reads beside positions, which are the last fields.
-    known = dict(reversed(list(zip(told, found, strict=True))))
-    return tuple(known[one][()] for one in source.constants)
+    fields, outs = node.compiled.field_dtypes, node.compiled.out_dtypes
+    found = on_numpy.check_values(border, node.cval, fields, outs, len(node.compiled.positions))
+    rules = ["constant"] * len(fields) + ["fill"] * len(outs)
+    return [one[()] for rule, one in zip(rules, found, strict=True) if border.uses(rule)]
 
 
 # Where an array begins.

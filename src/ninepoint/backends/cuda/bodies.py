@@ -14,7 +14,8 @@ Floats are added in the same order.  Only an element of some rank is found bit b
 has no memory for all elements, but can count those below a number.
 
 Every name in a text is the compiler's own: fields are f0, f1, ..., stages v0, ..., outputs o0,
-..., coefficients c0, ..., scalars k0, ..., constants b0, ..., and values t0, ....
+..., coefficients c0, ..., scalars k0, ..., constants of fields and outputs b0, ..., and values
+t0, ....
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from ...loops.operations import Operations, called
 from ...loops.reading import Texts, functions_of, read
 from ...lowering.windows import ordered_by, quantile_position
 from ..numba.points import Point, Window
-from .printing import C_TYPES, Array, Constant, Local, Printer, loaded, number
+from .printing import C_TYPES, Array, Local, Printer, loaded, number
 
 # What texts call besides the library of the CPU: the device's text has these too.
 _OWN = """
@@ -102,23 +103,16 @@ for all:
 class Body(Operations):
     """What is computed at a point by a function of a text, of which nothing is written yet.
 
-    The function has this `name`; the values of "constant" and "fill" are parameters of the text.
+    The function has this `name`.
     """
 
     least = 32
 
-    def __init__(
-        self,
-        name: str,
-        kernel: Kernel,
-        known: Mapping[str, Interval],
-        parameters: Sequence[Constant],
-    ) -> None:
+    def __init__(self, name: str, kernel: Kernel, known: Mapping[str, Interval]) -> None:
         types = {name: dtype.numpy.name for name, dtype in kernel.scalars}
         text = {name: f"k{k}_number" for k, name in enumerate(types)}
         super().__init__(dict(known), types, text)
-        self.name, self.parameters = name, parameters
-        self.printer = Printer()
+        self.name, self.printer = name, Printer()
         # The lines of the loop language, and of its constants.
         self.lines, self.constants = list[str](), list[str]()
         # What is given by name: of which machine type, and with how many axes.
@@ -138,15 +132,10 @@ class Body(Operations):
         self._give(name, machine, text)
         return name
 
-    def parameter(self, dtype: np.dtype, rule: str) -> str:
-        """The name in C++ of a constant of the text; empty where no rule asks for it."""
-        one = dtype, rule
-        return f"b{self.parameters.index(one)}" if one in self.parameters else ""
-
-    def beyond(self, dtype: np.dtype) -> str:
-        """The name of the constant that stands beyond the ends of arrays of a type."""
-        name, machine = self.parameter(dtype, "constant"), computed(dtype).name
-        return self.take(name, machine, loaded(machine, dtype, name))
+    def beyond(self, array: Array) -> str:
+        """The name of the constant that stands beyond the ends of a field."""
+        machine = computed(array.dtype).name
+        return self.take(array.beyond, machine, loaded(machine, array.dtype, array.beyond))
 
     def index(self, name: str) -> str:
         """The name of a position, which is the same in C++."""

@@ -18,7 +18,8 @@ All functions of a text are called alike:
 
 first the arrays that the launch names, fields and coefficients as pointers to constants; then
 every coefficient array of the kernel, contiguous; then every scalar, as the type of its values;
-then the text's constants, each of its dtype; last `Geometry`, a struct by value, of 64-bit
+then constants: what stands beyond the ends of each field where the border says "constant", and
+in each output where it says "fill", of its dtype; last `Geometry`, a struct by value, of 64-bit
 integers in this order:
 
     length[N]               the lengths of the fields along the core axes
@@ -63,7 +64,6 @@ from .bodies import Body, Windows
 from .printing import (
     C_TYPES,
     Array,
-    Constant,
     Local,
     Rules,
     block,
@@ -215,8 +215,8 @@ class Launch:
 class Patches:
     """A launch that makes the points from `begin` to the lengths plus `end`, patch by patch.
 
-    It reads `fields`, by their names in the kernel.  Results have `reaches`, whose ends are
-    written as the border says; those of a stage have none.
+    It reads `fields`, by their names in the kernel, and is given `constants`.  Results have
+    `reaches`, whose ends are written as the border says; those of a stage have none.
 
     Where a thread makes several points there is a function for arrays whose rows can be loaded in
     vectors, and another for all.
@@ -225,12 +225,12 @@ class Patches:
     name: str
     kernel: Kernel
     known: Mapping[str, Interval]
-    constants: tuple[Constant, ...]
     outs: Sequence[Array]
     begin: Offset
     end: Offset
     fields: Mapping[str, Array]
     rules: Rules
+    constants: Sequence[str]
     reaches: Sequence[Box] = ()
     # The arrays that it uses.
     arrays: list[Array] = field(default_factory=list, init=False)
@@ -239,7 +239,7 @@ class Patches:
 
     def __post_init__(self) -> None:
         self.ndim = self.kernel.ndim
-        self.body = Body(self.name, self.kernel, self.known, self.constants)
+        self.body = Body(self.name, self.kernel, self.known)
         self.coefficients = {
             name: Local(f"c{k}", dtype, tuple(shape))
             for k, (name, dtype, shape) in enumerate(self.kernel.coefficients)
@@ -309,9 +309,7 @@ class Patches:
             for one in self.coefficients.values()
         ]
         parameters += [f"{C_TYPES[d.numpy.name]} k{k}" for k, (_, d) in enumerate(kernel.scalars)]
-        return parameters + [
-            f"{stored_type(dtype)} b{k}" for k, (dtype, _) in enumerate(self.constants)
-        ]
+        return [*parameters, *self.constants]
 
     def _used(self, array: Array) -> Array:
         """The array, noted as used."""
@@ -422,8 +420,8 @@ class Patches:
             span = (plus(f"i{axis}", first), str(low[axis]), plus(f"n{axis}", high[axis]))
             told.append(f"{{{', '.join((*span, f'{array.name}_{axis}'))}}}")
             ways.append(finders(rules[axis]))
-        if array.region is None and (constant := self.body.parameter(array.dtype, "constant")):
-            told.append(constant)
+        if array.region is None and any("constant" in pair for pair in self.rules):
+            told.append(array.beyond)
         given = ", ".join(["row", there, *told])
         return block("{", [*lines, f"{one.name}.map<{', '.join(ways[-2:])}, wide>({given});"])
 
@@ -513,7 +511,7 @@ class Patches:
             places.append(place)
         element = f"{text.memory(array, len(places))}[{', '.join(places)}]"
         if absent:
-            name = text.beyond(array.dtype)
+            name = text.beyond(array)
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"
         return lines, element
 
@@ -547,7 +545,7 @@ class Patches:
 
         def other(rule: str) -> str:
             if rule == "fill":
-                return self.body.parameter(target.dtype, "fill")
+                return f"b{len(self.kernel.fields) + position}"
             name, dtype = self.kernel.fields[position]
             source = self._used(self.fields[name]).at(here)
             if dtype == target.dtype:

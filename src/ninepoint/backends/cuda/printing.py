@@ -54,10 +54,6 @@ from ...loops.values import convert, wrapped
 # The rules before and after an array along each core axis.
 Rules: TypeAlias = tuple[tuple[str, str], ...]
 
-# A value that a border's rule writes, as the type and the rule: "constant" puts it beyond the ends
-# of an array, "fill" in the place of points that are left out.
-Constant: TypeAlias = tuple[np.dtype, str]
-
 # Rules under which there is nothing beyond the ends: an output without neighbours is left out.
 ABSENT = ("fill", "keep", "valid")
 
@@ -91,6 +87,11 @@ class Array:
     def stored(self) -> str:
         """How its elements are called."""
         return stored_type(self.dtype)
+
+    @property
+    def beyond(self) -> str:
+        """The constant that stands beyond the ends of a field."""
+        return f"b{self.name[1:]}"
 
     def steps(self, places: Sequence[str]) -> list[str]:
         """How far a position is, along each of the first axes."""

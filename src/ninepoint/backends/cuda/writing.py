@@ -28,7 +28,7 @@ from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed
 from ..compiled import Compiled
 from .patches import Launch, Patches, padded, shape_of
-from .printing import Array, Constant, Rules, maps
+from .printing import Array, Rules, maps, stored_type
 
 # Operations up to which a kernel is done in one piece, counting what its neighbours compute as
 # well: a stage costs a launch, and is written and read.
@@ -40,14 +40,12 @@ class Source:
     """The functions of a whole text, and the launches that compute every output, in order.
 
     An array of `scratch` stands between two launches, contiguous: along each core axis it has the
-    points of its region.  The values of the border's rules "constant" and "fill" are its
-    `constants`: in which types.
+    points of its region.
     """
 
     functions: str
     launches: tuple[Launch, ...]
     scratch: tuple[Array, ...] = ()
-    constants: tuple[Constant, ...] = ()
 
     @property
     def text(self) -> str:
@@ -117,10 +115,11 @@ def points(
     on.  Functions are called after `name`.
     """
     known, need = ranges(kernel), kept.needed(kernel)
-    told = [(dtype, "constant") for _, dtype in kernel.fields] + [(one, "fill") for one in outs]
+    told = [("constant", dtype) for _, dtype in kernel.fields] + [("fill", one) for one in outs]
     asked = {rule for pair in rules for rule in pair}
-    # Those that a rule asks for, each once.
-    constants = tuple(one for one in dict.fromkeys(told) if one[1] in asked)
+    constants = [
+        f"{stored_type(dtype)} b{k}" for k, (rule, dtype) in enumerate(told) if rule in asked
+    ]
     arrays = {name: Array(f"f{k}", dtype) for k, (name, dtype) in enumerate(kernel.fields)}
     scratch, parts = list[Array](), list[Patches]()
     for position, stage in enumerate(kernel.stages):
@@ -138,12 +137,12 @@ def points(
             made[value] = Array(f"v{len(scratch)}", dtype, padded(low, high, dtype))
             scratch.append(made[value])
         called, targets = f"{name}_{len(parts) + 1}", list(made.values())
-        parts.append(Patches(called, one, known, constants, targets, low, high, arrays, rules))
+        parts.append(Patches(called, one, known, targets, low, high, arrays, rules, constants))
         arrays = arrays | made
     here, results = (0,) * kernel.ndim, [Array(f"o{k}", dtype) for k, dtype in enumerate(outs)]
     parts.append(
-        Patches(name, kernel, known, constants, results, here, here, arrays, rules, reaches)
+        Patches(name, kernel, known, results, here, here, arrays, rules, constants, reaches)
     )
     lines = [*maps(rules), *(line for part in parts for line in part.text()), ""]
     launches = tuple(part.launch() for part in parts)
-    return Source("\n".join(lines), launches, tuple(scratch), constants)
+    return Source("\n".join(lines), launches, tuple(scratch))
