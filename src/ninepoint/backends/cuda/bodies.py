@@ -233,40 +233,22 @@ class Windows(Point):
 def _of_rank(
     window: Window, machine: str, element: str, rank: str, two: bool
 ) -> tuple[list[str], tuple[str, str]]:
-    """Lines that find the element of some rank, and the next one if `two` are wanted; both."""
-    keys = Keys(machine, window.known)
-    words = {"word": keys.short, "bits": keys.bits, "last": keys.bits - 1, "rank": rank}
-    program = _OF_RANK + _AND_NEXT.lstrip() * two
-    most, key = 2**keys.width - 1, f"key_{window.name}"
-    lines = window.lines(program, **words, most=most, element=keys.of(element))
-    above = f"above_{window.name}" if two else key
-    return lines, (keys.value(key), keys.value(above))
+    """Lines that find the element of some rank, and the next one if `two` are wanted; both.
 
-
-class Keys:
-    """The elements of a window as numbers that are not negative, in the same order.
-
-    The type of such a number is called `short` in texts and has `width` bits, of which the last
-    `bits` are all that count.
+    Elements are counted by numbers that are not negative, in the same order, of which the last
+    bits are all that count.
     """
-
-    def __init__(self, machine: str, values: Interval) -> None:
-        self._machine, self._floats = machine, machine.startswith("float")
-        self.width = self.bits = max(32, np.dtype(machine).itemsize * 8)
-        self.short, self._least = f"u{self.width}", 0
-        if not self._floats:
-            low, high = int(values.low), int(values.high)
-            self.bits, self._least = (high - low).bit_length(), low % 2**self.width
-
-    def of(self, element: str) -> str:
-        """The number of an element."""
-        if self._floats:
-            return f"key_{self._machine}({element})"
-        key = f"{self.short}({element})"
-        return f"{self.short}({key} - {self.short}({self._least}))" if self._least else key
-
-    def value(self, key: str) -> str:
-        """The element of a number."""
-        if self._floats:
-            return f"keyed_{self._machine}({key})"
-        return f"{SHORT[self._machine]}({key} + {self.short}({self._least}))"
+    width = bits = max(32, np.dtype(machine).itemsize * 8)
+    short, program = f"u{width}", _OF_RANK + _AND_NEXT.lstrip() * two
+    key, value = f"key_{machine}({element})", f"keyed_{machine}({{}})"
+    if not machine.startswith("float"):
+        low, high = map(int, window.known.ends)
+        bits, least = (high - low).bit_length(), low % 2**width
+        key, value = f"{short}({element})", f"{SHORT[machine]}({{}} + {short}({least}))"
+        if least:
+            key = f"{short}({key} - {short}({least}))"
+    lines = window.lines(
+        program, word=short, bits=bits, last=bits - 1, rank=rank, most=2**width - 1, element=key
+    )
+    names = (f"key_{window.name}", f"above_{window.name}" if two else f"key_{window.name}")
+    return lines, (value.format(names[0]), value.format(names[1]))

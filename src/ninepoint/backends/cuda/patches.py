@@ -48,7 +48,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -359,7 +359,7 @@ class Patches:
         length, columns = self.own[axis], self.shape.columns
         lows, highs = [self.begin[axis]], [length - 1 - self.end[axis]]
         for one in self.shape.tiles:
-            low, high = (end[axis] for end in self._region(one))
+            low, high = (end[axis] for end in self.fields[one.field].region)
             first = (*one.lead, one.low, -one.before)[-self.ndim :]
             last = (*one.lead, one.low + one.rows - 1, columns + one.behind - 1)[-self.ndim :]
             lows.append(low - first[axis])
@@ -369,11 +369,6 @@ class Patches:
                 lows.append(-reach.lo[axis])
                 highs.append(length - 1 + reach.hi[axis])
         return max(lows), max(highs)
-
-    def _region(self, one: Tile) -> tuple[Offset, Offset]:
-        """How far beyond both ends of each axis an array reaches; a field does not."""
-        nothing = (0,) * self.ndim
-        return self.fields[one.field].region or (nothing, nothing)
 
     # What is loaded.
 
@@ -400,16 +395,13 @@ class Patches:
 
     def _mapped(self, one: Tile) -> list[str]:
         """Load a tile wherever its rows come from, or by elements if they cross an end."""
-        array, rules = self.fields[one.field], self.rules
-        if array.region is not None:
-            rules = (("nearest", "nearest"),) * self.ndim
-        low, high = self._region(one)
+        array = self.fields[one.field]
+        rules = array.rules or (("nearest", "nearest"),) * self.ndim
+        low, high = array.region
         lines, absent = list[str](), list[str]()
         for axis, step in enumerate(one.lead):
-            place, n = plus(f"i{axis}", step), f"n{axis}"
-            inside = f"npt_within({place}, {low[axis]}, {plus(n, high[axis])})"
-            found = f"at{axis}({place}, {n})" if array.region is None else inside
-            lines.append(f"const npt_index a{axis} = {found};")
+            told = f"{plus(f'i{axis}', step)}, {low[axis]}, {plus(f'n{axis}', high[axis])}"
+            lines.append(f"const npt_index a{axis} = npt_found<{finders(rules[axis])}>({told});")
             absent += [f"a{axis}"] * ("constant" in rules[axis])
         steps = array.steps([f"a{axis}" for axis in range(len(one.lead))])
         lines.append(f"const {array.stored} *const row = {' + '.join([array.name, *steps])};")
@@ -420,35 +412,53 @@ class Patches:
             span = (plus(f"i{axis}", first), str(low[axis]), plus(f"n{axis}", high[axis]))
             told.append(f"{{{', '.join((*span, f'{array.name}_{axis}'))}}}")
             ways.append(finders(rules[axis]))
-        if array.region is None and any("constant" in pair for pair in self.rules):
+        if any("constant" in pair for pair in rules):
             told.append(array.beyond)
         given = ", ".join(["row", there, *told])
         return block("{", [*lines, f"{one.name}.map<{', '.join(ways[-2:])}, wide>({given});"])
 
     # What is computed.
 
-    def _computed(self, take: Callable[[str, Read], None]) -> None:
-        """Write what is computed at a point; what is read `take` gives its name in the body."""
+    def _computed(self) -> list[tuple[str, str]]:
+        """Write what is computed at a point; the types of its results, and their names in C++."""
         body = self.body
         storage = {n: one.dtype for n, one in (*self.fields.items(), *self.coefficients.items())}
         arrays = {n: body.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
         nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
         windows = Windows(body, storage, arrays, nowhere, read=self._read)
         for name, expr in named(self.kernel.body).items():
-            if isinstance(expr, Read):
-                take(name, expr)
-            else:
+            if not isinstance(expr, Read):
                 body.lines += windows.lines(name, expr)
+            elif self.plain:
+                machine = body.declare(name, expr)
+                body.take(name, machine, self._element(expr, machine))
+            else:
+                body.types[name] = computed(self.fields[expr.field].dtype).name
+                before, element = self._read(expr.field, expr.offset, {})
+                body.lines += [*before, f"{name} = {element}"]
         body.constants += windows.constants
+        return [(body.machine(one), body.result(one)) for one in self.kernel.outputs]
+
+    def _element(self, read: Read, machine: str) -> str:
+        """An element of a tile, as it is computed with."""
+        *lead, row, column = (0, *read.offset)[-max(2, self.ndim) :]
+        one = next(t for t in self.shape.tiles if (t.field, t.lead) == (read.field, tuple(lead)))
+        element = f"{one.name}.at({plus('r', row - one.low)}, {plus('e', column)})"
+        return loaded(machine, self.fields[read.field].dtype, element)
+
+    def _point(self) -> list[str]:
+        """One point, and its results."""
+        pairs = enumerate(zip(self.outs, self._computed(), strict=True))
+        puts = [self._put(k, stored(target.dtype, *made)) for k, (target, made) in pairs]
+        lines = self.body.printed()
+        return [*(found for _, found in sorted(self._found.items())), *lines, *puts]
 
     def _patch(self) -> list[str]:
         """All points of the patch, and their results, by rows where everything is inside."""
-        columns, rows, text = self.shape.columns, self.shape.rows, self.body
-        self._computed(self._taken)
+        columns, rows = self.shape.columns, self.shape.rows
         kinds, puts, fills, whole = list[str](), list[str](), list[str](), list[str]()
-        inner = [text.result(one) for one in self.kernel.outputs]
-        for k, (one, value) in enumerate(zip(self.kernel.outputs, inner, strict=True)):
-            target, machine = self.outs[k], text.machine(one)
+        pairs = zip(self.outs, self._computed(), strict=True)
+        for k, (target, (machine, value)) in enumerate(pairs):
             made = stored(target.dtype, machine, value)
             kind = C_TYPES[machine] if made == value else target.stored
             kinds.append(f"{kind} w{k}[{rows}][{columns}];")
@@ -458,33 +468,9 @@ class Patches:
             near = f"{self._near(target, (0,) * (self.ndim - 1))} + r * {self._down(target)}"
             whole.append(f"npt_store<wide, {columns}>({near}, 1, y{k}[r]);")
         each = f"NPT_EACH(r, {rows}) {{"
-        points = block(f"NPT_EACH(e, {columns}) {{", [*text.printed(), *puts])
+        points = block(f"NPT_EACH(e, {columns}) {{", [*self.body.printed(), *puts])
         lines = [*kinds, *block(each, [*points, *fills])]
         return [*lines, *either("inside", block(each, whole), self._placed())]
-
-    def _taken(self, name: str, read: Read) -> None:
-        """Give an element of a tile its name."""
-        machine, dtype = self.body.declare(name, read), self.fields[read.field].dtype
-        *lead, row, column = (0, *read.offset)[-max(2, self.ndim) :]
-        one = next(t for t in self.shape.tiles if (t.field, t.lead) == (read.field, tuple(lead)))
-        element = f"{one.name}.at({plus('r', row - one.low)}, {plus('e', column)})"
-        self.body.take(name, machine, loaded(machine, dtype, element))
-
-    def _point(self) -> list[str]:
-        """One point, and its results."""
-        text = self.body
-        self._computed(self._take)
-        made = [(text.machine(one), text.result(one)) for one in self.kernel.outputs]
-        pairs = enumerate(zip(self.outs, made, strict=True))
-        puts = [self._put(k, stored(target.dtype, *one)) for k, (target, one) in pairs]
-        lines = text.printed()
-        return [*(found for _, found in sorted(self._found.items())), *lines, *puts]
-
-    def _take(self, name: str, read: Read) -> None:
-        """Give an element its name, that is read where it is."""
-        self.body.types[name] = computed(self.fields[read.field].dtype).name
-        before, element = self._read(read.field, read.offset, {})
-        self.body.lines += [*before, f"{name} = {element}"]
 
     def _read(
         self, field: str, offset: Sequence[int], along: Mapping[int, str]
@@ -499,7 +485,7 @@ class Patches:
             if axis in along:
                 place = f"{place} + {along[axis]}"
             inside = self.begin[axis] + step >= 0 >= self.end[axis] + step and axis not in along
-            if array.region is None and not inside:
+            if array.rules and not inside:
                 found = f"at{axis}({place}, {text.index(f'n{axis}')})"
                 if axis in along:
                     place = text.new("place")
@@ -507,7 +493,7 @@ class Patches:
                 else:
                     place = text.index(f"a{axis}{'m' if step < 0 else 'p'}{abs(step)}")
                     self._found[axis, step] = f"const npt_index {place} = {found};"
-                absent += [place] * ("constant" in self.rules[axis])
+                absent += [place] * ("constant" in array.rules[axis])
             places.append(place)
         element = f"{text.memory(array, len(places))}[{', '.join(places)}]"
         if absent:
@@ -553,8 +539,7 @@ class Patches:
             kept = loaded(computed(dtype).name, dtype, source)
             return f"npt_as<{target.stored}>::from({kept})"
 
-        places = [(f"i{axis}", f"n{axis}") for axis in range(self.ndim)]
-        tests = ends(self.rules, self.reaches[position], places) if self.reaches else []
+        tests = ends(self.rules, self.reaches[position]) if self.reaches else []
         skipped = [test for test, rule in tests if rule == "valid"]
         written = [one for one in tests if one[1] != "valid"]
         for test, rule in reversed(written):

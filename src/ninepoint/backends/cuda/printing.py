@@ -75,13 +75,15 @@ C_TYPES |= {name: f"npt_{name}" for name in ("int64", "uint64", *PARTS)} | {"boo
 class Array:
     """An array of a text: its name, and what its elements are.
 
-    What a launch before has made has no border, but reaches beyond the ends by a `region`: from
-    its first corner to the length of the fields plus its second one.
+    A field has the rules of its border.  What a launch before has made has none, but reaches
+    beyond the ends by a `region`: from its first corner to the length of the fields plus its
+    second one.
     """
 
     name: str
     dtype: np.dtype
-    region: tuple[Offset, Offset] | None = None
+    rules: Rules = ()
+    region: tuple[Offset, Offset] = ((), ())
 
     @property
     def stored(self) -> str:
@@ -167,19 +169,18 @@ def left_out(rules: Rules, reach: Box) -> list[tuple[int, int]]:
     ]
 
 
-def ends(rules: Rules, reach: Box, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Tests whether a point is left out at an end, and the rule that says so.
+def ends(rules: Rules, reach: Box) -> list[tuple[str, str]]:
+    """Tests whether the point i0, i1, ... is left out at an end, and the rule that says so.
 
-    `places` are its position and the length along each axis.  At a corner the first axis decides,
-    and its beginning over its end.
+    At a corner the first axis decides, and its beginning over its end.
     """
     found = list[tuple[str, str]]()
-    counts = left_out(rules, reach)
-    for (before, after), (low, high), (place, length) in zip(rules, counts, places, strict=True):
+    for axis, (low, high) in enumerate(left_out(rules, reach)):
+        before, after = rules[axis]
         if low:
-            found.append((f"{place} < {low}", before))
+            found.append((f"i{axis} < {low}", before))
         if high:
-            found.append((f"{place} >= {length} - {high}", after))
+            found.append((f"i{axis} >= n{axis} - {high}", after))
     return found
 
 

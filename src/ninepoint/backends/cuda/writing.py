@@ -120,7 +120,11 @@ def points(
     constants = [
         f"{stored_type(dtype)} b{k}" for k, (rule, dtype) in enumerate(told) if rule in asked
     ]
-    arrays = {name: Array(f"f{k}", dtype) for k, (name, dtype) in enumerate(kernel.fields)}
+    here = (0,) * kernel.ndim
+    arrays = {
+        name: Array(f"f{k}", dtype, rules, (here, here))
+        for k, (name, dtype) in enumerate(kernel.fields)
+    }
     scratch, parts = list[Array](), list[Patches]()
     for position, stage in enumerate(kernel.stages):
         # Steps in a chain are no points, and nothing slides along rows here.
@@ -134,12 +138,12 @@ def points(
         made = dict[str, Array]()
         for value, own in zip(stage.names, stage.values, strict=True):
             dtype = np.dtype(machine_type(own.dtype, known[value]))
-            made[value] = Array(f"v{len(scratch)}", dtype, padded(low, high, dtype))
+            made[value] = Array(f"v{len(scratch)}", dtype, (), padded(low, high, dtype))
             scratch.append(made[value])
         called, targets = f"{name}_{len(parts) + 1}", list(made.values())
         parts.append(Patches(called, one, known, targets, low, high, arrays, rules, constants))
         arrays = arrays | made
-    here, results = (0,) * kernel.ndim, [Array(f"o{k}", dtype) for k, dtype in enumerate(outs)]
+    results = [Array(f"o{k}", dtype) for k, dtype in enumerate(outs)]
     parts.append(
         Patches(name, kernel, known, results, here, here, arrays, rules, constants, reaches)
     )
