@@ -28,7 +28,6 @@ import numpy as np
 
 c: Any = None
 machine: Any = None
-f32 = np.float32
 
 # What computes a block of a kernel is called so.
 BLOCK = "ninepoint_block"
@@ -135,7 +134,7 @@ def taken(record, arguments, views, values):
         kind, argument = kind_of(record, k), arguments[k]
         axes, value = kind[OF_AXES], values + kind[OF_VALUE]
         if axes == 0:
-            number(argument, kind, value)
+            number(argument, kind[OF_LETTER], value)
         elif k >= count:
             described(argument, axes, value)
         else:
@@ -155,29 +154,19 @@ def described(array, axes, at):
         at[1 + k], at[1 + axes + k] = array[SHAPE][k], array[STRIDES][k]
 
 
-def number(argument, kind, at):
-    """Write a number of Python's in a type; what it raises stays to be asked for."""
-    letter, size = kind[OF_LETTER], kind[OF_SIZE]
+def number(argument, letter, at):
+    """Write a number of Python's, floats in double precision; what it raises is asked for later."""
     if letter == FLOAT:
-        real(c.PyFloat_AsDouble(np.float64, argument), size, at)
+        machine.put(at, c.PyFloat_AsDouble(np.float64, argument))
     elif letter == COMPLEX:
-        size = size >> 1
-        real(c.PyComplex_RealAsDouble(np.float64, argument), size, at)
-        real(c.PyComplex_ImagAsDouble(np.float64, argument), size, at + size)
+        machine.put(at, c.PyComplex_RealAsDouble(np.float64, argument))
+        machine.put(at + 8, c.PyComplex_ImagAsDouble(np.float64, argument))
     elif letter == BOOL:
-        machine.put(at, c.PyObject_IsTrue(np.int32, argument) > 0)
+        at[0] = c.PyObject_IsTrue(np.int32, argument) > 0
     elif letter == UINT:
         at[0] = c.PyLong_AsUnsignedLongLong(argument)
     else:
         at[0] = c.PyLong_AsLongLong(argument)
-
-
-def real(value, size, at):
-    """Write a float of so many bytes."""
-    if size == 4:
-        machine.put(at, f32(value))
-    else:
-        machine.put(at, value)
 
 
 def pad(self, arguments, count):

@@ -49,7 +49,7 @@ class Kind:
     @property
     def words(self) -> int:
         """How many words it takes among the values of a call."""
-        return 1 + 2 * self.ndim if self.ndim else -(-self.dtype.itemsize // 8)
+        return 1 + 2 * self.ndim if self.ndim else 1 + (self.dtype.kind == "c")
 
 
 def arrays_of(kinds: Sequence[Kind]) -> int:
@@ -135,10 +135,11 @@ def block(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
 
 
 def _packed(kind: Kind, value: Any) -> bytes:
-    """The words of an argument: of an array where it begins, its shape and its strides."""
+    """The words of an argument, as `entries` writes them."""
     if kind.ndim:
         return struct.pack(f"{kind.words}q", value.ctypes.data, *value.shape, *value.strides)
-    return np.array(value, kind.dtype).tobytes().ljust(8 * kind.words, b"\0")
+    wide = {"f": "f8", "c": "c16"}.get(kind.dtype.kind, kind.dtype)
+    return np.array(value, wide).tobytes().ljust(8, b"\0")
 
 
 def _function(address: int, record: np.ndarray) -> Callable[..., None]:

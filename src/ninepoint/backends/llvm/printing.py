@@ -40,6 +40,9 @@ from ...loops.nodes import (
 from .entries import BLOCK
 from .instructions import LINE, TYPES, Instructions, Memory, constant, stored, table
 
+# How numbers are given that are shorter.
+_GIVEN = {"float32": "float64", "complex64": "complex128"}
+
 
 def printed(loops: Module, arrays: int) -> str:
     """Print the function `band` of the loops as that which computes a block (see `entries`).
@@ -174,8 +177,10 @@ class _Writer(Instructions):
                 first, *words = (self.new(f"load i64, ptr {place}") for place in places)
                 given += [self.address(first), *words]
             else:
-                at += parameter.type == "complex128"
-                given.append(self.load(parameter.type, places[0]))
+                machine = _GIVEN.get(parameter.type, parameter.type)
+                at += machine == "complex128"
+                value = self.load(machine, places[0])
+                given.append(self.convert(value, machine, parameter.type))
         self.take(given)
 
     def whole(self) -> None:
