@@ -155,7 +155,7 @@ def described(array, axes, at):
 
 
 def number(argument, letter, at):
-    """Write a number of Python's, floats in double precision; what it raises is asked for later."""
+    """Write a number of Python's, floats in double precision; its error is asked for later."""
     if letter == FLOAT:
         machine.put(at, c.PyFloat_AsDouble(np.float64, argument))
     elif letter == COMPLEX:
