@@ -242,32 +242,29 @@ def readable(value: Any, dtype: np.dtype) -> np.ndarray:
 # What is kept.
 
 
-def recalled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
-    """What `make` compiles, or what another process compiled of the same meaning."""
+def recalled(name: str, token: str, key: Any, make: Callable[[], Compiled]) -> Compiled:
+    """What `make` compiles, or what another process compiled of the same token for this key."""
     if VERIFY in os.environ:
         return make()
-    file = cache.named(name, _read_from(meaning), "kernel")
+    file = _named(name, (token, key), "kernel")
     found = cache.recalled(file, lambda kept: replace(kept, again=make))
     if found is None:
         found = make()
         # What Numba compiles holds more than what its text says.
-        if not found.unread:
-            cache.keep(file, replace(found, lowering=None))
+        if found.unread:
+            return found
+        cache.keep(file, replace(found, lowering=None))
+    if not is_known(name, token):
+        cache.keep(_named(name, token, "well"), None)
     return found
 
 
-def note(name: str, meaning: Any) -> None:
-    """Note that something went well."""
-    if VERIFY not in os.environ and not noted(name, meaning):
-        cache.keep(cache.named(name, _read_from(meaning), "well"), None)
-
-
-def noted(name: str, meaning: Any) -> bool:
-    """Whether it was noted, by any process."""
+def is_known(name: str, token: str) -> bool:
+    """Whether something of that token was compiled before, by any process."""
     # No folder is made to find that out.
-    file = cache.folder() / cache.named(name, _read_from(meaning), "well")
+    file = cache.folder() / _named(name, token, "well")
     return VERIFY not in os.environ and file.exists()
 
 
-def _read_from(meaning: Any) -> str:
-    return f"{np.__version__} {cache.code()} {digest(meaning)}"
+def _named(name: str, meaning: Any, suffix: str) -> str:
+    return cache.named(name, f"{np.__version__} {cache.code()} {digest(meaning)}", suffix)

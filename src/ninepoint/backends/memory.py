@@ -26,6 +26,8 @@ from typing import Any
 
 import numpy as np
 
+from ..base.limits import number_in
+
 VARIABLE = "NINEPOINT_MEMORY"
 
 
@@ -95,13 +97,11 @@ def limit() -> int:
     ValueError
         If the variable holds no number.
     """
-    text = os.environ.get(VARIABLE, "").strip()
-    if text:
-        if not text.isdecimal():
-            raise ValueError(f"{VARIABLE}={text!r} is no number of MB; set it to 0 or more.")
-        return int(text) * 1_000_000
+    told = number_in(VARIABLE, "MB", 0)
     if sys.platform == "win32":
         return 0
+    if told is not None:
+        return told * 1_000_000
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for name in _LIMITS:
         with suppress(OSError):

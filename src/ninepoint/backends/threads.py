@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.limits import number_in
 from ..base.undisturbed import Later, undisturbed
 
 if TYPE_CHECKING:
@@ -195,12 +196,7 @@ def thread_count(threads: int | None = None) -> int:
         return min(count, _MOST)
     if in_task():
         return 1
-    text = os.environ.get(VARIABLE)
-    if text is None or not text.strip():
-        return cores()
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ValueError(f"{VARIABLE}={text!r} is no number of threads; set it to 1 or more.")
-    return min(int(text), _MOST)
+    return min(number_in(VARIABLE, "threads", 1) or cores(), _MOST)
 
 
 def in_task() -> bool:

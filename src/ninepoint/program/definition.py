@@ -36,7 +36,7 @@ from ..arrays.borders import Boundary
 from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
 from ..backends import cache
-from ..backends.compiled import Compiled, noted
+from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction, Function
@@ -183,7 +183,7 @@ class Definition:
         with shown_at_home(function):
             self._check_names()
             self._check_factors()
-            if self.may_call or not noted(self.name, self.token):
+            if self.may_call or not is_known(self.name, self.token):
                 frame.refuse(function)
                 self._check_body()
         _definitions.add(self.token, self)

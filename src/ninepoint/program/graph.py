@@ -23,7 +23,7 @@ from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.layout import Border, Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, too_few_axes
 from ..arrays.regions import finer_values
-from ..backends.compiled import Compiled, note, recalled
+from ..backends.compiled import Compiled, recalled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
 from ..language.dtypes import Argument
@@ -446,9 +446,7 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:
-            found = recalled(definition.name, (definition.token, key), compile)
-            if not found.unread:
-                note(definition.name, definition.token)
+            found = recalled(definition.name, definition.token, key, compile)
             definition.compiled[key] = found
     return found
 
