@@ -200,7 +200,7 @@ def _private(path: Path) -> bytes:
     """
     # A pipe is opened without waiting for its other end, and a link is not followed.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags |= getattr(os, "O_BINARY", 0)
     if path.is_symlink():
         raise NotPrivate(f"{path} is a link")
     handle = os.open(path, flags)

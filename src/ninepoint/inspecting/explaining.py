@@ -21,7 +21,7 @@ from ..arrays.accepted import is_device, listed
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
-from ..backends.cuda.writing import Source, written
+from ..backends.cuda.writing import Source
 from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
 from ..language.signature import Lines, many
@@ -242,7 +242,7 @@ def _gpu_source(node: Node) -> Source:
     if general := node.compiled.cpu_only:
         place, reason = general
         raise mistake("gpu-general", place, node.label, reason)
-    return written(node.compiled, node.border.rules)
+    return node.text(node.border)
 
 
 def _on_gpu(one: Asked) -> Lines:
@@ -269,7 +269,7 @@ def _gpu_page(node: Node) -> Lines:
     assert compiled.forms is not None, compiled.reason
     _numbers(page, node, compiled.forms.simplified)
     page.add("memory", _memory_text(node))
-    launches = written(compiled, node.border.rules).launches
+    launches = node.text(node.border).launches
     page.add("launches", ", then ".join(launch.function for launch in launches))
     return page
 
