@@ -242,9 +242,7 @@ def _starts(
     steps = [(*own, *one.steps[free:]) or (1,) for own, one in zip(merged, arrays, strict=True)]
     reach = max(map(abs, (*program.reach.lo, *program.reach.hi)))
     far = any(_is_far(axes[-ndim:], one[-ndim:], reach) for one in steps)
-    functions = driver.functions(
-        source.text, program.name, program.fastmath, far, driver.current()
-    )
+    functions = driver.functions(source.text, program.name, program.fastmath, far)
     starts = list[_Start]()
     # The first axes of a long stack are gone through one by one.
     extra = max(0, len(axes) - ndim - STACK)

@@ -227,11 +227,6 @@ def name(device: int) -> str:
     return str(cupy().cuda.runtime.getDeviceProperties(device)["name"].decode())
 
 
-def architecture(device: int) -> str:
-    """What a GPU can do, as two digits or three: "90" is 9.0."""
-    return str(cupy().cuda.Device(device).compute_capability)
-
-
 def described() -> str:
     """Name every GPU, what it can do, its memory, and what CUDA its driver is for."""
     module = cupy()
@@ -274,18 +269,18 @@ class Functions:
     made: bool
 
 
-def functions(text: str, name: str, fastmath: bool, far: bool, device: int) -> Functions:
-    """The functions of a text on a GPU, which must be the current one.
+def functions(text: str, name: str, fastmath: bool, far: bool) -> Functions:
+    """The functions of a text on the current GPU.
 
     `name` is for files; `far` is for arrays that are too large for distances of 32 bits.
     """
-    key = text, fastmath, far, device
+    key = text, fastmath, far, current()
     found = _modules.get(key)
     if found is not None:
         return found
     options = (*_OPTIONS, *(_FAST if fastmath else ()), *(_FAR if far else ()))
     with _loading:
-        return _modules.made(key, lambda: _loaded(text, name, options, device))
+        return _modules.made(key, lambda: _loaded(text, name, options))
 
 
 def known() -> list[Functions]:
@@ -293,8 +288,9 @@ def known() -> list[Functions]:
     return list(_modules.values())
 
 
-def _loaded(text: str, name: str, options: Sequence[str], device: int) -> Functions:
-    kind = architecture(device)
+def _loaded(text: str, name: str, options: Sequence[str]) -> Functions:
+    # What the GPU can do, as two digits or three: "90" is 9.0.
+    kind = str(cupy().cuda.Device().compute_capability)
     meaning = "\n".join((compiler(), kind, *options, text))
     try:
         module, from_disk = disk.remembered(
