@@ -48,7 +48,7 @@ class Kind:
 
     @property
     def words(self) -> int:
-        """How many words it takes among the values of a call."""
+        """How many words it takes among those of a call."""
         return 1 + 2 * self.ndim if self.ndim else 1 + (self.dtype.kind == "c")
 
 
@@ -110,13 +110,10 @@ def padding() -> Callable[..., None] | None:
 
 def _record(kinds: Sequence[Kind], code: int) -> np.ndarray:
     """What the entries of a kernel are told of it."""
-    arrays, axes = arrays_of(kinds), kinds[0].ndim
-    values = sum(kind.words for kind in kinds[arrays:])
-    words = [code, id(None), len(kinds), arrays, axes, values]
-    at = 0
+    sizes = [kind.words for kind in kinds]
+    words = [code, id(None), len(kinds), arrays_of(kinds), kinds[0].ndim, sum(sizes)]
     for k, kind in enumerate(kinds):
-        words += [kind.ndim, ord(kind.dtype.kind), kind.dtype.itemsize, at]
-        at += 8 * kind.words if k >= arrays else 0
+        words += [kind.ndim, ord(kind.dtype.kind), kind.dtype.itemsize, 8 * sum(sizes[:k])]
     return np.array(words, np.int64)
 
 
