@@ -6,7 +6,7 @@ import contextlib
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial, partialmethod
 from typing import Any
 
@@ -95,38 +95,28 @@ for _name in METHODS.union(dir(np.ndarray)):
         setattr(Window, _name, _numpys(_name))
 
 
-# By what an array is finer that is as long as all others.
-_AS_FINE: Mapping[int, int] = {}
+def cut(array: Any, lengths: Sequence[int]) -> Any:
+    """An array that is no longer than this along its axes, which are the last of these.
+
+    What a stencil made finer of a field whose length was rounded up may have some points too many.
+    """
+    return array[..., *map(slice, lengths[max(0, len(lengths) - array.ndim) :])]
 
 
 class Field:
     """An array seen from the point at which a kernel is called.
 
-    `array` is the whole array.  Along some axes, counted from the last, it may be `finer` than
-    others by a factor.  `seen` is the part of it that lies beside the others, in the shape of what
-    is computed; it is None if that does not fit.
+    `array` is the whole array, and `seen` the part of it that lies beside the others, in the shape
+    of what is computed; it is None if that does not fit.
     """
 
     seen: Any = None
 
-    def __init__(
-        self, kernel: Any, name: str, array: Any, finer: Mapping[int, int] = _AS_FINE
-    ) -> None:
-        self.kernel, self.name, self.array, self.finer = kernel, name, array, finer
+    def __init__(self, kernel: Any, name: str, array: Any) -> None:
+        self.kernel, self.name, self.array = kernel, name, array
         shape = kernel.setting.shape
         with contextlib.suppress(ValueError):
-            self.seen = np.broadcast_to(self.cut({axis: shape[axis] for axis in finer}), shape)
-
-    def cut(self, lengths: Mapping[int, int]) -> Any:
-        """The array beside others of these lengths along axes that it is finer along.
-
-        What is made of a field whose length was rounded up may have some points too many.
-        """
-        array = self.array
-        for axis, length in lengths.items():
-            if 0 < array.shape[axis] - length < self.finer[axis]:
-                array = np.take(array, range(length), axis)
-        return array
+            self.seen = np.broadcast_to(cut(array, shape), shape)
 
     @property
     def shape(self) -> Any:
