@@ -74,13 +74,10 @@ def called(function: Any, *arguments: Any, **options: Any) -> Any:
 
 def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     """A function of `math`: weak floats; what NumPy gives where Python would raise."""
-    values = [int(v) if isinstance(v, np.uint64) else v for v in map(plain, arguments)]
     if function in (math.floor, math.ceil, math.trunc):
-        value = values[0]
-        if isinstance(value, int):
-            # A truth counts as an integer.
-            return see(plain(arguments[0]) + 0)
-        return Number(truncated(getattr(np, function.__name__)(value)))
+        found = called(getattr(np, function.__name__), *arguments)
+        return found if integer(found.value) else Number(truncated(found.value))
+    values = [int(v) if isinstance(v, np.uint64) else v for v in map(plain, arguments)]
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
@@ -225,32 +222,31 @@ def reduced(
     skips = kind != name and not _whole(values)
     left = values if taken is None else values[taken]
     left = left[left == left] if skips else left
-    if kind in ("min", "max"):
-        return _extreme_of(kind, left, values, initial, skips)
     # Nothing may be left to divide a sum of squares by.
     spent = skips and kind in ("var", "std") and len(left) <= options.get("ddof", 0)
     if len(left) and not spent:
-        found = _number(kind, left, *arguments, **options)
+        found = see(_number(kind, left, *arguments, **options))
     elif kind in ("any", "all", "sum", "prod"):
-        found = getattr(np, kind)(left)
+        found = see(getattr(np, kind)(left))
+    elif initial is not None:
+        return Number(common(initial, values[0])[0])
     else:
         # A mean of nothing is NaN.
-        found = np.float64(np.nan) if _whole(values) else values.dtype.type(np.nan)
+        found = see(np.float64(np.nan) if _whole(values) else values.dtype.type(np.nan))
     if initial is None:
-        return see(found)
-    return binary("+" if kind == "sum" else "*", see(found), initial)
+        return found
+    if kind in ("min", "max") and skips and plain(initial) != plain(initial):
+        return Number(common(found, initial)[0])
+    return _WITH_INITIAL[kind](found, initial)
 
 
-def _extreme_of(kind: str, left: Array, values: Array, initial: Any, skips: bool) -> Any:
-    if not len(left):
-        nothing = see(values.dtype.type(np.nan) if initial is None else values[0])
-        return nothing if initial is None else see(common(initial, nothing)[0])
-    result = see(_number(kind, left))
-    if initial is None:
-        return result
-    if skips and plain(initial) != plain(initial):
-        return see(common(result, initial)[0])
-    return (minimum if kind == "min" else maximum)(result, initial)
+# How an initial element comes to what is reduced.
+_WITH_INITIAL: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": partial(binary, "+"),
+    "prod": partial(binary, "*"),
+    "min": minimum,
+    "max": maximum,
+}
 
 
 def _whole(values: Array) -> bool:

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
+from ..operators import PYTHON, UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -36,9 +36,19 @@ DOUBLE = (np.float64, np.complex128)
 # Numbers as they stand in a text.
 WRITTEN = (bool, int, float, complex)
 
+
+def _inverted(value: Any) -> Any:
+    """`~value`; of a truth it is the other one."""
+    return not value if isinstance(value, bool) else ~value
+
+
 # What functions of NumPy do that take one number, by Python's operators.
-_CHANGES = {ufunc: UNARY[symbol] for ufunc, symbol in UNARY_UFUNCS.items()}
-_CHANGES[np.absolute] = operator.abs
+_CHANGES = {
+    np.negative: operator.neg,
+    np.positive: operator.pos,
+    np.invert: _inverted,
+    np.absolute: operator.abs,
+}
 
 # Functions of NumPy that are operators of numbers.
 OPERATORS = frozenset({*UFUNCS, *_CHANGES, np.divmod})
@@ -79,6 +89,11 @@ class Operand(NDArrayOperatorsMixin):
 running: ContextVar[Any] = ContextVar("running")
 
 
+def _of_value(function: Callable[[Any], Any]) -> Any:
+    """The method that gives what a function gives of a number's value."""
+    return lambda self: function(self.value)
+
+
 class Number(Operand):
     """One value of a field, a scalar argument, or what was computed from them."""
 
@@ -99,55 +114,33 @@ class Number(Operand):
 
     def change(self, operation: Callable[[Any], Any]) -> Number:
         value = self.value
-        if isinstance(value, bool) and operation is operator.invert:
-            return type(self)(not value)
-        if not integer(value):
-            return Number(operation(value))
-        modular = isinstance(value, np.uint64) and operation is not operator.neg
-        return type(self)(wrapped(operation(int(value)), modular).value)
+        word = isinstance(value, np.uint64)
+        made = operation(int(value) if word else value)
+        if not integer(made):
+            return Number(made)
+        return type(self)(wrapped(made, word and operation is not operator.neg).value)
 
     def __round__(self, digits: Any = None) -> Number:
-        value = self.value
+        value, digits = self.value, plain(digits)
         if integer(value):
-            rounded = int(value) if digits is None else round(int(value), plain(digits))
-            return wrapped(rounded, isinstance(value, np.uint64))
+            return wrapped(round(int(value), digits), isinstance(value, np.uint64))
         if digits is None:
             return Number(truncated(np.rint(value)))
-        return Number(type(value)(np.round(value, plain(digits))))
+        return Number(type(value)(np.round(value, digits)))
 
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __index__(self) -> int:
-        return operator.index(self.value)
-
-    def __int__(self) -> int:
-        return truncated(self.value)
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __complex__(self) -> complex:
-        return complex(self.value)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __repr__(self) -> str:
-        return str(self.value)
+    __bool__ = _of_value(bool)
+    __index__ = _of_value(operator.index)
+    __int__ = _of_value(lambda value: truncated(value))
+    __float__ = _of_value(float)
+    __complex__ = _of_value(complex)
+    __hash__ = _of_value(hash)
+    __repr__ = _of_value(str)
 
     def __format__(self, spec: str) -> str:
         return format(self.value, spec)
 
-    @property
-    def real(self) -> Any:
-        """The real part."""
-        return see(self.value.real)
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary part."""
-        return see(self.value.imag)
+    real = property(lambda self: see(self.value.real))
+    imag = property(lambda self: see(self.value.imag))
 
     def conjugate(self) -> Any:
         """Give the complex conjugate."""
@@ -185,11 +178,10 @@ class Text(Literal):
             return literal(binary(symbol, left, right).value)
 
     def change(self, operation: Callable[[Any], Any]) -> Any:
-        inverts = operation is operator.invert and isinstance(self.value, bool)
-        return literal(not self.value if inverts else operation(self.value))
+        return literal(operation(self.value))
 
     def __round__(self, digits: Any = None) -> Any:
-        return literal(round(self.value, digits if digits is None else plain(digits)))
+        return literal(round(self.value, plain(digits)))
 
 
 class Table(Operand, np.ndarray[Any, Any]):  # type: ignore[misc]
@@ -361,7 +353,9 @@ def _natural(exponent: Number) -> bool:
 
 
 def wrapped(value: int, modular: bool) -> Number:
-    """The integer as 64 bits hold it."""
+    """The integer as 64 bits hold it; a truth is one."""
+    if isinstance(value, bool):
+        return Number(value)
     if modular:
         return Number(np.uint64(value % WORD))
     return Number((value - LEAST) % WORD + LEAST)
@@ -399,8 +393,7 @@ def _integers(symbol: str, left: Number, right: Number) -> Number:
         return wrapped(-1 if symbol == ">>" and a < 0 else 0, word)
     if symbol == "**":
         return wrapped(pow(a, b, WORD), word)
-    made = PYTHON[symbol](a, b)
-    return Number(made) if isinstance(made, bool) else wrapped(made, word)
+    return wrapped(PYTHON[symbol](a, b), word)
 
 
 def _held(value: Any, other: Any) -> Any:
