@@ -209,8 +209,8 @@ class Region:
 
     @property
     def shape(self) -> Shape:
-        """Its lengths, never negative."""
-        return tuple([max(0, b - a) for a, b in self.spans])
+        """Its lengths, never negative; that of an unknown one is not known."""
+        return tuple([max(b - a, 0) for a, b in self.spans])
 
     @property
     def points(self) -> int:
@@ -304,7 +304,6 @@ class Layout:
         self.points = self.computed.points
         inside = _inside(shape, self.reach)
         self.interior = (self._made(inside) if every else inside).clip(self.computed)
-        self.out_shapes = tuple(output.extent.shape for output in self.outputs)
         # What is run, and then written, for some points along the first axis.
         self.done = cache(self._done)
 

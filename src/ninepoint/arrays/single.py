@@ -136,7 +136,7 @@ class Single:
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, whose constants fit; along core axes."""
         self.constants()
-        return self.layout(core).out_shapes
+        return [output.extent.shape for output in self.layout(core).outputs]
 
     def way(self, fields: PlainArrays) -> Way:
         """How it is done on arrays like these."""

@@ -19,9 +19,10 @@ import numpy as np
 
 from ..arrays.accepted import DTypes
 from ..arrays.borders import Boundary, check_range
-from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
-from ..arrays.layout import Border, Shape, layout
-from ..arrays.numpy import Behind, broadcast_shape, too_few_axes
+from ..arrays.every import cut_shapes, steps_of
+from ..arrays.grid import results_of
+from ..arrays.layout import Border, Shape
+from ..arrays.numpy import Behind, broadcast_shape
 from ..arrays.regions import finer_values
 from ..backends import records
 from ..backends.compiled import Compiled
@@ -340,19 +341,12 @@ class Graph:
         fine = finer_values(self.nodes)
         for node in self.nodes:
             own = cut_shapes([found[v] for v in node.fields], node.fields, fine)
-            shape = list(self._broadcast(node, own))
+            shape = self._broadcast(node, own)
+            found += [one.shape for one in results_of(node, shape)]
             for value, (user, position) in places.items():
                 if user is node:
                     axis = node.along[position.axis] + len(shape)
                     found[value] = tuple(n if k == axis else 1 for k, n in enumerate(shape))
-            if len(shape) < -min(node.along):
-                raise too_few_axes(node.ndim, tuple(shape), -min(node.along))
-            core = tuple(shape[axis] for axis in node.along)
-            for one in layout(core, node.reaches, node.border).out_shapes:
-                made = finer(one, node.factors)
-                for axis, length, step in zip(node.along, made, node.every, strict=True):
-                    shape[axis] = thinned_length(length, step)
-                found.append(tuple(shape))
         return found
 
     def _broadcast(self, node: Node, shapes: Sequence[Shape]) -> Shape:
