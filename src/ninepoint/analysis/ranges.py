@@ -59,7 +59,7 @@ from ..language.ir import (
     operands,
     zero_product,
 )
-from ..language.operators import PYTHON
+from ..language.operators import PYTHON, UNARY
 
 
 @frozen
@@ -251,18 +251,17 @@ def _settled(result: Interval, dtype: DType) -> Interval:
 
 
 def _unary(expr: Unary, arg: Interval) -> Interval:
-    match expr.op:
-        case "-":
-            return _settled(Interval(-arg.high, -arg.low, arg.nan), expr.dtype)
-        case "~":
-            return _settled(Interval(-arg.high - 1, -arg.low - 1), expr.dtype)
-        case "abs":
-            least = 0 if arg.low <= 0 <= arg.high else min(abs(arg.low), abs(arg.high))
-            return _settled(Interval(least, arg.largest, arg.nan), expr.dtype)
-        case "not":
-            return TRUTH
-        case _:
-            return ANY
+    if expr.op == "not":
+        return TRUTH
+    if expr.op not in _TURNING:
+        return ANY
+    turns = {0} if arg.low < 0 < arg.high else set[int]()
+    found = [_TURNING[expr.op](end) for end in turns.union(arg.ends)]
+    return _settled(Interval(min(found), max(found), arg.nan), expr.dtype)
+
+
+# Operations that turn at 0 at most.
+_TURNING: dict[str, Callable[[Any], Any]] = {**UNARY, "abs": abs}
 
 
 def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
@@ -473,9 +472,8 @@ def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
 
 def window_ranges(expr: Reduce, known: Known) -> Sequence[Interval]:
     """The range of the window's elements: one for all, or one for each where weights differ."""
-    used = set[str]()
+    used = set(operands(expr))
     for assign in expr.body:
-        used.update(operands(assign.value))
         match assign.value:
             case Tap(field=name) | Element(array=name) | Coefficient(array=name):
                 used.add(name)
@@ -497,8 +495,7 @@ def _window_ranges(expr: Reduce, given: tuple[tuple[str, Interval], ...]) -> tup
         inner = known.copy()
         for name, value in values.items():
             zero = zero_product(value, values, position)
-            there = interval(zero, known) if zero else bound(value, inner, values, position)
-            inner[name] = there
+            inner[name] = interval(zero, known) if zero else bound(value, inner, values, position)
         wraps = any(inner[name].wraps for name in values)
         return replace(interval(expr.result, inner), wraps=wraps)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -62,7 +62,7 @@ def _named(meaning: Any) -> str:
 # Schedules.
 
 
-def tuned(token: str, types: str) -> Schedule | None:
+def tuned(token: str, types: Sequence[np.dtype]) -> Schedule | None:
     """The schedule that was found for a stencil, named by its `token`, and types of its fields."""
     try:
         found = disk.read_private(disk.folder() / _tuned(token, types))
@@ -71,15 +71,15 @@ def tuned(token: str, types: str) -> Schedule | None:
         return None
 
 
-def keep_tuned(token: str, types: str, schedule: Schedule) -> Path:
+def keep_tuned(token: str, types: Sequence[np.dtype], schedule: Schedule) -> Path:
     """Keep a schedule; the file that it is in."""
     target = disk.home() / _tuned(token, types)
     disk.replace(target, json.dumps(asdict(schedule)).encode())
     return target
 
 
-def _tuned(token: str, types: str) -> str:
-    return disk.named("tuned", f"{token}\n{types}\n{disk.machine()}", "json")
+def _tuned(token: str, types: Sequence[np.dtype]) -> str:
+    return disk.named("tuned", f"{token}\n{' '.join(map(str, types))}\n{disk.machine()}", "json")
 
 
 def _schedule(known: dict[str, Any]) -> Schedule:

@@ -176,7 +176,7 @@ class Definition:
         elif whole is None:
             called = function.constants.values()
             self.may_call = any(isinstance(value, ArrayFunction) for value in called)
-        self._standard = arrays & {*options.standard_indexing}
+        self._standard = whole._standard if whole else arrays & {*options.standard_indexing}
         self.fields = tuple(p for p in self.parameters if p in arrays - self._standard)
         self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
         if whole is not None:
@@ -383,7 +383,10 @@ class Definition:
         return len((self._whole or self).fields)
 
     def kinds(self, types: DTypes, scalars: ByName) -> tuple[Argument, ...]:
-        """The kinds of all arguments, for fields of these types and scalars such as these."""
+        """The kinds of all arguments, for fields of these types and scalars such as these.
+
+        Raises for a value that is no scalar, whether anything uses it or not.
+        """
         fields = dict(zip(self.fields, types, strict=True))
         return tuple(
             Field(name, fields[name], self.pointwise)
@@ -391,11 +394,6 @@ class Definition:
             else kind_of(name, scalars[name], name in self._standard)
             for name in self.parameters
         )
-
-    def check(self, scalars: ByName) -> None:
-        """Raise for a value that is no scalar, whether anything uses it or not."""
-        for name in self.scalars:
-            kind_of(name, scalars[name], name in self._standard)
 
     def warn(self, compiled: Compiled) -> None:
         """Say once that the kernel takes the general path.
@@ -416,13 +414,13 @@ class Definition:
         """What the stencil was decorated with, or what was found by tuning for these types."""
         if self.options.schedule != Schedule():
             return self.options.schedule
-        kinds = _kinds(types)
+        kinds = tuple(types)
         return self._schedules.made(kinds, lambda: records.tuned(self.token, kinds) or Schedule())
 
     def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = records.keep_tuned(self.token, _kinds(types), schedule)
-        self._schedules[_kinds(types)] = schedule
+        path = records.keep_tuned(self.token, types, schedule)
+        self._schedules[tuple(types)] = schedule
         # What was compiled is of the schedule before.
         self.compiled.clear()
         self.programs.clear()
@@ -431,12 +429,8 @@ class Definition:
     def with_schedule(self, types: DTypes, schedule: Schedule) -> Definition:
         """Give the same meaning with another schedule, whatever tuning found for these types."""
         other = Definition(self.function, replace(self.options, schedule=schedule), self.live)
-        other._schedules[_kinds(types)] = schedule
+        other._schedules[tuple(types)] = schedule
         return other
-
-
-def _kinds(types: DTypes) -> str:
-    return " ".join(map(str, types))
 
 
 def _rest(whole: Definition, keeping: bool, stages: values.Met) -> Definition:

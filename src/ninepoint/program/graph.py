@@ -266,7 +266,6 @@ class Graph:
             if len(made) != len(one.made):
                 raise errors.stage_outputs(one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
-        definition.check(call.scalars)
         rest = definition.rest(call.boundary.uses("keep"))
         scalars = {name: call.scalars[name] for name in rest.scalars}
         call = replace(call, definition=rest, scalars=scalars)
