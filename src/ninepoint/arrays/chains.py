@@ -23,12 +23,12 @@ from ..backends.memory import copied
 from ..backends.threads import run_parallel
 from ..base import limits
 from ..base.frozen import frozen
-from ..language.box import Box
 from ..language.dtypes import computed
+from ..language.ir import Box
 from ..lowering.chain import Edges
+from .arranging import scattered, stacked
 from .layout import Array, Border, PlainArrays, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
-from .strided import scattered, stacked
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat

@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
-from . import accepted
 from . import numpy as on_numpy
-from .accepted import is_chunked, is_cupy
+from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
 from .every import thinned_length, thinned_sizes
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape, placed
@@ -74,8 +73,30 @@ def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
         # To name it by its elements would be to fetch them.
         options |= {"asarray": False, "name": False}
     else:
-        field = accepted.as_field(field)
+        field = as_field(field)
     return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
+
+
+def as_dask(array: Any) -> Any:
+    """An array of dask-array as one of Dask, with the tasks that it has when it is computed.
+
+    Raises
+    ------
+    TypeError
+        If it is one of Cubed, which Dask cannot compute.
+    """
+    if is_cubed(array):
+        raise TypeError(
+            "an array of Cubed is written by Cubed: cubed.to_zarr(x, path), which "
+            "ninepoint.open(path) opens."
+        )
+    if is_dask(array) or not is_expression(array):
+        return array
+    # Imported here: dask-array has it.
+    import dask.array
+
+    untyped: Any = dask.array
+    return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
 
 
 @frozen
@@ -126,11 +147,11 @@ def results_of(node: Node, shape: Shape) -> list[Output]:
     return [
         Output(
             dtype,
-            Region(placed(whole, along, one.extent.spans) if node.works_along else whole),
+            Region(placed(whole, along, one.spans) if node.works_along else whole),
             every,
             factors,
         )
-        for dtype, one in zip(node.out_dtypes, plan.outputs, strict=True)
+        for dtype, one in zip(node.out_dtypes, plan.extents, strict=True)
     ]
 
 

@@ -25,12 +25,10 @@ from ..analysis.footprint import reaches
 from ..analysis.rewrite import simplify
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
-from ..language import errors
-from ..language.box import Box, joined
 from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
-from ..language.errors import Span
-from ..language.ir import Kernel
+from ..language.errors import Span, mistake
+from ..language.ir import Box, Kernel, joined
 from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
@@ -109,7 +107,7 @@ def compile_kernel(
         reason, place = error.reason, error.span
     whole = [used for _, _, used in array_uses(function, _named(arguments, Field))]
     if any(whole) or asks_position(function):
-        raise errors.general_position(place, function.name, reason)
+        raise mistake("general-position", place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
     # class as it is made is a RuntimeError.
     general = imported(".numba.general", __package__)

@@ -13,10 +13,9 @@ import numpy as np
 from ..arrays import accepted
 from ..backends.compiled import Compiled
 from ..base.frozen import frozen
-from ..language.displays import many
 from ..language.errors import hint
 from ..language.positions import Spacing
-from ..language.signature import OPTIONS
+from ..language.signature import OPTIONS, many
 from ..program.definition import Call, Definition
 from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, Place

@@ -20,8 +20,8 @@ import numpy as np
 
 from ..arrays.accepted import listed
 from ..base.frozen import frozen
-from ..language.displays import table, time_text
 from ..language.ir import RANKED, Kernel, Reduce
+from ..language.signature import table, time_text
 from ..lowering.schedule import Schedule
 from ..program.definition import Definition
 from .asked import Asked

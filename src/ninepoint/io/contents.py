@@ -28,11 +28,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
-from ..arrays.engines import as_dask
+from ..arrays.grid import as_dask
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
-from ..language.displays import Explanation, Lines, counted, many
+from ..language.signature import Explanation, Lines, counted, many
 from .paths import need
 from .progress import Progress, shown
 from .resume import sources

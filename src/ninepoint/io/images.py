@@ -20,7 +20,7 @@ from ..arrays.channels import stack_name
 from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from ..language.warned import MetadataWarning, warn
+from ..language.errors import MetadataWarning, warn
 from . import formats, tiff
 from .formats import IMAGES, TIFF, TIFF_SIGNATURES, Header
 from .paths import (

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..base.frozen import frozen
 from ..base.tracebacks import door
-from .operators import PYTHON
+from .functions import PYTHON
 
 # The least and the greatest position: a local may ask for it at another point (`FAR` away), and no
 # array has more elements.

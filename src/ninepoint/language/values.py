@@ -28,12 +28,11 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..base.frozen import frozen
-from . import errors
-from .box import FAR, Neighborhood
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
-from .errors import Span, here
+from .errors import Span, here, mistake
 from .ir import (
+    FAR,
     Assign,
     Atom,
     Atoms,
@@ -42,6 +41,7 @@ from .ir import (
     DType,
     Expr,
     Named,
+    Neighborhood,
     Noting,
     Offset,
     Position,
@@ -241,18 +241,18 @@ class Axes:
         if self.count is None:
             self.count = len(offset)
         if len(offset) != self.count:
-            raise errors.offset_count(name, len(offset), self.count)
+            raise mistake("offset-count", name, len(offset), self.count)
 
     def check(self, name: str, low: Offset, high: Offset) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
         self.check_count(name, low)
         for offset in (*low, *high):
             if abs(offset) > FAR:
-                raise errors.offset_far(offset, FAR)
+                raise mistake("offset-far", offset, FAR)
         for axis, (least, most) in enumerate(self.neighborhood or ()):
             for offset in (low[axis], high[axis]):
                 if not least <= offset <= most:
-                    raise errors.offset_outside(offset, axis, least, most)
+                    raise mistake("offset-outside", offset, axis, least, most)
 
 
 @dataclass(slots=True)
@@ -419,9 +419,9 @@ def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     try:
         found = np.asarray(np.arange(np.prod(shape)).reshape(shape)[index])
     except IndexError as error:
-        raise errors.window_index(text, str(error)) from error
+        raise mistake("window-index", text, str(error)) from error
     if not found.size:
-        raise errors.mask_empty(text)
+        raise mistake("mask-empty", text)
     return found
 
 
@@ -429,11 +429,11 @@ def _check(index: Any, shape: Offset, text: str) -> None:
     if varies_index(index):
         raise NotUnderstood("an element of a window at an index that varies")
     if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
-        raise errors.mask_type(text, f"an array of {index.dtype}")
+        raise mistake("mask-type", text, f"an array of {index.dtype}")
     if isinstance(index, np.ndarray) and index.dtype == bool and index.shape != shape:
-        raise errors.mask_shape(shape, index.shape)
+        raise mistake("mask-shape", shape, index.shape)
     if isinstance(index, Coefficients):
-        raise errors.mask_type(text, "an array that only the call gives")
+        raise mistake("mask-type", text, "an array that only the call gives")
     whole = isinstance(index, int | slice | np.ndarray) or index in (None, Ellipsis)
     if isinstance(index, bool) or not whole:
-        raise errors.mask_type(text, words(index))
+        raise mistake("mask-type", text, words(index))

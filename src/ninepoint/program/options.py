@@ -13,9 +13,9 @@ from ..arrays.borders import Boundary
 from ..arrays.every import Every
 from ..backends.threads import thread_count
 from ..base.frozen import frozen
-from ..language.box import FAR, Neighborhood
 from ..language.definitions import Function
 from ..language.errors import hint
+from ..language.ir import FAR, Neighborhood
 from ..language.signature import OPTIONS, signature
 
 if TYPE_CHECKING:

@@ -29,9 +29,8 @@ import numpy as np
 from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
 from ...base.frozen import frozen
-from ...language.box import Box, joined
 from ...language.dtypes import computed, short
-from ...language.ir import Histogram, Kernel, Offset, State, Values, by_number
+from ...language.ir import Box, Histogram, Kernel, Offset, State, Values, by_number, joined
 from ...loops.operations import Operations
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis

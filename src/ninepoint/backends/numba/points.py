@@ -33,13 +33,13 @@ from ...analysis.footprint import live
 from ...analysis.ranges import Interval, interval, machine_type, turn_ranges, window_range
 from ...analysis.rewrite import copied
 from ...base.frozen import frozen
-from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
     RANKED,
     Assign,
     Atom,
     Binary,
+    Box,
     Carried,
     Coefficient,
     Const,
