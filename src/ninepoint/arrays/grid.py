@@ -160,8 +160,7 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
     made: dict[int, Output] = {}
     for node in program.nodes:
         made |= zip(node.outputs, results_of(node, shape), strict=True)
-        types, positions = node.compiled.field_dtypes, len(node.compiled.positions)
-        on_numpy.check_values(node.border, node.cval, types, node.out_dtypes, positions)
+        on_numpy.check_values(node.border, node.cval, node.compiled)
     return [made[value] for value in program.wanted]
 
 

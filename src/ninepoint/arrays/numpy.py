@@ -195,19 +195,15 @@ def storable(values: np.dtype, target: np.dtype) -> bool:
     return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
 
 
-def check_values(
-    border: Border,
-    cval: Any,
-    fields: DTypes,
-    outs: DTypes,
-    positions: int = 0,
-) -> list[Array]:
-    """The constants beside fields and in results, 0 where nobody asks, as arrays without axes.
+def check_values(border: Border, cval: Any, program: Any) -> list[Array]:
+    """The constants beside a program's fields and in its results, 0 where nobody asks.
 
-    It is checked before anything runs that `cval` fits, and what "keep" keeps.  The last fields
-    may be `positions`, beside which nothing stands.
+    They are arrays without axes.  It is checked before anything runs that `cval` fits, and what
+    "keep" keeps.  The last fields may be positions, beside which nothing stands.
     """
-    given = len(fields) - positions
+    fields, given = program.field_dtypes, len(program.field_dtypes) - len(program.positions)
+    # What phases keep, and fill in, is the same for all of them.
+    outs = program.out_dtypes[: len(program.out_dtypes) // program.phases]
     # Each output has a field: what a kernel is compiled for says so.
     for kept, dtype in zip(fields, outs, strict=False) if border.uses("keep") else ():
         if not storable(kept, dtype):
@@ -219,7 +215,7 @@ def check_values(
         (k < given and border.uses("constant"), "the array", dtype)
         for k, dtype in enumerate(fields)
     ]
-    asked += [(border.uses("fill"), "the result", dtype) for dtype in outs]
+    asked += [(border.uses("fill"), "the result", dtype) for dtype in outs] * program.phases
     return [
         np.array(fitting_cval(cval, dtype, what) if used else 0).astype(dtype)
         for used, what, dtype in asked

@@ -151,12 +151,7 @@ class Single:
 
     def constants(self) -> list[Array]:
         """What stands beside fields and in results, checked; without axes."""
-        # What phases keep, and fill in, is the same for all of them.
-        program, phases = self.compiled, self.compiled.phases
-        fields, outs = program.field_dtypes, program.out_dtypes
-        outs = outs[: len(outs) // phases]
-        found = check_values(self.border, self.cval, fields, outs, len(program.positions))
-        return found[: len(fields)] + found[len(fields) :] * phases
+        return check_values(self.border, self.cval, self.compiled)
 
 
 def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
