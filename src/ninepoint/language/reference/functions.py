@@ -11,7 +11,6 @@ the elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
@@ -24,6 +23,7 @@ from .number import (
     WRITTEN,
     Array,
     Number,
+    Operation,
     binary,
     common,
     converted,
@@ -72,7 +72,7 @@ def called(function: Any, *arguments: Any, **options: Any) -> Any:
     return see(function(*values, **options))
 
 
-def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
+def _call_math(function: Operation, *arguments: Any) -> Any:
     """A function of `math`: weak floats; what NumPy gives where Python would raise."""
     if function in (math.floor, math.ceil, math.trunc):
         found = called(getattr(np, function.__name__), *arguments)
@@ -82,7 +82,7 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
         return see(function(*values))
     except (ValueError, ArithmeticError):
         numpys = getattr(np, function.__name__, lambda *values: math.nan)
-        beyond: Callable[..., Any] = BEYOND.get(function, numpys)
+        beyond: Operation = BEYOND.get(function, numpys)
         return Number(float(beyond(*map(np.float64, values))))
 
 
@@ -136,7 +136,7 @@ def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
 
 
 # What gives the number where a function of `math` raises, if not NumPy's of the same name.
-BEYOND: dict[Any, Callable[..., Any]] = {
+BEYOND: dict[Any, Operation] = {
     math.pow: np.power,
     math.atanh: np.arctanh,
     math.log: lambda value, base=math.e: np.log(value) / np.log(base),
@@ -156,12 +156,12 @@ def _sign(value: Any) -> Any:
     return binary("-", value > 0, value < 0) if value < 0 or value > 0 else value * 0
 
 
-def _logical(function: Any) -> Callable[..., Any]:
+def _logical(function: Any) -> Operation:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
 
 # What functions of floats are of integers.
-OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
+OF_INTEGERS: dict[Any, Operation] = {
     **dict.fromkeys((np.floor, np.ceil, np.trunc), lambda value: +value),
     **dict.fromkeys((np.isnan, np.isinf), lambda value: Number(False)),
     **dict.fromkeys((np.conjugate, np.nan_to_num), lambda value: value),
@@ -170,7 +170,7 @@ OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
     np.isfinite: lambda value: Number(True),
 }
 
-EXACT: dict[Any, Callable[..., Any]] = {
+EXACT: dict[Any, Operation] = {
     # Toward zero, saturating, NaN as 0; of uint64 it wraps.
     int: lambda value=0: wrapped(truncated(value), False),
     float: lambda value=0.0: Number(float(plain(value))),
@@ -241,7 +241,7 @@ def reduced(
 
 
 # How an initial element comes to what is reduced.
-_WITH_INITIAL: dict[str, Callable[[Any, Any], Any]] = {
+_WITH_INITIAL: dict[str, Operation] = {
     "sum": partial(binary, "+"),
     "prod": partial(binary, "*"),
     "min": minimum,

@@ -27,6 +27,8 @@ from ..functions import PYTHON, UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
+# A function of numbers, or of windows.
+Operation: TypeAlias = Callable[..., Any]
 # A number for each axis: a point, an offset or a shape.
 Point: TypeAlias = tuple[int, ...]
 
@@ -89,7 +91,7 @@ class Operand(NDArrayOperatorsMixin):
 running: ContextVar[Any] = ContextVar("running")
 
 
-def _of_value(function: Callable[[Any], Any]) -> Any:
+def _of_value(function: Operation) -> Any:
     """The method that gives what a function gives of a number's value."""
     return lambda self: function(self.value)
 
@@ -112,7 +114,7 @@ class Number(Operand):
         scalars = all(isinstance(v, (Number, *WRITTEN, np.generic)) for v in (left, right))
         return binary(symbol, left, right) if scalars else NotImplemented
 
-    def change(self, operation: Callable[[Any], Any]) -> Number:
+    def change(self, operation: Operation) -> Number:
         value = self.value
         word = isinstance(value, np.uint64)
         made = operation(int(value) if word else value)
@@ -177,7 +179,7 @@ class Text(Literal):
             # By the rules of numbers that are not known.
             return literal(binary(symbol, left, right).value)
 
-    def change(self, operation: Callable[[Any], Any]) -> Any:
+    def change(self, operation: Operation) -> Any:
         return literal(operation(self.value))
 
     def __round__(self, digits: Any = None) -> Any:
@@ -192,7 +194,7 @@ class Table(Operand, np.ndarray[Any, Any]):  # type: ignore[misc]
     def combine(self, symbol: str, left: Any, right: Any) -> Any:
         return PYTHON[symbol](bare(left), bare(right)).view(type(self))
 
-    def change(self, operation: Callable[[Any], Any]) -> Any:
+    def change(self, operation: Operation) -> Any:
         return operation(bare(self)).view(type(self))
 
     def __getitem__(self, index: Any) -> Any:
@@ -248,7 +250,7 @@ def bare(item: Any) -> Any:
     return plain(getattr(item, "original", item))
 
 
-def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def whole(function: Operation, *arguments: Any, **options: Any) -> Any:
     """A function of arrays: NumPy's own, of the elements as they are."""
     return see(function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()}))
 

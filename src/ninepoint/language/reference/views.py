@@ -6,7 +6,7 @@ import contextlib
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial, partialmethod
 from typing import Any
 
@@ -19,6 +19,7 @@ from .number import (
     Constant,
     Literal,
     Natural,
+    Operation,
     Point,
     Table,
     Text,
@@ -42,11 +43,14 @@ class Window(Table):
     rank = 4
 
     def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        known = [one for one in (left, right) if isinstance(one, Constant)]
-        weights = known[0] if symbol == "*" and known else None
-        return elementwise(partial(binary, symbol), left, right, weights=weights)
+        made = elementwise(partial(binary, symbol), left, right)
+        for one in (left, right):
+            if symbol == "*" and isinstance(one, Constant):
+                # A product with a weight that is zero is 0, whatever the other factor is.
+                made[np.asarray(one) == 0] = 0
+        return made
 
-    def change(self, operation: Callable[[Any], Any]) -> Window:
+    def change(self, operation: Operation) -> Window:
         return elementwise(operation, self)
 
     @property
@@ -84,7 +88,7 @@ class _Weak(Window):
         return see(item.item())
 
 
-def _numpys(name: str) -> Callable[..., Any]:
+def _numpys(name: str) -> Operation:
     return lambda self, *rest, **options: whole(getattr(np.ndarray, name), self, *rest, **options)
 
 
@@ -140,7 +144,7 @@ class Field:
         raise TypeError(f"the field {self.name!r} has no end: index it")
 
 
-def neighbours(read: Callable[[Point], Any], index: Any) -> Any:
+def neighbours(read: Operation, index: Any) -> Any:
     """What `read` gives at an offset, or the window of what it gives at several."""
     parts = index if isinstance(index, tuple) else (index,)
     if not any(isinstance(part, slice) for part in parts):
@@ -175,7 +179,7 @@ class Position(Literal):
         grown = line.combined(symbol, number, reflected=right is self)
         return Position(made.value, grown.scale, self.at) if isinstance(grown, Line) else made
 
-    def change(self, operation: Callable[[Any], Any]) -> Any:
+    def change(self, operation: Operation) -> Any:
         return operation(Literal(self.value))
 
 
@@ -194,20 +198,15 @@ def window(cells: Sequence[Any], shape: Sequence[int], like: Any = ()) -> Window
     return array.view(Window if strong else _Weak)
 
 
-def elementwise(function: Callable[..., Any], *operands: Any, weights: Any = None) -> Window:
-    """`function` of windows, arrays of their shape, and scalars; dropped where `weights` is 0."""
+def elementwise(function: Operation, *operands: Any) -> Window:
+    """`function` of windows, arrays of their shape, and scalars."""
     shape = next(item.shape for item in operands if isinstance(item, Window))
     for item in operands:
         if isinstance(item, np.ndarray) and item.shape not in ((), shape):
             raise ValueError(f"a window of shape {shape} meets an array of shape {item.shape}")
     # Of any numbers of these types: it says of which type the result is.
     blank = function(*(_element(item, None) for item in operands))
-    cells = [
-        0
-        if weights is not None and np.asarray(weights)[place] == 0
-        else function(*(_element(item, place) for item in operands))
-        for place in np.ndindex(shape)
-    ]
+    cells = [function(*(_element(item, at) for item in operands)) for at in np.ndindex(shape)]
     return window(cells, shape, [blank])
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import pickle
 import types
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -31,6 +30,7 @@ from .number import (
     Constant,
     Literal,
     Number,
+    Operation,
     Text,
     bare,
     known,
@@ -78,7 +78,7 @@ def live(function: Function) -> Any:
     return with_room(lambda: made(function), function)
 
 
-def _own_version(value: Any) -> Callable[..., Any] | None:
+def _own_version(value: Any) -> Operation | None:
     """The reference's version of a function; None of any other value."""
     if value is len:
         return _length
@@ -156,7 +156,7 @@ class _Stage:
 class _Known:
     """A function that the reference has its own version of."""
 
-    def __init__(self, original: Any, call: Callable[..., Any]) -> None:
+    def __init__(self, original: Any, call: Operation) -> None:
         self.original, self._call = original, call
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
