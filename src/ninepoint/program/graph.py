@@ -293,7 +293,7 @@ class Graph:
         ValueError
             If one call has border conditions, and some makes more points than its fields have.
         """
-        if has_conditions(self) and any(node.factors for node in self.nodes):
+        if self.has_conditions and any(node.factors for node in self.nodes):
             raise ValueError(
                 "upsample= and border conditions (values, functions, slopes) cannot be in one "
                 "call; call one stencil after the other."
@@ -323,15 +323,15 @@ class Graph:
             found = {value: (node, one) for value, one in asked} | found
         return found
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether the border of some call has conditions."""
+        return any(node.boundary.conditions for node in self.nodes)
+
     def warn(self) -> None:
         """Say of each call once if it takes the general path."""
         for node in self.nodes:
             node.call.definition.warn(node.compiled)
-
-    def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
-        """The positions, for fields of these shapes."""
-        known = self.shapes(shapes)
-        return [_along(*place, known[value]) for value, place in sorted(self.places.items())]
 
     def shapes(self, given: Iterable[Shape]) -> list[Shape]:
         """The shape of every value, for arrays of these shapes; those of positions follow."""
@@ -391,11 +391,6 @@ class Graph:
         return found[::-1]
 
 
-def has_conditions(graph: Graph) -> bool:
-    """Whether the border of some call has conditions."""
-    return any(node.boundary.conditions for node in graph.nodes)
-
-
 def read_by(nodes: Nodes) -> Made:
     """The values that nodes read and none of them makes, in the order of their use."""
     made = {value for node in nodes for value in node.outputs}
@@ -445,20 +440,3 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
                 cache.note(definition.name, definition.token)
             definition.compiled[key] = found
     return found
-
-
-def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
-    """The positions along an axis, for the shape of their value."""
-    along = np.arange(shape[node.along[one.axis]])
-    if one.among == "results" and node.border.rules[one.axis][0] == "valid":
-        looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
-        if len(looks) > 1:
-            raise ValueError(
-                f"'{node.call.definition.name}' asks for its position among the results, but "
-                'with boundary="valid" its results have different shapes; ask for that in a '
-                "field, npt.index(x)."
-            )
-        along -= looks.pop()
-    if one.among == "results":
-        along //= node.every[one.axis]
-    return along.reshape(shape)

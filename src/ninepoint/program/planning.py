@@ -239,13 +239,8 @@ def apart(node: Node, other: Node, stored: Sequence[np.dtype] = ()) -> str:
 
 def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
     """Along which axes nodes look as along a ring; None if some do, and others do not."""
-    found = []
-    for axis in nodes[0].along:
-        kinds = rings(nodes, axis)
-        if len(kinds) > 1:
-            return None
-        found.append(True in kinds)
-    return tuple(found)
+    kinds = [rings(nodes, axis) for axis in nodes[0].along]
+    return None if any(len(one) > 1 for one in kinds) else tuple(True in one for one in kinds)
 
 
 def _linked(
