@@ -51,7 +51,7 @@ from ..language.parameters import (
     indices,
 )
 from ..language.positions import Spacing
-from ..language.readable import shown_at_home, with_room
+from ..language.readable import with_room
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
@@ -181,18 +181,17 @@ class Definition:
         self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
         if whole is not None:
             return
-        with shown_at_home(function):
-            self._check_names()
-            self._check_factors()
-            if self.may_call or not cache.noted(self.name, self.token):
-                frame.refuse(function)
-                self._check_body()
+        self._check_names()
+        self._check_factors()
+        if self.may_call or not cache.noted(self.name, self.token):
+            with_room(self._check_body, function)
         _definitions.add(self.token, self)
 
     def __reduce__(self) -> Any:
         if self._whole is not None:
-            return _rest, (self._whole, self._keeping, self._whole._stages)
-        return _restored, (self.token, self.function, self.options)
+            return Definition.rest, (self._whole, self._keeping)
+        stages = self._stages if self.may_call else None
+        return _restored, (self.token, self.function, self.options, stages)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Definition) and self.token == other.token
@@ -257,8 +256,7 @@ class Definition:
             return self._stages.calls if self._stages else ()
 
         def met() -> values.Met:
-            with shown_at_home(self.function):
-                return with_room(lambda: self._read(scalars, _TRIED), self.function)
+            return with_room(lambda: self._read(scalars, _TRIED), self.function)
 
         key = kinds([*scalars.values()])
         found = met() if key is None else self._met.made(key, met)
@@ -349,6 +347,7 @@ class Definition:
             )
 
     def _check_body(self) -> None:
+        frame.refuse(self.function)
         if self.options.standard_indexing:
             return
         given = dict.fromkeys(self.scalars, 1)
@@ -421,13 +420,12 @@ class Definition:
         return other
 
 
-def _rest(whole: Definition, keeping: bool, stages: values.Met) -> Definition:
-    whole._stages = whole._stages or stages
-    return whole.rest(keeping)
-
-
-def _restored(token: str, function: Function, options: Options) -> Definition:
-    return _definitions.restored(token, lambda: Definition(function, options))
+def _restored(
+    token: str, function: Function, options: Options, stages: values.Met | None
+) -> Definition:
+    found = _definitions.restored(token, lambda: Definition(function, options))
+    found._stages = found._stages or stages
+    return found
 
 
 def kind_of(name: str, value: Any, standard: bool) -> Argument:

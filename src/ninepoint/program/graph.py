@@ -31,7 +31,7 @@ from ..base.undisturbed import Later
 from ..language.dtypes import Argument
 from ..language.errors import mistake
 from ..language.ir import Box
-from ..language.readable import shown_at_home, with_room
+from ..language.readable import with_room
 from ..lowering.schedule import Request
 from .definition import Call, Definition, stages
 
@@ -427,10 +427,7 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
 
     def compile() -> Compiled:
         function, arguments = definition.function, {kind.name: kind for kind in kinds}
-        with shown_at_home(function):
-            return with_room(
-                lambda: pipeline.compile_kernel(function, arguments, request), function
-            )
+        return with_room(lambda: pipeline.compile_kernel(function, arguments, request), function)
 
     with definition.compiling:
         found = definition.compiled.get(key)
