@@ -28,7 +28,6 @@ from ..language.ir import (
     COMPARISONS,
     MIRRORED,
     Atom,
-    Atoms,
     Binary,
     Body,
     Call,
@@ -48,12 +47,12 @@ from ..language.ir import (
     Reduce,
     Ref,
     Select,
-    Stage,
     State,
     Tap,
     Unary,
     Weight,
     at_each,
+    atoms,
     made_as,
     named,
     operands,
@@ -131,20 +130,14 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
             known[name] = Interval(one.low, one.high)
     for stage in kernel.stages:
         _bound_body(stage.body, known)
-        known |= zip(stage.names, _stage_ranges(stage, known), strict=True)
+        for k, (name, value) in enumerate(zip(stage.names, stage.values, strict=True)):
+            known[name] = interval(value, known)
+            if isinstance(stage, State):
+                # What the border's rule puts there as well.
+                zero = Interval(0, 0)
+                known[name] |= of_storage(stage.storage[k]) if stage.unbounded else zero
     _bound_body(kernel.body, known)
     return known
-
-
-def _stage_ranges(stage: Stage, known: Known) -> list[Interval]:
-    """The range of each name of a stage, whose body is bounded."""
-    own = [interval(value, known) for value in stage.values]
-    if not isinstance(stage, State):
-        return own
-    # What the border's rule puts there as well.
-    if stage.unbounded:
-        return [of_storage(dtype) for dtype in stage.storage]
-    return [one | Interval(0, 0) for one in own]
 
 
 def _bound_body(body: Body, known: dict[str, Interval]) -> None:
@@ -169,9 +162,13 @@ def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interva
     `position` is the place in the window, in C order, for what stands inside one.
     """
     match expr:
-        case Read(field=name) | Tap(field=name) | Gather(field=name):
-            return known[name]
-        case Element(array=name) | Coefficient(array=name):
+        case (
+            Read(field=name)
+            | Tap(field=name)
+            | Gather(field=name)
+            | Element(array=name)
+            | Coefficient(array=name)
+        ):
             return known[name]
         case Weight():
             return interval(Const(expr.dtype, expr.texts[position]), known)
@@ -535,7 +532,7 @@ def smallest_integer(value: Interval) -> np.dtype:
 # narrow registers asks for integers of at `least` so many bits: then all that fewer would hold are
 # signed ones of as many.
 
-_MODULAR = frozenset({"+", "-", "*", "<<", "**"})
+_MODULAR = frozenset({"+", "-", "*", "<<", "**", "~"})
 
 
 # Passes that count what kernels cost ask for it more often than for all else together.
@@ -555,15 +552,10 @@ def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
 
 def working_type(name: str, expr: Expr, own: str, known: Known, least: int = 8) -> str:
     """The type in which an integer operation is done; `own` is that of its result, `name`."""
-    operands: Atoms
-    match expr:
-        case Binary(op=op) if op not in _MODULAR:
-            operands = (expr.left,) if op == ">>" else (expr.left, expr.right)
-        case Unary(op="abs" as op):
-            operands = (expr.arg,)
-        case _:
-            return own
-    compares = op in COMPARISONS
+    if not isinstance(expr, Unary | Binary) or expr.op in _MODULAR:
+        return own
+    op, compares = expr.op, expr.op in COMPARISONS
+    operands = atoms(expr)[: 1 if op == ">>" else None]
     if not operands[0].dtype.is_integer or (expr.dtype is DType.BOOL and not compares):
         return own
     spans = [interval(operand, known) for operand in operands]
