@@ -38,7 +38,6 @@ import numpy as np
 from ..base import undisturbed
 from ..base.remembered import digest
 from ..lowering.schedule import VERIFY, Schedule
-from .compiled import Compiled
 
 T = TypeVar("T")
 
@@ -285,7 +284,7 @@ def remembered(file: str, load: Callable[[Any], T], make: Callable[[], Any]) -> 
 # What is kept of kernels besides their machine code.
 
 
-def compiled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
+def compiled(name: str, meaning: Any, make: Callable[[], Any]) -> Any:
     """What `make` compiles, or what another process compiled of the same meaning."""
     if VERIFY in os.environ:
         return make()
