@@ -168,7 +168,8 @@ class Definition:
             self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
         else:
             arrays = indexed_parameters(function)
-            self.token = digest((function, options.named))
+            meant = replace(options, boundary=options.boundary.meaning)
+            self.token = digest((function, meant))
         if self.pointwise:
             arrays |= set(array_parameters(function)) - set(options.numbers)
         elif whole is None:
@@ -571,11 +572,9 @@ class Call:
     def settled(self) -> Call:
         """The call with the values as they are now: arrays may change before a task reads them."""
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
-        boundary = self.boundary
-        if boundary.conditions:
-            boundary = boundary.with_conditions(
-                lambda one, *_: one.of(lambda v: np.array(v) if isinstance(v, np.ndarray) else v)
-            )
+        boundary = self.boundary.with_conditions(
+            lambda one, *_: one.of(lambda v: np.array(v) if isinstance(v, np.ndarray) else v)
+        )
         return replace(self, scalars=scalars, boundary=boundary)
 
 

@@ -127,7 +127,7 @@ class Node:
     @property
     def full(self) -> Node:
         """The same call, which makes all points."""
-        return replace(self, call=replace(self.call, every=1)) if self.thins else self
+        return replace(self, call=replace(self.call, every=1))
 
     @property
     def cval(self) -> Any:
@@ -267,8 +267,7 @@ class Graph:
                 raise mistake("stage-outputs", one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
         rest = definition.rest(call.boundary.uses("keep"))
-        scalars = {name: call.scalars[name] for name in rest.scalars}
-        call = replace(call, definition=rest, scalars=scalars)
+        call = replace(call, definition=rest)
         given = tuple(numbers[name] for name in rest.fields)
         types = tuple(self.dtypes[value] for value in given)
         program, labels = compiled(call, types), labels or [definition.name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -77,11 +76,6 @@ class Options:
     performance_warnings: bool = True
     every: Every = 1
     upsample: Every = 1
-
-    @property
-    def named(self) -> Options:
-        """The same with names in the place of functions at the border, to be told apart by."""
-        return replace(self, boundary=self.boundary.meaning)
 
 
 @frozen
