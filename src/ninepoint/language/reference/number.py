@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..functions import PYTHON, UFUNCS
+from ..functions import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -44,23 +44,23 @@ def _inverted(value: Any) -> Any:
     return not value if isinstance(value, bool) else ~value
 
 
-# What functions of NumPy do that take one number, by Python's operators.
-_CHANGES = {
-    np.negative: operator.neg,
-    np.positive: operator.pos,
-    np.invert: _inverted,
-    np.absolute: operator.abs,
-}
+_UNARY: dict[str, Operation] = {**UNARY, "~": _inverted, "abs": abs}
 
 # Functions of NumPy that are operators of numbers.
-OPERATORS = frozenset({*UFUNCS, *_CHANGES, np.divmod})
+_SYMBOLS = {**UFUNCS, **UNARY_UFUNCS, np.absolute: "abs"}
+OPERATORS = frozenset({*_SYMBOLS, np.divmod})
+
+
+def python(symbol: str, *operands: Any) -> Any:
+    """What an operator of Python gives of one or two bare operands."""
+    return (PYTHON if operands[1:] else _UNARY)[symbol](*operands)
 
 
 class Operand(NDArrayOperatorsMixin):
     """Python's operators, for numbers and arrays alike: NumPy's functions, which ask who they are.
 
-    A subclass has `combine(symbol, left, right)`, and `change(operation)`.  Of several operands
-    that of the greatest `rank` has the word.
+    A subclass has `combine(symbol, *operands)`, of one or two.  That of the greatest `rank` has
+    the word.
     """
 
     __slots__ = ()
@@ -71,10 +71,8 @@ class Operand(NDArrayOperatorsMixin):
         for one in reversed(inputs):
             if isinstance(one, Operand) and one.rank >= first.rank:
                 first = one
-        if method == "__call__" and ufunc in UFUNCS:
-            made = first.combine(UFUNCS[ufunc], *inputs)
-        elif method == "__call__" and ufunc in _CHANGES:
-            made = first.change(_CHANGES[ufunc])
+        if method == "__call__" and ufunc in _SYMBOLS:
+            made = first.combine(_SYMBOLS[ufunc], *inputs)
         elif ufunc is np.divmod:
             made = tuple(first.combine(symbol, *inputs) for symbol in ("//", "%"))
         else:
@@ -110,17 +108,9 @@ class Number(Operand):
     def __getitem__(self, index: Any) -> Any:
         return running.get().elsewhere(self, index)
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        scalars = all(isinstance(v, (Number, *WRITTEN, np.generic)) for v in (left, right))
-        return binary(symbol, left, right) if scalars else NotImplemented
-
-    def change(self, operation: Operation) -> Number:
-        value = self.value
-        word = isinstance(value, np.uint64)
-        made = operation(int(value) if word else value)
-        if not integer(made):
-            return Number(made)
-        return type(self)(wrapped(made, word and operation is not operator.neg).value)
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        scalars = all(isinstance(v, (Number, *WRITTEN, np.generic)) for v in operands)
+        return computed(symbol, *operands) if scalars else NotImplemented
 
     def __round__(self, digits: Any = None) -> Number:
         value, digits = self.value, plain(digits)
@@ -170,17 +160,14 @@ class Text(Literal):
 
     rank = 0
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        if not all(isinstance(v, (Text, *WRITTEN)) for v in (left, right)):
-            return super().combine(symbol, left, right)
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        if not all(isinstance(v, (Text, *WRITTEN)) for v in operands):
+            return super().combine(symbol, *operands)
         try:
-            return literal(PYTHON[symbol](plain(left), plain(right)))
+            return literal(python(symbol, *map(plain, operands)))
         except ZeroDivisionError:
             # By the rules of numbers that are not known.
-            return literal(binary(symbol, left, right).value)
-
-    def change(self, operation: Operation) -> Any:
-        return literal(operation(self.value))
+            return literal(binary(symbol, *operands).value)
 
     def __round__(self, digits: Any = None) -> Any:
         return literal(round(self.value, plain(digits)))
@@ -191,11 +178,8 @@ class Table(Operand, np.ndarray[Any, Any]):  # type: ignore[misc]
 
     rank = 3
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        return PYTHON[symbol](bare(left), bare(right)).view(type(self))
-
-    def change(self, operation: Operation) -> Any:
-        return operation(bare(self)).view(type(self))
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        return python(symbol, *map(bare, operands)).view(type(self))
 
     def __getitem__(self, index: Any) -> Any:
         item = super().__getitem__(bare(index))
@@ -271,6 +255,18 @@ def operand(value: Any) -> Number:
     """A value as a `Number`: one of Python's stands in the text."""
     number = value if isinstance(value, Number) else literal(plain(value))
     return number if isinstance(number, Number) else Number(number)
+
+
+def computed(symbol: str, *operands: Any) -> Number:
+    """What an operator gives of one or two numbers."""
+    if operands[1:]:
+        return binary(symbol, *operands)
+    one = operand(*operands)
+    word = isinstance(one.value, np.uint64)
+    made = _UNARY[symbol](int(one.value) if word else one.value)
+    return (
+        type(one)(wrapped(made, word and symbol != "-").value) if integer(made) else Number(made)
+    )
 
 
 def binary(symbol: str, left: Any, right: Any) -> Number:

@@ -24,7 +24,7 @@ from .number import (
     Table,
     Text,
     bare,
-    binary,
+    computed,
     plain,
     see,
     whole,
@@ -42,16 +42,13 @@ class Window(Table):
 
     rank = 4
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        made = elementwise(partial(binary, symbol), left, right)
-        for one in (left, right):
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        made = elementwise(partial(computed, symbol), *operands)
+        for one in operands:
             if symbol == "*" and isinstance(one, Constant):
                 # A product with a weight that is zero is 0, whatever the other factor is.
                 made[np.asarray(one) == 0] = 0
         return made
-
-    def change(self, operation: Operation) -> Window:
-        return elementwise(operation, self)
 
     @property
     def flat(self) -> Any:
@@ -170,17 +167,17 @@ class Position(Literal):
         super().__init__(value)
         self.scale, self.at = scale, at
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        made = super().combine(symbol, left, right)
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        if not operands[1:]:
+            return computed(symbol, Literal(self.value))
+        made = super().combine(symbol, *operands)
+        left, right = operands
         other = right if left is self else left
         number, line = plain(other), Line(self.scale, self.value)
         if type(number) is not int or isinstance(other, Position):
             return made
         grown = line.combined(symbol, number, reflected=right is self)
         return Position(made.value, grown.scale, self.at) if isinstance(grown, Line) else made
-
-    def change(self, operation: Operation) -> Any:
-        return operation(Literal(self.value))
 
 
 def flat(items: Any) -> Iterator[Any]:
