@@ -466,7 +466,7 @@ _WEAK = (bool, DType.BOOL), (int, DType.INT), (float, DType.F64), (complex, DTyp
 _NUMBERS = (int, float, complex, np.generic)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Call:
     """One call without its fields.  Pickles, so that workers can have it.
 
@@ -543,9 +543,9 @@ class Call:
         cval = type(self.cval), repr(self.cval)
         return self.definition, self.boundary, cval, self.dtypes, self.overflow, self.every
 
-    @property
+    @cached_property
     def token(self) -> str:
-        """Names the meaning of the call: equal tokens, equal results."""
+        """Names the meaning of the call with what is in its arrays: equal tokens, equal results."""
         border = self.boundary.meaning, repr(self.cval)
         given = self.dtypes, self.overflow, border, self.every
         return digest((self.definition.token, dict(self.scalars), *given))

@@ -187,9 +187,7 @@ class Graph:
     @property
     def token(self) -> str:
         """Names the meaning: equal tokens, equal values."""
-        calls = {id(node.call): node.call for node in self.nodes}
-        tokens = {key: call.token for key, call in calls.items()}
-        nodes = [(tokens[id(n.call)], n.fields, n.outputs, n.axes) for n in self.nodes]
+        nodes = [(n.call.token, n.fields, n.outputs, n.axes) for n in self.nodes]
         return digest(([dtype.str for dtype in self.dtypes[: self.given]], nodes))
 
     def along(self, axes: Behind | None) -> Graph:
