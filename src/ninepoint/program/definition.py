@@ -545,7 +545,7 @@ class Call:
 
     @cached_property
     def token(self) -> str:
-        """Names the meaning of the call with what is in its arrays: equal tokens, equal results."""
+        """Names the meaning of the call, arrays of it included: equal tokens, equal results."""
         border = self.boundary.meaning, repr(self.cval)
         given = self.dtypes, self.overflow, border, self.every
         return digest((self.definition.token, dict(self.scalars), *given))
