@@ -601,9 +601,7 @@ def leaves_of(definition: Definition, scalars: ByName) -> list[ByName]:
     """The numbers of all calls, for values of the scalars by name."""
     found: list[ByName] = []
     for one in definition.calls(scalars):
-        given = stages.evaluated(one.scalars, scalars)
-        numbers = {n: given.get(n, one.callee.defaults.get(n)) for n in one.callee.scalars}
-        found += leaves_of(one.callee, numbers)
+        found += leaves_of(one.callee, stages.evaluated(one.scalars, scalars))
     return [*found, scalars]
 
 

@@ -254,7 +254,7 @@ class Graph:
         inside = f"{labels[0]}." if labels else ""
         for one in definition.calls(call.scalars):
             callee = one.callee.along(definition.rank)
-            values = {**callee.defaults, **stages.evaluated(one.scalars, call.scalars)}
+            values = stages.evaluated(one.scalars, call.scalars)
             made = self.record(
                 Call.of(callee, values, **stages.evaluated(one.options, call.scalars)),
                 [numbers[name] for name in one.fields],
