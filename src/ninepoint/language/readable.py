@@ -52,8 +52,9 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     except StencilError as error:
         at = error.diagnostic.span
         home = package(at.file)
-        ours = not home or not isinstance(function, Function) or package(function.file)
-        call = None if ours else _call(function, at.file)
+        call = None
+        if home and isinstance(function, Function) and not package(function.file):
+            call = _call(function, at.file)
         if call is None:
             raise
         span, name = call
