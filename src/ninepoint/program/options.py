@@ -141,7 +141,7 @@ def parameter_names(standard_indexing: Any) -> tuple[str, ...]:
         isinstance(name, str) for name in names
     ):
         raise TypeError(f"standard_indexing holds names of parameters, not {standard_indexing!r}.")
-    return tuple(sorted(names)) if isinstance(names, set | frozenset) else tuple(names)
+    return tuple(sorted(names))
 
 
 def checked_neighborhood(given: Any) -> Neighborhood | None:
