@@ -35,7 +35,7 @@ Span: TypeAlias = tuple[int, int]
 Finer: TypeAlias = Mapping[int, int]
 
 # Where arrays begin, and how long they are, whose ends are far away.
-_FAR = 1 << 40
+FAR = 1 << 40
 
 
 @frozen
@@ -191,8 +191,8 @@ class Looking:
     def of(nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int) -> Looking:
         """That of some nodes."""
         far = Looking(nodes, wanted, given, axis, 0, 0, True in rings(nodes, axis))
-        low, high = _of_fields(far, (_FAR, _FAR + 1), 2 * _FAR)
-        return replace(far, low=min(0, low - _FAR), high=max(0, high - _FAR - 1))
+        low, high = _of_fields(far, (FAR, FAR + 1), 2 * FAR)
+        return replace(far, low=min(0, low - FAR), high=max(0, high - FAR - 1))
 
     def needs(self, span: Span, n: int) -> Span:
         """What of the fields is needed for some points of an axis so long."""
@@ -219,8 +219,8 @@ class Looking:
             return (0, length), length
         if (self.ring and length + near >= n) or (before and after):
             return span, n
-        first = a if before else 2 * _FAR - (n - a) if after else _FAR
-        return (first, first + length), 2 * _FAR
+        first = a if before else 2 * FAR - (n - a) if after else FAR
+        return (first, first + length), 2 * FAR
 
 
 @lru_cache(maxsize=512)

@@ -88,8 +88,8 @@ class Extension:
         block[into(one.places)] = made
 
 
-# What is laid before and after each axis; None where there are no ghosts.
-Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
+# How ghosts are made before and after each axis; names where there are none.
+Extensions: TypeAlias = Sequence[Sequence[Any]]
 
 
 def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
@@ -121,7 +121,7 @@ class Single:
     @property
     def any_stack(self) -> bool:
         """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
-        return not self.ghosts
+        return not self.border.uses("ghost")
 
     def turned(self, how: int | Axes) -> Single | None:
         """The same for arrays that lie in another way (see `Compiled.turned`)."""
@@ -284,7 +284,7 @@ class Way:
         """How so many threads do some points along the first axis, of so many images."""
         pieces, zones = self._plan.done(*rows)
         # Machine code that is told by a table fills no blocks of positions, or with ghosts.
-        fills = not (self._ghosts or self._program.along)
+        fills = not (self._plan.border.uses("ghost") or self._program.along)
         told = [
             one
             for one in pieces
@@ -370,9 +370,7 @@ class Way:
         if gather.ghosts:
             with np.errstate(all="ignore"):
                 for one in gather.ghosts:
-                    extension = self._ghosts[one.axis][one.side]
-                    assert extension is not None
-                    extension.fill(block, one, images)
+                    self._ghosts[one.axis][one.side].fill(block, one, images)
         return block
 
 
