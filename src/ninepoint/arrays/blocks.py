@@ -172,20 +172,19 @@ def surrounded(
     apart: bool,
 ) -> Array:
     """Give a chunk with the faces that lie around it (`steps_around`), in what `make` makes."""
-    spans = [(low, low + n) for (low, _), n in zip(around, chunk.shape, strict=True)]
-    result = make(tuple([end + high for (_, end), (_, high) in zip(spans, around, strict=True)]))
-    result[tuple([slice(*span) for span in spans])] = chunk
+    lengths, parts = [], []
+    for (low, high), n in zip(around, chunk.shape, strict=True):
+        lengths.append(low + n + high)
+        parts.append({-1: slice(low), 0: slice(low, low + n), 1: slice(low + n, None)})
+    result = make(tuple(lengths))
+    result[tuple([part[0] for part in parts])] = chunk
     for steps, face in zip(steps_around(around, apart=apart), faces, strict=False):
-        target, source = [], []
-        for step, (low, high), (a, b) in zip(steps, around, spans, strict=True):
-            target.append(slice(0, a) if step < 0 else slice(b, None) if step else slice(a, b))
-            source.append(side(step, high if step > 0 else low))
+        target = [part[step] for part, step in zip(parts, steps, strict=True)]
+        beyond = zip(steps, around, strict=True)
+        source = [side(step, high if step > 0 else low) for step, (low, high) in beyond]
         axis = next(axis for axis, step in enumerate(steps) if step)
         if apart:
             target[:axis] = [slice(None)] * axis
-        elif type(face) is Slab:
-            source = [slice(None) if a else own for a, own in zip(face.near, source, strict=True)]
-            face = face.array
         else:
             face, source[axis] = face[axis, steps[axis]], slice(None)
         result[tuple(target)] = face[tuple(source)]

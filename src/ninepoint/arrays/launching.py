@@ -39,7 +39,7 @@ from .layout import Array, PlainArrays, Shape
 from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
-from .work import ByNumber, Group, Indices, Work, taken
+from .work import ByNumber, Group, Taken, Work, taken
 
 
 class Given(NamedTuple):
@@ -75,7 +75,7 @@ class OneCall:
     """
 
     run: Run
-    fields: tuple[tuple[int, Indices], ...]
+    fields: Taken
     outputs: tuple[int, ...]
     targets: bool
     own: Sequence[Any]
