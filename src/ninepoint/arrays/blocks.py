@@ -185,6 +185,9 @@ def surrounded(
         axis = next(axis for axis, step in enumerate(steps) if step)
         if apart:
             target[:axis] = [slice(None)] * axis
+        elif type(face) is Slab:
+            source = [slice(None) if a else own for a, own in zip(face.near, source, strict=True)]
+            face = face.array
         else:
             face, source[axis] = face[axis, steps[axis]], slice(None)
         result[tuple(target)] = face[tuple(source)]
