@@ -187,9 +187,7 @@ def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> S
     fields, into = taken(values, pairs), work.targets(part, outs)
     for node in group.nodes:
         # As where it is done alone, whatever is read of all this.
-        made = node.compiled
-        types = made.field_dtypes, made.out_dtypes
-        check_values(node.border, node.cval, *types, len(made.positions))
+        check_values(node.border, node.cval, node.compiled)
     shape = fields[0].shape
     core = tuple(shape[axis] for axis in along)
     alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])

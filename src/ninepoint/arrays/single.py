@@ -134,7 +134,7 @@ class Single:
 
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, whose constants fit; along core axes."""
-        self.constants()
+        check_values(self.border, self.cval, self.compiled)
         return self.layout(core).out_shapes
 
     def way(self, fields: PlainArrays) -> Way:
@@ -148,15 +148,6 @@ class Single:
         given = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
         size = sum(dtype.itemsize for dtype in given)
         return layout(core, program.reaches, self.border, size, every=program.every)
-
-    def constants(self) -> list[Array]:
-        """What stands beside fields and in results, checked; without axes."""
-        # What phases keep, and fill in, is the same for all of them.
-        program, phases = self.compiled, self.compiled.phases
-        fields, outs = program.field_dtypes, program.out_dtypes
-        outs = outs[: len(outs) // phases]
-        found = check_values(self.border, self.cval, fields, outs, len(program.positions))
-        return found[: len(fields)] + found[len(fields) :] * phases
 
 
 def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
@@ -184,7 +175,8 @@ class Way:
     """
 
     def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
-        self._program, self._ghosts, self._constants = call.compiled, call.ghosts, call.constants()
+        self._program, self._ghosts = call.compiled, call.ghosts
+        self._constants = check_values(call.border, call.cval, call.compiled)
         self._lead = len(shape) - self._program.ndim
         self._plan = plan = call.layout(shape[self._lead :])
         loaded = self._program.loaded
