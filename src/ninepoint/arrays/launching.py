@@ -47,11 +47,12 @@ class Given(NamedTuple):
 
     The `leaves` are the numbers of all calls by name, in the order in which they were recorded;
     None where they are those of the calls.  Functions at the border are told the `step` of an
-    iteration.
+    iteration; a border of conditions may have other values, those of a `boundary`.
     """
 
     leaves: Sequence[Mapping[str, Any]] | None = None
     step: int | None = None
+    boundary: Any = None
 
 
 NOTHING = Given()
@@ -85,10 +86,8 @@ class OneCall:
         out = [outs[value] for value in self.outputs] if self.targets else None
         return dict(zip(self.outputs, self.on(values, given, out), strict=True))
 
-    def on(
-        self, values: Any, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> PlainArrays:
-        """The results alone; a border of conditions may have other values."""
+    def on(self, values: Any, given: Given = NOTHING, out: Any = None) -> PlainArrays:
+        """The results alone."""
         run, numbers, leaves = self.run, self.own, given.leaves
         if leaves is not None:
             numbers = [
@@ -98,7 +97,7 @@ class OneCall:
         if self.fields:
             values = taken(values, self.fields)
         if isinstance(run, GhostCall):
-            return run(values, numbers, out, boundary, given.step)
+            return run(values, numbers, out, given.boundary, given.step)
         return run(values, numbers, out)
 
 

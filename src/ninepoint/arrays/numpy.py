@@ -202,7 +202,7 @@ def check_values(border: Border, cval: Any, compiled: Compiled) -> list[Array]:
     It is checked before anything runs that `cval` fits, and what "keep" keeps.
     """
     fields, outs = compiled.field_dtypes, compiled.out_dtypes
-    # Each output has a field: what a kernel is compiled for says so.  All its phases keep the same.
+    # Each output has a field: what a kernel is compiled for says so.  All phases keep the same.
     kept = zip(fields, outs[: len(outs) // compiled.phases], strict=False)
     for field, dtype in kept if border.uses("keep") else ():
         if not storable(field, dtype):
