@@ -216,7 +216,7 @@ def check_values(border: Border, cval: Any, compiled: Compiled) -> list[Array]:
         (k < given and border.uses("constant"), "the array", dtype)
         for k, dtype in enumerate(fields)
     ]
-    asked += [(border.uses("fill"), "the result", dtype) for dtype in outs] * program.phases
+    asked += [(border.uses("fill"), "the result", dtype) for dtype in outs]
     return [
         np.array(fitting_cval(cval, dtype, what) if used else 0).astype(dtype)
         for used, what, dtype in asked
