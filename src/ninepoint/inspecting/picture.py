@@ -44,9 +44,8 @@ def drawn(definition: Definition) -> str | None:
     """
     if definition.pointwise or not definition.is_known:
         return None
-    rest = definition.rest(False)
     try:
-        one = asked(rest)
+        one = asked(definition)
         compiled = one.last.compiled
     except (StencilError, TypeError, ValueError):
         return None
@@ -61,7 +60,7 @@ def drawn(definition: Definition) -> str | None:
         for axis, pair in enumerate(sides, start=-len(sides))
     )
     title = f"{definition.name}{signature_text(definition.function)}"
-    fields = dict(zip(rest.fields, read.values(), strict=True))
+    fields = dict(zip(one.last.call.fields, read.values(), strict=True))
     return _svg(title, compiled.reach, fields, [*made, *axes])
 
 

@@ -2,10 +2,10 @@
 
     def corners(x, k):                    Definition     fields x, scalars k
         xx = square(x, 2 * k)      ->       calls()      xx = square(x, 2 * k)
-        return xx[0, 1] - k                 rest(...)    a definition with the fields x, xx
+        return xx[0, 1] - k                 left(...)    what it is given after these: xx
 
 Equal tokens mean the same.  A definition whose function calls other stencils knows those calls,
-and the definition to which what they make is given; only definitions without calls are compiled.
+and the arrays that it is given where they are done: its own, and what they make.
 """
 
 from __future__ import annotations
@@ -102,9 +102,6 @@ _told: set[str] = set()
 class Definition:
     """What a stencil means: a function of a point and its neighbours, and its options.
 
-    With `whole` it is that definition without its calls, given what these make, and if it is
-    `keeping`, it has all fields of `whole`, in their order, though it may not read some.
-
     Attributes
     ----------
     function : Function
@@ -135,14 +132,7 @@ class Definition:
 
     known_by_token = True
 
-    def __init__(
-        self,
-        function: Function,
-        options: Options,
-        live: Any = None,
-        whole: Definition | None = None,
-        keeping: bool = False,
-    ) -> None:
+    def __init__(self, function: Function, options: Options, live: Any = None) -> None:
         self.function, self.options, self.live = function, options, live
         self.name, self.defaults = function.name, function.defaults
         # To a function of numbers the others that it calls are functions of numbers too.
@@ -150,7 +140,6 @@ class Definition:
         self.kind = "ufunc" if self.pointwise else "stencil"
         self.programs: Remembered[Any] = Remembered(16)
         self.arguments = Parameters(function, self.defaults)
-        self._whole, self._keeping = whole, keeping
         self.compiled: dict[Any, Compiled] = {}
         self.compiling = threading.Lock()
         self._schedules: Remembered[Schedule] = Remembered(256)
@@ -159,29 +148,19 @@ class Definition:
         self._met: Remembered[values.Met] = Remembered(256)
         self._stages: values.Met | None = None
         self.parameters, self.may_call = function.parameters, False
-        self.token: str
+        meant = replace(options, boundary=options.boundary.meaning)
+        self.token = digest((function, meant))
         # The parameters that are arrays: read with an index, or given to a call as a field; of a
         # ufunc those by position, unless their default is a number.
-        if whole is not None:
-            self.parameters = whole._remaining(keeping)
-            arrays = {*self.parameters} - {*whole.scalars}
-            self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
-        else:
-            arrays = indexed_parameters(function)
-            meant = replace(options, boundary=options.boundary.meaning)
-            self.token = digest((function, meant))
+        arrays = indexed_parameters(function)
         if self.pointwise:
             arrays |= set(array_parameters(function)) - set(options.numbers)
-        elif whole is None:
+        else:
             called = function.constants.values()
             self.may_call = any(isinstance(value, ArrayFunction) for value in called)
-        self._standard: set[str] = (
-            whole._standard if whole else arrays & {*options.standard_indexing}
-        )
+        self._standard = arrays & {*options.standard_indexing}
         self.fields = tuple(p for p in self.parameters if p in arrays - self._standard)
         self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
-        if whole is not None:
-            return
         self._check_names()
         self._check_factors()
         if self.may_call or not cache.noted(self.name, self.token):
@@ -189,8 +168,6 @@ class Definition:
         _definitions.add(self.token, self)
 
     def __reduce__(self) -> Any:
-        if self._whole is not None:
-            return Definition.rest, (self._whole, self._keeping)
         stages = self._stages if self.may_call else None
         return _restored, (self.token, self.function, self.options, stages)
 
@@ -269,7 +246,7 @@ class Definition:
         """What the text calls for scalars such as these, as far as it is understood."""
         found: list[values.Met] = []
         for storage in tried:
-            kinds = self.kinds([storage] * len(self.fields), scalars)
+            kinds = self.kinds(self.fields, [storage] * len(self.fields), scalars)
             arguments = {one.name: one for one in kinds}
             try:
                 parse.read(
@@ -288,21 +265,17 @@ class Definition:
         met.read.update(self.fields, *(call.made for call in met.calls))
         return met
 
-    def rest(self, keeping: bool) -> Definition:
-        """Give it without the calls; `keeping` all fields, for the rule "keep"."""
-        if not self.calls():
-            return self
-        return self._variants.made(
-            keeping, lambda: Definition(self.function, self.options, None, self, keeping)
-        )
+    def left(self, keeping: bool) -> tuple[str, ...]:
+        """The arrays that it is given where its calls are done: what of these it reads, and makes.
 
-    def _remaining(self, keeping: bool) -> tuple[str, ...]:
-        """The parameters without the fields that only other stencils read, and what these make."""
+        If it is `keeping`, these are all its fields, in their order, though it may not read some.
+        """
+        if not self.calls():
+            return self.fields
         assert self._stages is not None
-        read = self._stages.read
-        kept = {*self.scalars, *(self.fields if keeping else read)}
-        made = [name for call in self._stages.calls for name in call.made if name in read]
-        return *(name for name in self.parameters if name in kept), *made
+        read, calls = self._stages.read, self._stages.calls
+        own = (name for name in self.fields if keeping or name in read)
+        return *own, *(name for call in calls for name in call.made if name in read)
 
     # Mistakes that can be seen without knowing the arguments.
 
@@ -365,22 +338,18 @@ class Definition:
 
     # What is compiled.
 
-    @property
-    def kept(self) -> int:
-        """How many fields the rule "keep" may keep values of: what a stage made is not kept."""
-        return len((self._whole or self).fields)
-
-    def kinds(self, types: DTypes, scalars: ByName) -> tuple[Argument, ...]:
-        """The kinds of all arguments, for fields of these types and scalars such as these.
+    def kinds(self, fields: Sequence[str], types: DTypes, scalars: ByName) -> tuple[Argument, ...]:
+        """The kinds of all arguments, for arrays of these types and scalars such as these.
 
         Raises for a value that is no scalar, whether anything uses it or not.
         """
-        fields = dict(zip(self.fields, types, strict=True))
+        given = dict(zip(fields, types, strict=True))
+        names = (n for n in self.parameters if n in given or n in self.scalars)
         return tuple(
-            Field(name, fields[name], self.pointwise)
-            if name in fields
+            Field(name, given[name], self.pointwise)
+            if name in given
             else kind_of(name, scalars[name], name in self._standard)
-            for name in self.parameters
+            for name in dict.fromkeys((*names, *fields))
         )
 
     def warn(self, compiled: Compiled) -> None:
@@ -391,12 +360,11 @@ class Definition:
         """
         if compiled.unread is None or self.pointwise:
             return
-        told = self._whole or self
-        if told.live is None or told.token in _told or not told.options.performance_warnings:
+        if self.live is None or self.token in _told or not self.options.performance_warnings:
             return
-        found = mistake("slow-kernel", compiled.unread, told.name, compiled.reason, SLOWER)
+        found = mistake("slow-kernel", compiled.unread, self.name, compiled.reason, SLOWER)
         warn(str(found), PerformanceWarning)
-        _told.add(told.token)
+        _told.add(self.token)
 
     def schedule_for(self, types: DTypes) -> Schedule:
         """What the stencil was decorated with, or what was found by tuning for these types."""
@@ -468,8 +436,9 @@ _NUMBERS = (int, float, complex, np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call without its fields.  Pickles, so that workers can have it.
+    """One call, which names its `fields` and has the values of all else.  Pickles.
 
+    Where calls that the definition makes are done before, what they make is among the fields.
     Calls with equal keys give equal results, if they are plain: elements of arrays may change.
     """
 
@@ -479,7 +448,8 @@ class Call:
     cval: Any
     dtypes: tuple[np.dtype, ...] | None
     overflow: str | None
-    every: Every = 1
+    every: Every
+    fields: tuple[str, ...]
 
     @staticmethod
     def of(
@@ -522,6 +492,7 @@ class Call:
             options.dtypes if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
             steps,
+            definition.fields,
         )
 
     @property
@@ -541,14 +512,15 @@ class Call:
     def kind(self) -> Any:
         """What tells calls like this one, which have other numbers, from all others."""
         cval = type(self.cval), repr(self.cval)
-        return self.definition, self.boundary, cval, self.dtypes, self.overflow, self.every
+        given = self.dtypes, self.overflow, self.every
+        return self.definition, self.fields, self.boundary, cval, *given
 
     @cached_property
     def token(self) -> str:
         """Names the meaning of the call, arrays of it included: equal tokens, equal results."""
         border = self.boundary.meaning, repr(self.cval)
         given = self.dtypes, self.overflow, border, self.every
-        return digest((self.definition.token, dict(self.scalars), *given))
+        return digest((self.definition.token, self.fields, dict(self.scalars), *given))
 
     @property
     def spacings(self) -> dict[str, Spacing]:

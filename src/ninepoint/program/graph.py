@@ -264,13 +264,12 @@ class Graph:
             if len(made) != len(one.made):
                 raise mistake("stage-outputs", one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
-        rest = definition.rest(call.boundary.uses("keep"))
-        call = replace(call, definition=rest)
-        given = tuple(numbers[name] for name in rest.fields)
+        call = replace(call, fields=definition.left(call.boundary.uses("keep")))
+        given = tuple(numbers[name] for name in call.fields)
         types = tuple(self.dtypes[value] for value in given)
         program, labels = compiled(call, types), labels or [definition.name]
         for condition in call.boundary.said:
-            for name, dtype in zip(rest.fields, types, strict=True):
+            for name, dtype in zip(call.fields, types, strict=True):
                 check_range(condition, name, dtype)
         # Raises where the steps are not as many as the axes.
         steps_of(call.every, program.ndim)
@@ -401,13 +400,15 @@ def compiled(call: Call, types: DTypes) -> Compiled:
         options.neighborhood,
         call.dtypes,
         call.overflow,
-        definition.kept if call.boundary.uses("keep") else 0,
+        # What a stage made is not kept.
+        len(definition.fields) if call.boundary.uses("keep") else 0,
         options.fastmath,
-        definition.schedule_for(types),
+        # What was tuned is a call with all it calls.
+        options.schedule if definition.calls() else definition.schedule_for(types),
         definition.factors,
         () if call.every == 1 else steps_of(call.every, definition.rank),
     )
-    kinds = definition.kinds(types, call.scalars)
+    kinds = definition.kinds(call.fields, types, call.scalars)
     found = _compiled(definition, kinds, request)
     if request.every and len(found.out_dtypes) > 1 and call.boundary.uses("valid"):
         # Each result may have a first point of its own: all points are made, and then cut.
