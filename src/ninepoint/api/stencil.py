@@ -280,7 +280,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             call = Call.of(
                 self.definition, values, boundary, cval, dtype, overflow, every, upsample
             )
-            fields = [values[name] for name in call.definition.fields]
+            fields = [values[name] for name in call.fields]
             place = Place(axes, dims, out, threads, device)
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
                 # What may be colour images is asked about each time.
@@ -504,7 +504,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         values = self._bound(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
         call.check_spaced()
-        fields = [values[name] for name in call.definition.fields]
+        fields = [values[name] for name in call.fields]
         return debugging.by_definition(call, fields, axes)
 
     @door

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -154,7 +154,7 @@ class Definition:
         # ufunc those by position, unless their default is a number.
         arrays = indexed_parameters(function)
         if self.pointwise:
-            arrays |= set(array_parameters(function)) - set(options.numbers)
+            arrays |= set(array_parameters(function))
         else:
             called = function.constants.values()
             self.may_call = any(isinstance(value, ArrayFunction) for value in called)
@@ -204,12 +204,6 @@ class Definition:
         """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
         upsample = self.options.upsample
         return () if upsample == 1 else steps_of(upsample, self.rank)
-
-    def with_numbers(self, names: Collection[str]) -> Definition:
-        """A ufunc some of whose fields are given numbers: to it they are scalars."""
-        if not names:
-            return self
-        return self._variant(numbers=tuple(sorted({*self.options.numbers, *names})))
 
     def _variant(self, **changes: Any) -> Definition:
         """The same function with other options, made once."""
@@ -270,8 +264,6 @@ class Definition:
 
         If it is `keeping`, these are all its fields, in their order, though it may not read some.
         """
-        if not self.calls():
-            return self.fields
         assert self._stages is not None
         read, calls = self._stages.read, self._stages.calls
         own = (name for name in self.fields if keeping or name in read)
@@ -344,7 +336,7 @@ class Definition:
         Raises for a value that is no scalar, whether anything uses it or not.
         """
         given = dict(zip(fields, types, strict=True))
-        names = (n for n in self.parameters if n in given or n in self.scalars)
+        names = (n for n in self.parameters if n in given or n in scalars)
         return tuple(
             Field(name, given[name], self.pointwise)
             if name in given
@@ -466,11 +458,11 @@ class Call:
 
         To a ufunc that is given arrays, numbers beside them are scalars.
         """
+        fields = definition.fields
         if definition.pointwise:
-            fields = {n: values[n] for n in definition.fields if n in values}
-            if not all(map(has_no_axes, fields.values())):
-                numbers = [n for n, value in fields.items() if is_number(value)]
-                definition = definition.with_numbers(numbers)
+            arrays = [values[name] for name in fields if name in values]
+            if len(arrays) < len(fields) or not all(map(has_no_axes, arrays)):
+                fields = tuple(n for n in fields if n not in values or not is_number(values[n]))
         if upsample is not None:
             definition = definition.upsampled(per_axis("upsample", upsample))
         options = definition.options
@@ -486,13 +478,13 @@ class Call:
                 )
         return Call(
             definition,
-            {name: as_it_is(values[name]) for name in definition.scalars},
+            {n: as_it_is(values[n]) for n in definition.parameters if n not in fields},
             given,
             cval,
             options.dtypes if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
             steps,
-            definition.fields,
+            fields,
         )
 
     @property

@@ -250,7 +250,7 @@ class Graph:
         than `axes` names works on the last of them.
         """
         definition = call.definition
-        numbers = dict(zip(definition.fields, fields, strict=True))
+        numbers = dict(zip(call.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
         for one in definition.calls(call.scalars):
             callee = one.callee.along(definition.rank)
@@ -264,7 +264,8 @@ class Graph:
             if len(made) != len(one.made):
                 raise mistake("stage-outputs", one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
-        call = replace(call, fields=definition.left(call.boundary.uses("keep")))
+        if definition.calls():
+            call = replace(call, fields=definition.left(call.boundary.uses("keep")))
         given = tuple(numbers[name] for name in call.fields)
         types = tuple(self.dtypes[value] for value in given)
         program, labels = compiled(call, types), labels or [definition.name]

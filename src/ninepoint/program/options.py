@@ -59,8 +59,7 @@ class Options:
     """What a stencil was decorated with.
 
     A ufunc is a function of numbers (`pointwise`), and its neighborhood is the point: of as many
-    axes as it is to be done along.  Of its fields `numbers` are given numbers, and are scalars.
-    `performance_warnings` may be given where it is slow.
+    axes as it is to be done along.  `performance_warnings` may be given where it is slow.
     """
 
     boundary: Boundary
@@ -72,7 +71,6 @@ class Options:
     fastmath: bool
     schedule: Schedule
     pointwise: bool = False
-    numbers: tuple[str, ...] = ()
     performance_warnings: bool = True
     every: Every = 1
     upsample: Every = 1

@@ -186,7 +186,7 @@ class _Made:
         named = any(field.dims is not None for field in fields)
         if not named:
             call.check_spaced()
-        program = program_of(call.spaced(), types_of(call.definition, likes))
+        program = program_of(call.spaced(), types_of(call.fields, likes))
         if place.device is None and not any(is_device(field.value) for field in fields):
             program.graph.warn()
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -328,7 +328,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return _over_datasets(call, fields, place)
     if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
         return recorded(fields, call, place)
-    fields, types = typed(call.definition, fields)
+    fields, types = typed(call.fields, fields)
     call.check_spaced()
     return bare(evaluate(program_of(call, types), fields, place))
 
@@ -337,7 +337,7 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
     """The results for datasets among the fields, variable by variable."""
     from ..arrays.xarray import over_variables
 
-    given = dict(zip(call.definition.fields, fields, strict=True))
+    given = dict(zip(call.fields, fields, strict=True))
 
     def one(variables: dict[str, Any]) -> Any:
         return called(call, list((given | variables).values()), place)
@@ -357,7 +357,7 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     later = place.out is None and any(isinstance(field, Lazy) for field in fields)
     if later and not call.is_plain:
         call = call.settled()
-    given = [_node(*pair) for pair in zip(fields, call.definition.fields, strict=True)]
+    given = [_node(*pair) for pair in zip(fields, call.fields, strict=True)]
     made = _Made(call, given, place)
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
@@ -457,7 +457,7 @@ def _evaluated(
     names, schedule = [f"x{k}" for k in range(len(arrays))], Schedule()
     if len(recorded) == 1:
         call, _, fields = recorded[0]
-        for name, (k, _) in zip(call.definition.fields, fields, strict=True):
+        for name, (k, _) in zip(call.fields, fields, strict=True):
             names[k] = name
         schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
     graph = Graph(names, dtypes)
