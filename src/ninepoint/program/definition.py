@@ -42,7 +42,7 @@ from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction, Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
 from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
-from ..language.ir import DType
+from ..language.ir import DType, Neighborhood
 from ..language.parameters import (
     array_parameters,
     array_uses,
@@ -143,7 +143,6 @@ class Definition:
         self.compiled: dict[Any, Compiled] = {}
         self.compiling = threading.Lock()
         self._schedules: Remembered[Schedule] = Remembered(256)
-        self._variants: Remembered[Definition] = Remembered(256)
         # What was met of other stencils by the kinds of the arguments, and for the first of these.
         self._met: Remembered[values.Met] = Remembered(256)
         self._stages: values.Met | None = None
@@ -162,7 +161,7 @@ class Definition:
         self.fields = tuple(p for p in self.parameters if p in arrays - self._standard)
         self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
         self._check_names()
-        self._check_factors()
+        self._factors = self.factors(options.upsample)
         if self.may_call or not cache.noted(self.name, self.token):
             with_room(self._check_body, function)
         _definitions.add(self.token, self)
@@ -184,43 +183,42 @@ class Definition:
             return len(self.options.neighborhood)
         return indices(self.function, self.fields) or 1
 
-    def along(self, rank: int) -> Definition:
-        """A ufunc done along so many axes at once, as a part of what works along these."""
-        if not self.pointwise or rank == self.rank:
-            return self
-        return self._variant(neighborhood=((0, 0),) * rank)
-
-    def upsampled(self, factors: Every) -> Definition:
-        """The same with so many times as many points."""
-        if self.pointwise and factors != 1:
+    def factors(self, upsample: Every) -> tuple[int, ...]:
+        """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
+        if upsample == 1:
+            return ()
+        if self.pointwise:
             raise TypeError(
                 f"the ufunc '{self.name}' gives one result for each element; leave 'upsample=' "
                 "out."
             )
-        return self if factors == self.options.upsample else self._variant(upsample=factors)
-
-    @cached_property
-    def factors(self) -> tuple[int, ...]:
-        """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
-        upsample = self.options.upsample
-        return () if upsample == 1 else steps_of(upsample, self.rank)
-
-    def _variant(self, **changes: Any) -> Definition:
-        """The same function with other options, made once."""
-        return self._variants.made(
-            tuple(changes.items()),
-            lambda: Definition(self.function, replace(self.options, **changes), self.live),
-        )
+        rank = self.rank
+        if isinstance(upsample, tuple) and len(upsample) != rank:
+            raise ValueError(
+                f"upsample={upsample} has {len(upsample)} factors, but '{self.name}' works along "
+                f"{rank} {'axis' if rank == 1 else 'axes'}."
+            )
+        factors = steps_of(upsample, rank)
+        if (results := math.prod(factors)) > MOST_RESULTS:
+            raise ValueError(
+                f"upsample={upsample} makes {results} results around each element, more than a "
+                f"stencil is compiled for ({MOST_RESULTS}); make finer results by a part of it, "
+                "and finer ones of these, or of one axis after the other."
+            )
+        return factors
 
     @property
     def is_known(self) -> bool:
         """Whether it is known which calls it makes."""
         return self._stages is not None or not self.may_call
 
-    def calls(self, scalars: ByName | None = None) -> Sequence[stages.StageCall]:
+    def calls(
+        self, scalars: ByName | None = None, factors: tuple[int, ...] | None = None
+    ) -> Sequence[stages.StageCall]:
         """The calls of other stencils that it makes, in order, for scalars such as these.
 
-        Without scalars there are none of what is not known.
+        Without scalars there are none of what is not known.  They are the same for all factors,
+        but some texts are understood with some `factors` only.
         """
         if not self.may_call:
             return ()
@@ -228,7 +226,8 @@ class Definition:
             return self._stages.calls if self._stages else ()
 
         def met() -> values.Met:
-            return with_room(lambda: self._read(scalars, _TRIED), self.function)
+            around = self._factors if factors is None else factors
+            return with_room(lambda: self._read(scalars, _TRIED, around), self.function)
 
         key = kinds([*scalars.values()])
         found = met() if key is None else self._met.made(key, met)
@@ -236,7 +235,7 @@ class Definition:
         self.may_call = bool(found.calls)
         return found.calls
 
-    def _read(self, scalars: ByName, tried: DTypes) -> values.Met:
+    def _read(self, scalars: ByName, tried: DTypes, factors: tuple[int, ...]) -> values.Met:
         """What the text calls for scalars such as these, as far as it is understood."""
         found: list[values.Met] = []
         for storage in tried:
@@ -244,7 +243,7 @@ class Definition:
             arguments = {one.name: one for one in kinds}
             try:
                 parse.read(
-                    self.function, arguments, self.options.neighborhood, self.factors, calls=True
+                    self.function, arguments, self.options.neighborhood, factors, calls=True
                 )
             except values.NotUnderstood:
                 return values.Met()
@@ -298,27 +297,13 @@ class Definition:
         elif not self.fields:
             raise mistake("no-field", function.place, function.name)
 
-    def _check_factors(self) -> None:
-        factors, rank = self.options.upsample, self.rank
-        if isinstance(factors, tuple) and len(factors) != rank:
-            raise ValueError(
-                f"upsample={factors} has {len(factors)} factors, but '{self.name}' works along "
-                f"{rank} {'axis' if rank == 1 else 'axes'}."
-            )
-        if (results := math.prod(self.factors)) > MOST_RESULTS:
-            raise ValueError(
-                f"upsample={factors} makes {results} results around each element, more than a "
-                f"stencil is compiled for ({MOST_RESULTS}); make finer results by a part of it, "
-                "and finer ones of these, or of one axis after the other."
-            )
-
     def _check_body(self) -> None:
         frame.refuse(self.function)
         if self.options.standard_indexing:
             return
         given = dict.fromkeys(self.scalars, 1)
         try:
-            self._stages = self._read(given, _TRIED[:1])
+            self._stages = self._read(given, _TRIED[:1], self._factors)
             self.may_call = bool(self._stages.calls)
         except StencilError as error:
             code = error.diagnostic.code
@@ -441,7 +426,9 @@ class Call:
     dtypes: tuple[np.dtype, ...] | None
     overflow: str | None
     every: Every
+    factors: tuple[int, ...]
     fields: tuple[str, ...]
+    neighborhood: Neighborhood | None
 
     @staticmethod
     def of(
@@ -463,13 +450,12 @@ class Call:
             arrays = [values[name] for name in fields if name in values]
             if len(arrays) < len(fields) or not all(map(has_no_axes, arrays)):
                 fields = tuple(n for n in fields if n not in values or not is_number(values[n]))
-        if upsample is not None:
-            definition = definition.upsampled(per_axis("upsample", upsample))
         options = definition.options
         given = options.boundary if boundary is None else Boundary.of(boundary)
         given, cval = given.named(options.cval if cval is None else as_it_is(cval))
         steps = options.every if every is None else per_axis("every", every)
-        check_grid(steps, options.upsample)
+        finer = options.upsample if upsample is None else per_axis("upsample", upsample)
+        check_grid(steps, finer)
         for name, value in values.items():
             if definition.pointwise and isinstance(value, Spacing):
                 raise TypeError(
@@ -484,8 +470,14 @@ class Call:
             options.dtypes if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
             steps,
+            definition.factors(finer),
             fields,
+            options.neighborhood,
         )
+
+    def along(self, rank: int) -> Call:
+        """A ufunc done along so many axes at once, as a part of what works along these."""
+        return replace(self, neighborhood=((0, 0),) * rank) if self.definition.pointwise else self
 
     @property
     def is_plain(self) -> bool:
@@ -503,16 +495,19 @@ class Call:
     @property
     def kind(self) -> Any:
         """What tells calls like this one, which have other numbers, from all others."""
-        cval = type(self.cval), repr(self.cval)
-        given = self.dtypes, self.overflow, self.every
-        return self.definition, self.fields, self.boundary, cval, *given
+        return self.definition, self.boundary, type(self.cval), *self._given
 
     @cached_property
     def token(self) -> str:
         """Names the meaning of the call, arrays of it included: equal tokens, equal results."""
-        border = self.boundary.meaning, repr(self.cval)
-        given = self.dtypes, self.overflow, border, self.every
-        return digest((self.definition.token, self.fields, dict(self.scalars), *given))
+        given = dict(self.scalars), self.boundary.meaning, *self._given
+        return digest((self.definition.token, *given))
+
+    @property
+    def _given(self) -> tuple[Any, ...]:
+        """What it is given besides numbers and a boundary."""
+        shapes = self.every, self.factors, self.fields, self.neighborhood
+        return repr(self.cval), self.dtypes, self.overflow, *shapes
 
     @property
     def spacings(self) -> dict[str, Spacing]:

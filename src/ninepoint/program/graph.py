@@ -147,7 +147,7 @@ class Node:
     @property
     def factors(self) -> Shape:
         """By how much its results are longer than its fields; nothing if they are not."""
-        return self.call.definition.factors
+        return self.call.factors
 
     def turned(self, axes: Behind | None) -> Node:
         """The node, where it names no axes along the last of these."""
@@ -252,17 +252,18 @@ class Graph:
         definition = call.definition
         numbers = dict(zip(call.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
-        for one in definition.calls(call.scalars):
-            callee = one.callee.along(definition.rank)
-            values = stages.evaluated(one.scalars, call.scalars)
+        for one in definition.calls(call.scalars, call.factors):
+            values, options = (
+                stages.evaluated(given, call.scalars) for given in (one.scalars, one.options)
+            )
             made = self.record(
-                Call.of(callee, values, **stages.evaluated(one.options, call.scalars)),
+                Call.of(one.callee, values, **options).along(definition.rank),
                 [numbers[name] for name in one.fields],
                 [inside + name for name in one.made],
                 axes,
             )
             if len(made) != len(one.made):
-                raise mistake("stage-outputs", one.span, callee.name, len(made), len(one.made))
+                raise mistake("stage-outputs", one.span, one.callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
         if definition.calls():
             call = replace(call, fields=definition.left(call.boundary.uses("keep")))
@@ -398,7 +399,7 @@ def compiled(call: Call, types: DTypes) -> Compiled:
     """What a call on fields of these types is compiled to."""
     definition, options = call.definition, call.definition.options
     request = Request(
-        options.neighborhood,
+        call.neighborhood,
         call.dtypes,
         call.overflow,
         # What a stage made is not kept.
@@ -406,7 +407,7 @@ def compiled(call: Call, types: DTypes) -> Compiled:
         options.fastmath,
         # What was tuned is a call with all it calls.
         options.schedule if definition.calls() else definition.schedule_for(types),
-        definition.factors,
+        call.factors,
         () if call.every == 1 else steps_of(call.every, definition.rank),
     )
     kinds = definition.kinds(call.fields, types, call.scalars)

@@ -422,7 +422,7 @@ def _compute(wanted: Sequence[_Node], place: Place) -> None:
     for made in order:
         pointwise = made.call.definition.pointwise
         like = first if first and pointwise and _has_axes(made, first) else made
-        call = replace(made.call, definition=made.call.definition.along(like.ndim))
+        call = made.call.along(like.ndim)
         axes = tuple(dims.index(dim) - len(dims) for dim in like.core) if dims else like.axes
         recorded.append((call, axes, tuple(map(source, made.fields))))
     goals = [source(one) for one in wanted]
