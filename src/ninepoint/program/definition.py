@@ -68,10 +68,9 @@ if TYPE_CHECKING:
     from ..language import stages as stages
 else:
     # What was compiled before is neither read nor lowered.
-    parse = Later("..language.parse", __package__)
-    frame = Later("..language.frame", __package__)
-    stages = Later("..language.stages", __package__)
-    values = Later("..language.values", __package__)
+    frame, parse, stages, values = (
+        Later(f"..language.{name}", __package__) for name in "frame parse stages values".split()
+    )
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
