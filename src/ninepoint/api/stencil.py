@@ -18,12 +18,10 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
-from ..arrays.accepted import as_it_is, bare, storage_types
-from ..arrays.borders import Boundary
+from ..arrays.accepted import bare
 from ..arrays.channels import may_hold
-from ..arrays.every import per_axis
 from ..arrays.keys import call_key
 from ..base.remembered import Remembered
 from ..base.tracebacks import door, shorten
@@ -33,6 +31,7 @@ from ..language.definitions import ArrayFunction
 from ..language.signature import (
     Page,
     as_read,
+    filled,
     options_of,
     signature,
     signature_text,
@@ -43,13 +42,12 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
 from ..program.options import (
     CALL_OPTIONS,
+    STENCIL,
     Options,
     Place,
-    check_grid,
-    checked_neighborhood,
-    overflow_rule,
-    parameter_names,
-    refuse_unknown,
+    StencilOptions,
+    UfuncOptions,
+    defaults,
 )
 from ..program.waiting import before_writing, waiting
 
@@ -89,11 +87,6 @@ else:
 
 # What a decorated function gives at one point.
 R = TypeVar("R")
-
-_OPTIONS = (
-    "boundary", "cval", "neighborhood", "standard_indexing", "dtype", "overflow", "every",
-    "upsample", "fastmath", "schedule", "performance_warnings",
-)  # fmt: skip
 
 
 class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
@@ -756,40 +749,14 @@ def stencil(function: Callable[P, R], /) -> Stencil[P, R]: ...
 
 @overload
 def stencil(
-    *,
-    boundary: Any = "fill",
-    cval: Any = 0,
-    upsample: int | Sequence[int] = 1,
-    neighborhood: Any = None,
-    standard_indexing: Any = (),
-    dtype: Any = None,
-    overflow: str | None = None,
-    every: Any = 1,
-    fastmath: bool = False,
-    schedule: Schedule | None = None,
-    performance_warnings: bool = True,
+    **options: Unpack[StencilOptions],
 ) -> Callable[[Callable[P, R]], Stencil[P, R]]: ...
 
 
-@as_read
+@as_read(defaults(STENCIL))
+@filled(options=StencilOptions.__doc__, more=UfuncOptions.__doc__)
 @door
-def stencil(
-    function: Any = NOTHING,
-    /,
-    *,
-    boundary: Any = "fill",
-    cval: Any = 0,
-    upsample: int | Sequence[int] = 1,
-    neighborhood: Any = None,
-    standard_indexing: Any = (),
-    dtype: Any = None,
-    overflow: str | None = None,
-    every: Any = 1,
-    fastmath: bool = False,
-    schedule: Schedule | None = None,
-    performance_warnings: bool = True,
-    **unknown: Any,
-) -> Any:
+def stencil(function: Any = NOTHING, /, **options: Any) -> Any:
     """Make a function of one point and its neighbours apply to whole arrays.
 
     The function is read, not run: ``x[-1, 0]`` is the neighbour one step back along the first
@@ -800,32 +767,8 @@ def stencil(
     function : callable
         What happens at one point.  Parameters that are indexed are fields; the others are
         scalars, or small arrays.
-    boundary : str, Condition or sequence, optional
-        What a neighbour outside the array is: "fill", "keep", "valid", "constant", "nearest",
-        "reflect", "mirror" or "wrap", or a value there (`dirichlet`, `neumann`, `robin`).  One
-        for all sides, or for each axis one, or a pair (before, after).  This and the options
-        that follow are defaults, which a call may override; `Stencil.__call__` has more.
-    cval : number, optional
-        The value of "fill" and "constant".
-    upsample : int or sequence of int, optional
-        How many times as many points the result has, along all axes or along each.
-    neighborhood : sequence of (int, int), optional
-        For each axis the least and the greatest offset the function reads, where that cannot
-        be read off its text.
-    standard_indexing : str or sequence of str, optional
-        Parameters that are small arrays indexed absolutely.
-    dtype : dtype or sequence of dtype, optional
-        The type of the result, or of each; by default the smallest that holds every result.
-    overflow : {"saturate", "wrap"}, optional
-        What happens to an integer that `dtype` cannot hold.
-    every : int or sequence of int, optional
-        Of how many points along each axis one is made.
-    fastmath : bool, optional
-        Let floats be reordered, as if their arithmetic were exact.
-    schedule : Schedule, optional
-        Choices of the compiler, such as `Stencil.schedule` gives; they change the speed only.
-    performance_warnings : bool, optional
-        Whether a `PerformanceWarning` may tell that this stencil is slow, and what to do.
+    {options}
+    {more}
 
     Returns
     -------
@@ -849,23 +792,9 @@ def stencil(
     >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
     array([2., 1., 0., 1.])
     """
-    refuse_unknown("stencil", unknown, _OPTIONS)
-    options = Options(
-        Boundary.of(boundary),
-        as_it_is(cval),
-        checked_neighborhood(neighborhood),
-        parameter_names(standard_indexing),
-        storage_types(dtype),
-        overflow_rule(overflow),
-        bool(fastmath),
-        schedule or Schedule(),
-        performance_warnings=bool(performance_warnings),
-        every=per_axis("every", every),
-        upsample=per_axis("upsample", upsample),
-    )
-    check_grid(options.every, options.upsample)
+    checked = Options.of("stencil", options, STENCIL)
 
     def make(plain: types.FunctionType) -> Stencil:
-        return Stencil(Definition(capture(plain), options, plain))
+        return Stencil(Definition(capture(plain), checked, plain))
 
     return decorator("stencil", function, make)

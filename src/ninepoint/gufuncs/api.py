@@ -231,7 +231,7 @@ def _apart(out: Any, args: tuple[Any, ...]) -> bool:
     return not any(np.may_share_memory(out, one) for one in args)
 
 
-@as_read
+@as_read({})
 @door
 def gufunc(
     signature: str,
