@@ -39,7 +39,7 @@ from ..language.source import capture
 from ..program.definition import Definition
 from ..program.options import UFUNC, Options, Place, UfuncOptions, defaults
 from ..program.waiting import before_writing, waiting
-from .stencil import Stencil
+from .stencil import RESULT, Stencil
 
 # Options of stencils that say nothing where there are no neighbours, and why.
 _REFUSED = {
@@ -85,6 +85,7 @@ class Ufunc(Stencil):
         self.nin = len(definition.fields)
         super().__init__(definition)
 
+    @filled(result=RESULT)
     def __call__(
         self,
         /,
@@ -106,13 +107,7 @@ class Ufunc(Stencil):
             the names of their dimensions.  Arrays of other libraries that take part in NumPy's
             functions, such as the columns of pandas, take part here too.  Parameters that have
             a number for a default, or a name only, are scalars.
-        out : array or tuple of arrays, optional
-            Where to write the result; it may overlap an array, and be of a shorter float type.
-        dtype : dtype or sequence of dtype, optional
-            The type of the result, or of each; its byte order is the machine's.
-        overflow : {"saturate", "wrap"}, optional
-            What happens to what `dtype` cannot hold: the nearest number that it holds, or the
-            lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
+        {result}
         threads : int, optional
             The greatest number of threads; by default all that the process may use.
         device : {"cuda"}, optional

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, over
 
 from ..arrays.accepted import bare
 from ..arrays.channels import may_hold
-from ..arrays.keys import call_key
+from ..arrays.keys import Key, call_key
 from ..base.remembered import Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
@@ -87,6 +87,76 @@ else:
 
 # What a decorated function gives at one point.
 R = TypeVar("R")
+
+
+# What the docstrings of calls have in common.
+RESULT = """
+    out : array or tuple of arrays, optional
+        Where to write the result; it may overlap a field, and be of a shorter float type.
+    dtype : dtype or sequence of dtype, optional
+        The type of the result, or of each; its byte order is the machine's.
+    overflow : {"saturate", "wrap"}, optional
+        What happens to what `dtype` cannot hold: the nearest number that it holds, or the
+        lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
+    """
+
+_CALL = """
+    boundary : str or sequence, optional
+        What a neighbour outside the array is: "fill", "keep", "valid", "constant",
+        "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
+        pair (before, after).  `dirichlet`, `neumann` and `robin` stand in the place of names.
+    cval : number, optional
+        The value of "fill" and "constant".
+    axes : sequence of int, optional
+        The axes that the stencil works on, in the order of its offsets.
+    dims : sequence of str, optional
+        The same by name, for xarray objects.
+    every : int or sequence of int, optional
+        Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
+        that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.
+        One number is that of all axes.
+    upsample : int or sequence of int, optional
+        How many times as many points the result has, along all axes or along each: the
+        result p is computed around the element p // k, and ``npt.index()`` is p.
+    threads : int, optional
+        The greatest number of threads; by default all that the process may use.
+    device : {"cuda"}, optional
+        Compute NumPy arrays on the GPU, to which they are copied, and the result back; a
+        part at a time where they are too large, and the chunks of Dask arrays one by one.
+        By default a call is done where its arrays are: those of CuPy on their GPU.
+    """
+
+_ITERATE = """
+    callback : callable, optional
+        Called as ``callback(step, *state)`` after every `every` steps and after the last
+        one, with the number of steps done; a true result ends the iteration.  It may
+        keep the arrays, or write to those of NumPy to change the state.
+    every : int, optional
+        How many steps lie between two calls of `callback`, or two checks of `until`; by
+        default all of them for `callback`, and 1 for `until`.
+    until : float, optional
+        End when no element of the state changes by more than this in one step.
+    progress : bool or callable, optional
+        True shows a bar, False none; by default there is one in
+        notebooks and on terminals, if it takes longer than a second.  A function
+        is called with the numbers of steps done and in all.
+    out : array or tuple of arrays, optional
+        Where to write the last state, for NumPy arrays: one for each state.  They may be the
+        fields themselves, which are then changed, so that one more state is held, not two.
+    device : {"cuda"}, optional
+        Take NumPy arrays to the GPU once, do all steps there, and take the state back; it is
+        taken back before too for each call of `callback`.  All of it must fit, save for
+        Dask arrays, whose chunks are taken there one by one.
+    comm : mpi4py.MPI.Comm, optional
+        The arrays are this process's part of the state: the processes have parts of it one
+        after the other along the first of the stencil's axes, in their order, and all call
+        this alike.  So is the result, and what `callback` is given; `until` holds for all.
+        See `distribute`.
+    snapshots : int, optional
+        On a Dask cluster: how many steps lie between two copies of the state in the memory
+        of other workers, which is what the loss of a worker costs; 0 for none.  By default
+        as many as keep the time that they take below a twentieth.
+    """
 
 
 class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
@@ -162,6 +232,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
 
     # Calling.
 
+    @filled(options=_CALL, result=RESULT)
     def _apply(
         self,
         /,
@@ -188,36 +259,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             an array of NumPy, CuPy, Dask or xarray, or another one in the memory of a GPU;
             the last axes are the stencil's, those before are a stack, and fields broadcast as
             NumPy's do.
-        boundary : str or sequence, optional
-            What a neighbour outside the array is: "fill", "keep", "valid", "constant",
-            "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
-            pair (before, after).  `dirichlet`, `neumann` and `robin` stand in the place of names.
-        cval : number, optional
-            The value of "fill" and "constant".
-        axes : sequence of int, optional
-            The axes that the stencil works on, in the order of its offsets.
-        dims : sequence of str, optional
-            The same by name, for xarray objects.
-        out : array or tuple of arrays, optional
-            Where to write the result; it may overlap a field, and be of a shorter float type.
-        dtype : dtype or sequence of dtype, optional
-            The type of the result, or of each; its byte order is the machine's.
-        overflow : {"saturate", "wrap"}, optional
-            What happens to what `dtype` cannot hold: the nearest number that it holds, or the
-            lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
-        every : int or sequence of int, optional
-            Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
-            that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.
-            One number is that of all axes.
-        upsample : int or sequence of int, optional
-            How many times as many points the result has, along all axes or along each: the
-            result p is computed around the element p // k, and ``npt.index()`` is p.
-        threads : int, optional
-            The greatest number of threads; by default all that the process may use.
-        device : {"cuda"}, optional
-            Compute NumPy arrays on the GPU, to which they are copied, and the result back; a
-            part at a time where they are too large, and the chunks of Dask arrays one by one.
-            By default a call is done where its arrays are: those of CuPy on their GPU.
+        {options}
+        {result}
 
         Returns
         -------
@@ -249,21 +292,15 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             if out is not None and waiting:
                 before_writing(out)
             bound = self._arguments.bound(args, named)
-            key = None
+            key, leaves = None, ()
             if dims is None and device is None:
                 key = call_key(
                     bound,
                     (boundary, cval, axes, out, dtype, overflow, threads, every, upsample),
                 )
-            leaves: Leaves = ()
             if key is not None:
                 if self._numbers and self.definition.may_call:
-                    # A program of several calls is bound for what each of them is given.
-                    numbers = {name: bound[k] for name, k in self._numbers}
-                    leaves = leaves_of(self.definition, numbers)
-                    more = numbers_key(leaves)
-                    key = None if more is None else (*key, more)
-                    leaves = leaves if self.definition.may_call else ()
+                    key, leaves = self._of_several(key, bound)
                 short = self._bound_calls.get(key)
                 if short is not None:
                     # The values of a border are as free as those of the parameters.
@@ -273,22 +310,33 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             call = Call.of(
                 self.definition, values, boundary, cval, dtype, overflow, every, upsample
             )
-            fields = [values[name] for name in call.definition.fields]
-            place = Place(axes, dims, out, threads, device)
-            if axes is None and not self.pointwise and any(map(may_hold, fields)):
-                # What may be colour images is asked about each time.
-                key = None
-            if key is not None:
-                short = dispatch.prepared(call, bound, place)
-                if short is not None:
-                    result = short(bound, leaves, out)
-                    # Only what went well is remembered.
-                    self._bound_calls[key] = short
-                    return result
-            return recording.called(call, fields, place)
+            return self._first(call, bound, Place(axes, dims, out, threads, device), key, leaves)
         except Exception as error:
             shorten(error)
             raise
+
+    def _of_several(self, key: Key, bound: Sequence[Any]) -> tuple[Key | None, Leaves]:
+        """The key of a program of several calls, which is bound for what each of them is given."""
+        leaves = leaves_of(self.definition, {name: bound[k] for name, k in self._numbers})
+        more = numbers_key(leaves)
+        return None if more is None else (*key, more), leaves if self.definition.may_call else ()
+
+    def _first(
+        self, call: Call, bound: Sequence[Any], place: Place, key: Key | None, leaves: Leaves
+    ) -> Any:
+        """Do a call of a kind that was not met before, or that depends on more than its kind."""
+        values = dict(zip(self.parameters, bound, strict=True))
+        fields = [values[name] for name in call.definition.fields]
+        # What may be colour images is asked about each time.
+        coloured = place.axes is None and not self.pointwise and any(map(may_hold, fields))
+        if key is not None and not coloured:
+            short = dispatch.prepared(call, bound, place)
+            if short is not None:
+                result = short(bound, leaves, place.out)
+                # Only what went well is remembered.
+                self._bound_calls[key] = short
+                return result
+        return recording.called(call, fields, place)
 
     if TYPE_CHECKING:
         # For checkers and editors: see above.
@@ -340,6 +388,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         return displays.Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
+    @filled(options=_ITERATE)
     @door
     def iterate(
         self,
@@ -378,36 +427,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             How many steps, not negative.
         boundary, cval, threads
             As for a call.
-        callback : callable, optional
-            Called as ``callback(step, *state)`` after every `every` steps and after the last
-            one, with the number of steps done; a true result ends the iteration.  It may
-            keep the arrays, or write to those of NumPy to change the state.
-        every : int, optional
-            How many steps lie between two calls of `callback`, or two checks of `until`; by
-            default all of them for `callback`, and 1 for `until`.
-        until : float, optional
-            End when no element of the state changes by more than this in one step.
-        progress : bool or callable, optional
-            True shows a bar, False none; by default there is one in
-            notebooks and on terminals, if it takes longer than a second.  A function
-            is called with the numbers of steps done and in all.
-        out : array or tuple of arrays, optional
-            Where to write the last state, for NumPy arrays: one for each state.  They may be the
-            fields themselves, which are then changed, so that one more state is held, not two.
-        device : {"cuda"}, optional
-            Take NumPy arrays to the GPU once, do all steps there, and take the state back; it is
-            taken back before too for each call of `callback`.  All of it must fit, save for
-            Dask arrays, whose chunks are taken there one by one.
-
-        comm : mpi4py.MPI.Comm, optional
-            The arrays are this process's part of the state: the processes have parts of it one
-            after the other along the first of the stencil's axes, in their order, and all call
-            this alike.  So is the result, and what `callback` is given; `until` holds for all.
-            See `distribute`.
-        snapshots : int, optional
-            On a Dask cluster: how many steps lie between two copies of the state in the memory
-            of other workers, which is what the loss of a worker costs; 0 for none.  By default
-            as many as keep the time that they take below a twentieth.
+        {options}
 
         Returns
         -------
