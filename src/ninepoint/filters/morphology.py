@@ -1,7 +1,10 @@
 """Morphology: what is bright shrinks and grows, in images of numbers and of truths.
 
-opening = dilate(erode(x))           white_tophat = x - opening       a lazy value: in one pass
+opening = dilate(erode(x))           white_tophat = x - opening
 closing = erode(dilate(x))           black_tophat = closing - x
+
+They are done one after the other: as one kernel (of a lazy value) an opening takes as long on large
+images, and two to four times as long on small ones (512x512 uint8, windows of 3 to 15).
 """
 
 from __future__ import annotations
@@ -11,7 +14,6 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, Unpack
 
 from ..api.stencil import Stencil
-from ..running.recording import Lazy, known, lazy
 from .filtering import KEPT, Filtering, Options, Size, made, over_datasets
 from .reductions import reduced
 
@@ -291,8 +293,7 @@ def _in_turn(
     x: Any, window: tuple[Any, Any], options: Options, first: _Filter, second: _Filter
 ) -> Any:
     """What one filter gives of what another one gives of an image."""
-    made = first(lazy(x), *window, **_before(options))
-    return _as_given(x, second(made, *window, **options))
+    return second(first(x, *window, **_before(options)), *window, **options)
 
 
 def _difference(
@@ -304,24 +305,17 @@ def _difference(
     low: _Filter | None,
 ) -> Any:
     """What one filter gives of an image less what another one gives; without one, the image."""
-    image = lazy(x)
-    upper, lower = (
-        one(image, *window, **_before(options)) if one else image for one in (high, low)
-    )
+    before = _before(options)
+    upper, lower = (one(x, *window, **before) if one else x for one in (high, low))
     call = Filtering(upper, options)
     near, _ = call.near(*window, None)
     subtracted = _subtraction(name, len(near.size), call.image.dtype == bool)
-    return _as_given(x, call.ranked(subtracted, lower))
+    return call.ranked(subtracted, lower)
 
 
 def _before(options: Options) -> Any:
     """The options of a filter whose results another one is given."""
     return {n: one for n, one in options.items() if n not in ("out", "dtype", "every")}
-
-
-def _as_given(x: Any, made: Any) -> Any:
-    """A lazy value where an image is one, else an array."""
-    return made if isinstance(x, Lazy) else known(made)
 
 
 @functools.lru_cache(KEPT)

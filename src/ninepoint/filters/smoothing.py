@@ -118,7 +118,7 @@ def gaussian_laplace(x: Any, sigma: PerAxis = 1.0, **options: Unpack[Options]) -
     >>> import numpy as np
     >>> import ninepoint as npt
     >>> npt.filters.gaussian_laplace(np.array([0.0, 0, 1, 0, 0]), sigma=0.5).round(2)
-    array([ 0.  ,  1.28, -3.15,  1.28,  0.  ])
+    array([ 0.02,  1.28, -3.15,  1.28,  0.02])
     """
     call = Filtering(x, options)
     call.each("sigma", sigma)
@@ -261,7 +261,7 @@ def bilateral(
     >>> import numpy as np
     >>> import ninepoint as npt
     >>> npt.filters.bilateral(np.array([1.0, 2, 1, 2, 80, 81, 80]), 10).round(1)
-    array([ 1.4,  1.5,  1.5,  1.6, 80.4, 80.4, 80.3])
+    array([ 1.3,  1.5,  1.5,  1.6, 80.3, 80.4, 80.3])
     """
     call = Filtering(x, options)
     call.check_real()

@@ -76,7 +76,7 @@ class Lazy(NDArrayOperatorsMixin):
     >>> smooth = npt.filters.mean(npt.lazy(np.arange(12.0).reshape(3, 4)))
     >>> smooth.shape, smooth.dtype
     ((3, 4), dtype('float64'))
-    >>> smooth.max() < 11, smooth.T.shape
+    >>> bool(smooth.max() < 11), smooth.T.shape
     (True, (4, 3))
     """
 
@@ -127,7 +127,7 @@ class Lazy(NDArrayOperatorsMixin):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            "a lazy value cannot be written to; compute it first, x.compute()[...] = 1."
+            "a lazy value cannot be written to; compute it first, as in y = x.compute()."
         )
 
     def __getattr__(self, name: str) -> Any:
