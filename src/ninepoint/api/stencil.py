@@ -292,7 +292,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             if out is not None and waiting:
                 before_writing(out)
             bound = self._arguments.bound(args, named)
-            key, leaves = None, ()
+            key: Key | None = None
+            leaves: Leaves = ()
             if dims is None and device is None:
                 key = call_key(
                     bound,

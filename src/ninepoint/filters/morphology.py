@@ -3,8 +3,8 @@
 opening = dilate(erode(x))           white_tophat = x - opening
 closing = erode(dilate(x))           black_tophat = closing - x
 
-They are done one after the other: as one kernel (of a lazy value) an opening takes as long on large
-images, and two to four times as long on small ones (512x512 uint8, windows of 3 to 15).
+They are done one after the other: as one kernel (of a lazy value) an opening takes as long on
+large images, and two to four times as long on small ones (512x512 uint8, windows of 3 to 15).
 """
 
 from __future__ import annotations

@@ -99,8 +99,8 @@ def _tell_kernel(page: Lines, node: Node, there: bool = False) -> None:
     compiled, pointwise = node.compiled, node.call.definition.pointwise
     name, forms = node.call.definition.name, compiled.forms
     page.add("kernel", f"{name}: {_types_text(node)}{', on a GPU' if there else ''}")
-    if there and (found := compiled.cpu_only):
-        page.add("path", f"none: a GPU computes no kernel that holds {found[1]}")
+    if there and (general := compiled.cpu_only):
+        page.add("path", f"none: a GPU computes no kernel that holds {general[1]}")
         return
     if forms is None:
         how = "each read is checked"
