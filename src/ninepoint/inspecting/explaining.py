@@ -22,11 +22,10 @@ from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
 from ..backends.cuda.writing import written
-from ..language import errors
-from ..language.displays import Lines, many
+from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
+from ..language.signature import Lines, many
 from ..language.text import kernel_text
-from ..language.warned import SLOWER, slow_kernel
 from ..lowering.kept import rows_kept
 from ..lowering.notes import Note, notes, work
 from ..program.graph import Graph, Node, has_conditions
@@ -76,7 +75,7 @@ def _advice(one: Asked, found: Measurement | None) -> str:
     compiled, whole = one.last.compiled, one.plan.whole
     inside, outside = _bytes(one.last)
     if one.is_single and compiled.forms is None:
-        return slow_kernel.cure(compiled.reason)
+        return cure("slow-kernel", compiled.reason)
     if whole:
         name, reason = next(iter(whole.items()))
         return f"See to '{name}', which is stored whole: {reason}."
@@ -273,7 +272,7 @@ def texts(one: Asked, target: object) -> str:
     for node in _gpu_nodes(one):
         if general := node.compiled.cpu_only:
             place, reason = general
-            raise errors.gpu_general(place, node.label, reason)
+            raise mistake("gpu-general", place, node.label, reason)
         found.append(written(node.compiled, node.border.rules).text)
     return "\n\n".join(found)
 

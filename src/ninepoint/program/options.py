@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypedDict
 
@@ -21,9 +21,10 @@ from ..arrays.accepted import (
 from ..arrays.borders import Boundary
 from ..arrays.every import Every, per_axis
 from ..backends.threads import thread_count
-from ..language.box import FAR, Neighborhood
+from ..base.frozen import frozen
 from ..language.definitions import Function
 from ..language.errors import hint
+from ..language.ir import FAR, Neighborhood
 from ..language.signature import OPTIONS, signature
 from ..lowering.schedule import Schedule
 
@@ -107,7 +108,7 @@ def no_number(name: str, function: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What a stencil was decorated with.
 
@@ -144,7 +145,7 @@ class Options:
         return replace(self, boundary=self.boundary.meaning)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a call works, where its results go, how many threads there may be, or which GPU."""
 
