@@ -40,7 +40,7 @@ from ..language.definitions import (
 )
 from ..language.errors import mistake
 from ..language.positions import Spacing
-from ..program.options import Parameters, no_number, renamed
+from ..program.options import Parameters, check_parameters
 
 # The sizes of the core axes of one array: names, or numbers as text.
 Core: TypeAlias = tuple[str, ...]
@@ -197,19 +197,13 @@ class GufuncDefinition:
         return _restored, (self.token, _packed(self.function), self.signature, self.options)
 
     def _check(self) -> None:
+        # An array for a result may be called `out`.
+        check_parameters(self.function, {*CALL_OPTIONS} - ({"out"} & {*self.outs}))
         for name, default in self.function.defaults.items():
-            if default is None:
-                raise ValueError(no_number(name, self.name))
             if isinstance(default, Spacing):
                 raise ValueError(
                     f"'{name}' of the gufunc '{self.name}' is {default!r}, and a gufunc has no "
                     "axes that are counted so; leave the default out."
-                )
-        for name in self.function.parameters:
-            if name in CALL_OPTIONS and not (name == "out" and name in self.outs):
-                raise ValueError(
-                    f"'{name}' is an option of every call, so no parameter of '{self.name}' "
-                    f"can have that name; {renamed(name)}."
                 )
         for name, _ in self.options.sizes:
             self.check_size(name)

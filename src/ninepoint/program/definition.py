@@ -59,9 +59,8 @@ from .options import (
     Options,
     Parameters,
     check_grid,
-    no_number,
+    check_parameters,
     overflow_rule,
-    renamed,
 )
 
 if TYPE_CHECKING:
@@ -308,15 +307,8 @@ class Definition:
 
     def _check_names(self) -> None:
         function, options = self.function, self.options
-        for name in function.parameters:
-            if name in CALL_OPTIONS:
-                raise ValueError(
-                    f"'{name}' is an option of every call, so no parameter of '{function.name}' "
-                    f"can have that name; {renamed(name)}."
-                )
+        check_parameters(function, CALL_OPTIONS)
         for name, default in function.defaults.items():
-            if default is None:
-                raise ValueError(no_number(name, function.name))
             if isinstance(default, Spacing) and self.pointwise:
                 raise ValueError(
                     f"'{name}' of the ufunc '{function.name}' is {default!r}, and a ufunc has no "

@@ -94,18 +94,22 @@ PLACE = ("axes", "dims", "out", "threads", "device")
 CALL_OPTIONS = frozenset((*OPTIONS, *PLACE))
 
 
-def renamed(name: str) -> str:
-    """What to do with a parameter that is called as an option is."""
-    return "return the result, and leave it out" if name == "out" else "rename it"
-
-
-def no_number(name: str, function: str) -> str:
-    """What is wrong with None as the default of a parameter."""
-    return (
-        f"'{name}' of '{function}' has the default None, which is no number: a kernel is compiled "
-        "for the types of its numbers. Give it a number that changes nothing, such as 0 or 1, or "
-        "write two kernels."
-    )
+def check_parameters(function: Function, options: Iterable[str]) -> None:
+    """Raise for a parameter that is called as an option is, or whose default is None."""
+    for name in function.parameters:
+        if name in options:
+            cure = "return the result, and leave it out" if name == "out" else "rename it"
+            raise ValueError(
+                f"'{name}' is an option of every call, so no parameter of '{function.name}' "
+                f"can have that name; {cure}."
+            )
+    for name, default in function.defaults.items():
+        if default is None:
+            raise ValueError(
+                f"'{name}' of '{function.name}' has the default None, which is no number: a "
+                "kernel is compiled for the types of its numbers. Give it a number that changes "
+                "nothing, such as 0 or 1, or write two kernels."
+            )
 
 
 @frozen
