@@ -169,16 +169,18 @@ def made(name: str, kernel: Any) -> Stencil:
     return stencil(boundary="reflect")(kernel)
 
 
-def weighted(name: str, weights: Array, write: Callable[[Array], Any]) -> Stencil:
-    """The stencil of the kernel that is written for these weights, made once."""
-    return _weighted(name, weights.shape, weights.dtype.char, weights.tobytes(), write)
+def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Stencil:
+    """The stencil of the kernel that is written for a window and its weights, made once."""
+    first, data = weights[0], tuple(one.tobytes() for one in weights)
+    return _weighted(name, write, first.shape, first.dtype.char, data)
 
 
 @functools.lru_cache(KEPT)
 def _weighted(
-    name: str, shape: Lengths, dtype: str, data: bytes, write: Callable[[Array], Any]
+    name: str, write: Callable[..., Any], shape: Lengths, dtype: str, data: tuple[bytes, ...]
 ) -> Stencil:
-    return made(name, write(np.frombuffer(data, dtype).reshape(shape)))
+    weights = (np.frombuffer(one, dtype).reshape(shape) for one in data)
+    return made(name, write(offsets(shape), *weights))
 
 
 # What docstrings of filters have in common.

@@ -16,7 +16,6 @@ from .filtering import (
     Options,
     PerAxis,
     check_points,
-    offsets,
     over_datasets,
     weighted,
 )
@@ -124,15 +123,13 @@ def gaussian_laplace(x: Any, sigma: PerAxis = 1.0, **options: Unpack[Options]) -
     call.each("sigma", sigma)
     # Along one axis after the other the second derivative.
     orders = 2 * np.eye(call.ndim, dtype=int)
-    bells = np.array([_bell(call, sigma, 4.0, tuple(order)) for order in orders])
-    return call.natural(weighted("gaussian_laplace", bells.astype(call.precision), _laplacian))
+    bells = [_bell(call, sigma, 4.0, tuple(order)).astype(call.precision) for order in orders]
+    return call.natural(weighted("gaussian_laplace", _laplacian, *bells))
 
 
-def _laplacian(bells: Array) -> Any:
-    window, terms = offsets(bells.shape[1:]), tuple(bells)
-
+def _laplacian(window: Any, *bells: Array) -> Any:
     def summed(x: Any) -> Any:
-        return sum((x[window] * weights).sum() for weights in terms)
+        return sum((x[window] * bell).sum() for bell in bells)
 
     return summed
 
@@ -177,11 +174,11 @@ def unsharp(x: Any, sigma: PerAxis = 1.0, amount: float = 1.0, **options: Unpack
     """
     call = Filtering(x, options)
     bell = _bell(call, sigma, 4.0).astype(call.precision)
-    return call.smooth(weighted("unsharp", bell, _unsharp), finite("amount", amount))
+    return call.smooth(weighted("unsharp", _unsharp, bell), finite("amount", amount))
 
 
-def _unsharp(weights: Array) -> Any:
-    window, here = offsets(weights.shape), (0,) * weights.ndim
+def _unsharp(window: Any, weights: Array) -> Any:
+    here = (0,) * weights.ndim
 
     def sharpened(x: Any, amount: Any) -> Any:
         return x[here] + amount * (x[here] - (x[window] * weights).sum())
@@ -254,7 +251,8 @@ def bilateral(
     The weights are those of ``skimage.restoration.denoise_bilateral`` with a ``win_size`` of
     ``2 * int(truncate * sigma_spatial + 0.5) + 1``. There those of values are taken from a table
     of ``bins`` steps, integers are scaled to 0 to 1, channels are compared together, and the
-    border is "constant" by default.
+    border is "constant" by default. Windows of more than 130 points are gone through point by
+    point, which takes some 30 times as long for each.
 
     Examples
     --------
@@ -268,12 +266,12 @@ def bilateral(
     if not (far := finite("sigma_color", sigma_color, 0)):
         raise ValueError("sigma_color is 0, but it must be positive.")
     bell = _bell(call, sigma_spatial, finite("truncate", truncate, 0), name="sigma_spatial")
-    filtered = weighted("bilateral", bell.astype(call.precision), _bilateral)
+    filtered = weighted("bilateral", _bilateral, bell.astype(call.precision))
     return call.smooth(filtered, -0.5 / far**2)
 
 
-def _bilateral(weights: Array) -> Any:
-    window, here = offsets(weights.shape), (0,) * weights.ndim
+def _bilateral(window: Any, weights: Array) -> Any:
+    here = (0,) * weights.ndim
 
     def smoothed(x: Any, falloff: Any) -> Any:
         alike = weights * np.exp(falloff * (x[window] - x[here]) ** 2)
@@ -340,31 +338,25 @@ def threshold_local(
     # Of one point the bell is as narrow as any.
     sigmas = [(length - 1) / 6 or 1e-9 for length in shape]
     bell = _bell(call, sigmas, 4.0) if method == "gaussian" else np.ones(shape)
-    filtered = weighted("threshold_local", bell.astype(call.precision), _AVERAGES[method])
+    filtered = weighted("threshold_local", _AVERAGES[method], bell.astype(call.precision))
     return call.natural(filtered, finite("offset", offset))
 
 
-def _threshold_gaussian(weights: Array) -> Any:
-    window = offsets(weights.shape)
-
+def _threshold_gaussian(window: Any, weights: Array) -> Any:
     def threshold(x: Any, offset: Any) -> Any:
         return (x[window] * weights).sum() - offset
 
     return threshold
 
 
-def _threshold_mean(weights: Array) -> Any:
-    window = offsets(weights.shape)
-
+def _threshold_mean(window: Any, _: Array) -> Any:
     def threshold(x: Any, offset: Any) -> Any:
         return x[window].mean() - offset
 
     return threshold
 
 
-def _threshold_median(weights: Array) -> Any:
-    window = offsets(weights.shape)
-
+def _threshold_median(window: Any, _: Array) -> Any:
     def threshold(x: Any, offset: Any) -> Any:
         return np.median(x[window]) - offset
 

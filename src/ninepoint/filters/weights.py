@@ -14,7 +14,6 @@ from .filtering import (
     Array,
     Filtering,
     Options,
-    offsets,
     over_datasets,
     weighted,
 )
@@ -164,16 +163,14 @@ def gradient(
         raise ValueError(f"spacing={spacing!r} must be positive.")
     weights = _product(axis, call.ndim, _SIDES[side], (0, 1, 0))
     distance = 2 * step if side == "central" else step
-    return call.natural(weighted("gradient", weights, _gradient), distance)
+    return call.natural(weighted("gradient", _gradient, weights), distance)
 
 
 # The weights of the point and of its neighbours before and after it.
 _SIDES: dict[str, Line] = {"central": SLOPE, "forward": (0, -1, 1), "backward": (-1, 1, 0)}
 
 
-def _gradient(weights: Array) -> Any:
-    window = offsets(weights.shape)
-
+def _gradient(window: Any, weights: Array) -> Any:
     def sloped(x: Any, distance: Any) -> Any:
         return (x[window] * weights).sum() / distance
 
@@ -339,12 +336,10 @@ def correlation(name: str, weights: Array, precision: np.dtype) -> Stencil:
         case "c":
             # As scipy.ndimage and np.correlate have it.
             weights = weights.conj().astype(np.result_type(precision, np.complex64))
-    return weighted(name, weights, _correlate)
+    return weighted(name, _correlate, weights)
 
 
-def _correlate(weights: Array) -> Any:
-    window = offsets(weights.shape)
-
+def _correlate(window: Any, weights: Array) -> Any:
     def weighted_sum(x: Any) -> Any:
         return (x[window] * weights).sum()
 
