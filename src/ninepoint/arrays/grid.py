@@ -35,8 +35,9 @@ def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
     cuts = [field.chunks for field in fields if hasattr(field, "chunks")]
     chunks: list[Shape] = []
     for back, n in enumerate(shape, -len(shape)):
-        own = [c[back] for c in cuts if len(c) >= -back and _covers(c[back], n)]
+        own = [c[back] for c in cuts if len(c) >= -back and sum(c[back]) == n]
         if math.isnan(n):
+            own = [c[back] for c in cuts if len(c) >= -back and any(map(math.isnan, c[back]))]
             # As dask names a length that it does not know, so that equal cuts are equal.
             unknown: Any = math.nan
             chunks.append((unknown,) * len(own[0]))
@@ -53,10 +54,6 @@ def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
                 f"a Dask array has chunks of unknown size along its axis {axis + field.ndim}, so "
                 "its borders cannot be found; call .compute_chunk_sizes() on it first."
             )
-
-
-def _covers(sizes: Sequence[int], n: int) -> bool:
-    return sum(sizes) == n or (math.isnan(n) and any(map(math.isnan, sizes)))
 
 
 def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:

@@ -288,20 +288,6 @@ class Layout:
         # What is run, and then written, for some points along the first axis.
         self.done = cache(self._done)
 
-    @property
-    def inside(self) -> bool:
-        """Whether all points to compute have all their neighbours."""
-        return self.interior == self.computed
-
-    @property
-    def is_small(self) -> bool:
-        """Whether to copy the fields as a whole, with all that lies outside."""
-        sizes = limits.current.whole_bytes
-        limit = sizes[min(len(self.shape), len(sizes)) - 1]
-        # To copy costs the same for fewer results.
-        copied = math.prod(self.every) ** 2
-        return self.points * copied * self.itemsize <= limit
-
     def _made(self, region: Region) -> Region:
         """The results that are made at points of a region of the fields."""
         axes = zip(region.spans, self.first, self.every, strict=True)
@@ -321,7 +307,11 @@ class Layout:
         box = self.computed.within(first, last)
         interior = self.interior.clip(box)
         regions = [interior, *around(interior, box)]
-        if interior != box and (not interior.points or self.is_small):
+        sizes = limits.current.whole_bytes
+        limit = sizes[min(len(self.shape), len(sizes)) - 1]
+        # To copy all of the fields, with what lies outside, costs the same for fewer results.
+        small = self.points * math.prod(self.every) ** 2 * self.itemsize <= limit
+        if interior != box and (not interior.points or small):
             regions = [box]
         return [self.piece(one) for one in regions if box.points], zones
 
