@@ -115,9 +115,7 @@ class Output:
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
         axes: list[Shape] = []
-        for sizes, (first, last), factor in zip(
-            whole, self.extent.spans, self.factors, strict=True
-        ):
+        for sizes, (first, last), factor in zip(whole, self.extent, self.factors, strict=True):
             if (first, last) == (0, sum(sizes)) or math.isnan(last):
                 axes.append(tuple(size * factor for size in sizes))
                 continue
@@ -140,7 +138,7 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
         for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.extents, strict=True):
             spans = tuple((0, n) for n in shape)
             if node.works_along:
-                spans = placed(spans, node.along, one.spans)
+                spans = placed(spans, node.along, one)
             made[value] = Output(dtype, Region(spans), every, factors)
     return [made[value] for value in program.wanted]
 

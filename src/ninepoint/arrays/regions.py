@@ -54,7 +54,7 @@ class Domain:
 
 
 # Of whole arrays nothing is said.
-WHOLE = Domain((), Region(()), Region(()))
+WHOLE = Domain((), Region(), Region())
 
 
 @frozen
@@ -73,7 +73,7 @@ def along(shape: Shape, axis: int, span: Span) -> Region:
     """The points of a part of an axis, which is counted from the end."""
     spans = [(0, n) for n in shape]
     spans[axis] = span
-    return Region(tuple(spans))
+    return Region(spans)
 
 
 def spans_of(sizes: Sequence[int]) -> list[Span]:

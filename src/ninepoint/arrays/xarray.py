@@ -213,7 +213,7 @@ class Named:
         plan = layout(shape, node.reaches, node.border)
         made = []
         for extent, dtype in zip(plan.extents, node.out_dtypes, strict=True):
-            spans = zip(self.core, extent.spans, node.every, strict=True)
+            spans = zip(self.core, extent, node.every, strict=True)
             left = {dim: slice(a, b, step) for dim, (a, b), step in spans}
             sizes = {
                 dim: len(range(n)[left[dim]]) if dim in left else n
