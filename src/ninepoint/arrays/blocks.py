@@ -44,8 +44,8 @@ from ..backends.threads import serial
 from ..base.frozen import frozen
 from .accepted import bare, is_cupy
 from .grid import Chunks, outputs_of
-from .layout import Array, Region, Shape
-from .regions import Block, Domain, Program, Span, looking
+from .layout import Array, Region, Shape, Span
+from .regions import Block, Domain, Program, looking
 
 # For each axis of a chunk how thick the faces before and after it are; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]

@@ -19,9 +19,9 @@ from ..base.frozen import frozen
 from . import numpy as on_numpy
 from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
 from .every import thinned_sizes
-from .layout import Region, Shape, layout
+from .layout import Region, Shape, Span, layout
 from .numpy import broadcast_shape, placed
-from .regions import Program, Span, looking, spans_of
+from .regions import Program, looking, spans_of
 
 Chunks: TypeAlias = tuple[Shape, ...]
 

@@ -22,8 +22,8 @@ from ..base.frozen import frozen
 from .accepted import Arrays, bare, is_cubed, listed
 from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
-from .layout import Array, Region
-from .regions import Program, Span
+from .layout import Array, Region, Span
+from .regions import Program
 
 
 def lazily(program: Program, fields: Arrays) -> list[Any]:

@@ -26,10 +26,7 @@ from typing import Any, TypeAlias
 from ..base.frozen import frozen
 from ..base.remembered import Remembered
 from ..language.ir import joined
-from .layout import Array, Region, Rule, Shape
-
-# The positions first <= i < last along an axis.
-Span: TypeAlias = tuple[int, int]
+from .layout import Array, Region, Rule, Shape, Span
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.
 Finer: TypeAlias = Mapping[int, int]

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 from ..base.frozen import frozen
 from ..language.ir import Box
 from .every import cut_shapes
-from .layout import Array, Index, Shape, Sides
-from .regions import Block, Finer, Node, Span, closed, finer_values, needed
+from .layout import Array, Index, Shape, Sides, Span
+from .regions import Block, Finer, Node, closed, finer_values, needed
 
 Spans: TypeAlias = tuple[Span, ...]
 
