@@ -202,8 +202,8 @@ class Region(tuple[Span, ...]):
 
     @property
     def shape(self) -> Shape:
-        """Its lengths, never negative."""
-        return tuple([max(0, b - a) for a, b in self])
+        """Its lengths, never negative; that of an unknown one is not known."""
+        return tuple([max(b - a, 0) for a, b in self])
 
     @property
     def points(self) -> int:
@@ -281,7 +281,6 @@ class Layout:
         self.computed = Region(hulls or [(0, 0)] * len(shape))
         self.points = self.computed.points
         self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)
-        self.out_shapes = tuple(extent.shape for extent in self.extents)
         # What is run, and then written, for some points along the first axis.
         self.done = cache(self._done)
 

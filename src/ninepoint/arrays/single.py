@@ -135,7 +135,7 @@ class Single:
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, whose constants fit; along core axes."""
         check_values(self.border, self.cval, self.compiled)
-        return self.layout(core).out_shapes
+        return [extent.shape for extent in self.layout(core).extents]
 
     def way(self, fields: PlainArrays) -> Way:
         """How it is done on arrays like these."""

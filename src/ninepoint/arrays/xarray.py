@@ -23,7 +23,7 @@ from ninepoint.arrays.accepted import (
     is_xarray,
     listed,
 )
-from ninepoint.arrays.layout import layout
+from ninepoint.arrays.grid import results_of
 from ninepoint.arrays.numpy import Dims, core_dims, quoted
 from ninepoint.arrays.regions import Node
 
@@ -217,18 +217,16 @@ class Named:
             for one in self.named
         ]
         coords, first = xr.merge(each, join="exact", compat="override"), self._first
-        factors = node.factors or (1,) * len(self.core)
-        plan = layout(tuple(self._sizes[dim] for dim in self.core), node.reaches, node.border)
         made = []
-        for extent, dtype in zip(plan.extents, node.out_dtypes, strict=True):
-            sizes, kept = dict(self._sizes), coords
-            axes = zip(self.core, extent, node.every, factors, strict=True)
+        for output in results_of(node, tuple(self._sizes[dim] for dim in self.core)):
+            axes = zip(self.core, output.extent, output.every, output.factors, strict=True)
+            kept = coords
             for dim, (a, b), step, factor in axes:
-                if (a, b, step) != (0, sizes[dim], 1):
+                if (a, b, step) != (0, self._sizes[dim], 1):
                     kept = kept.isel({dim: slice(a, b, step)}, missing_dims="ignore")
-                sizes[dim] = len(range(a, b, step)) * factor
                 kept = _finer(kept, dim, factor)
-            data = np.broadcast_to(dtype.type(0), tuple(sizes[dim] for dim in self.dims))
+            sizes = self._sizes | dict(zip(self.core, output.shape, strict=True))
+            data = np.broadcast_to(output.dtype.type(0), tuple(sizes[dim] for dim in self.dims))
             named = xr.DataArray(data, kept.coords, self.dims, first.name, first.attrs)
             alike = named.dims == first.dims and named.shape == first.shape
             keys = _STORED | _CUT if alike else _STORED

@@ -34,7 +34,7 @@ from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
-from ..program.graph import Graph, Node, has_conditions
+from ..program.graph import Graph, Node
 from ..program.options import Place
 from ..program.program import Bound, Program, bound, program_of
 from ..program.waiting import before_writing, waiting
@@ -475,7 +475,7 @@ def _evaluated(
         if nameless is not None:
             graph.nodes[count:] = [nameless(number, node) for node in graph.nodes[count:]]
     program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
-    if not known or has_conditions(graph):
+    if not known or graph.has_conditions:
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])
     found = bound(program, arrays, place.out, place.threads)
