@@ -47,7 +47,7 @@ class Group:
 
 
 # Values, and what is taken of each: nothing where it is taken as it is.
-Taken: TypeAlias = tuple[tuple[int, Index], ...]
+Taken: TypeAlias = Sequence[tuple[int, Index]]
 
 
 def taken(values: ByNumber | Sequence[Array], fields: Taken) -> list[Array]:
@@ -133,23 +133,24 @@ class Work:
         lengths = self._domain.lengths or self._domain.shape or shape
         return tuple(lengths[axis] for axis in along)
 
-    def inputs(self, fields: Sequence[int], values: ByNumber, taken: Spans) -> Taken:
-        """What nodes take of fields."""
+    def arrays(
+        self, part: Placed, fields: Sequence[int], values: ByNumber, outs: ByNumber
+    ) -> tuple[Taken, list[Array], list[Array] | None]:
+        """What nodes take of fields, that of these values, and the arrays to write results to.
+
+        None where there are none for just these points.
+        """
         shapes, found = [values[value].shape for value in fields], []
         fitting = cut_shapes(shapes, fields, self._finer)
         for value, whole, shape in zip(fields, shapes, fitting, strict=True):
             index: Index = tuple(map(slice, shape))
             if shape == whole:
-                index = index_of(values[value], self._at.get(value, ()), taken)
+                index = index_of(values[value], self._at.get(value, ()), part.taken)
             found.append((value, index))
-        return tuple(found)
-
-    def targets(self, part: Placed, outs: ByNumber) -> list[Array] | None:
-        """The arrays to write results to; None if there are none for just these points."""
         # An array is there for what is wanted of a value, so far as there is any.
-        if all(value in outs and within(at, self._wanted) for value, at in part.gives.items()):
-            return [outs[value] for value in part.gives]
-        return None
+        there = all(v in outs and within(at, self._wanted) for v, at in part.gives.items())
+        into = [outs[value] for value in part.gives] if there else None
+        return tuple(found), taken(values, found), into
 
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""

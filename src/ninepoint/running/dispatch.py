@@ -127,8 +127,7 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         return on_chunks(program, arrays, send)
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
-    # The current GPU, to which the fields are copied, and the results back.  Imported here: CuPy is
-    # optional.
+    # To the current GPU the fields are copied, and the results back.  CuPy is optional.
     from . import sending
 
     fields = [*arrays, *positions(graph, arrays)]
