@@ -272,8 +272,22 @@ def padded(length, itemsize):
 OPEN, BEYOND, FILL, KEEP = range(4)
 
 
-def absent(row, kept, start, stop, end, value):
-    """Write some elements of a row as an end of the axis says: a value, or those of another row.
+def absent(row, kept, low, high, length, ends, value):
+    """Write the first and the last points of a row as the ends of its axis say."""
+    written(row, kept, max(0, length - high), length, ends[1], value)
+    written(row, kept, 0, min(low, length), ends[0], value)
+
+
+def absent_row(row, kept, place, low, high, length, ends, value):
+    """Write a row that is among the first or the last ones, as the ends of that axis say."""
+    if place >= length - high:
+        written(row, kept, 0, row.size, ends[1], value)
+    if place < low:
+        written(row, kept, 0, row.size, ends[0], value)
+
+
+def written(row, kept, start, stop, end, value):
+    """Write some elements of a row as an end says: a value, or those of another row.
 
     Rows of a shorter type may be fewer elements long.
     """
@@ -282,7 +296,27 @@ def absent(row, kept, start, stop, end, value):
             row[j] = kept[j] if end == KEEP else value
 
 
-def beyond(kept, at, to, k, ends, value):
+def beyond(kept, at, low, high, length, ends, value):
+    """Write some elements, or rows, beyond the ends of an axis, whose first one is `at`."""
+    for k in range(low, 0):
+        repeated(kept, at, k, k, ends, value)
+    for k in range(high):
+        repeated(kept, at, length + k, k, ends, value)
+
+
+def beyond_in_turn(kept, at, turn, low, high, length, ends, value):
+    """The same of rows, or planes, that are kept in turn, where one of them was just made.
+
+    What they repeat may be there only later, and some are read before all are.
+    """
+    if 0 <= turn <= min(-low, length - 1):
+        for k in range(low, 0):
+            repeated(kept, at, k, k, ends, value)
+    if length <= turn < length + high:
+        repeated(kept, at, turn, turn - length, ends, value)
+
+
+def repeated(kept, at, to, k, ends, value):
     """Write element `to` of some, or a row or a plane, which lies beyond an end as number `k`.
 
     The last before the first one is -1, the first after the last one 0.  They are kept in turn,

@@ -46,7 +46,7 @@ indices of their own:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -55,7 +55,6 @@ from ...analysis.ranges import ranges
 from ...language.dtypes import short
 from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
 from ...lowering.abreast import together
-from ...lowering.chain import Absent
 from ...lowering.kept import Kept
 from ..compiled import Module
 from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
@@ -143,7 +142,6 @@ class Loops(Layout):
             ends = f"ends{-axis}_{self.edges.borders[0]}"
             lines.append(f"before{-axis} = 1 if {ends}[0] == 0 else 0")
             lines.append(f"after{-axis} = 1 if {ends}[1] == 0 else 0")
-            lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
         lines += self.buffers()
         for function in self.functions:
             lines += [f"{name} = {room}" for name, room in function.buffers.items()]
@@ -292,66 +290,57 @@ class Loops(Layout):
 
     def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
-        row, names = self.made(kept, down), kept.stage.names
-        ends: Iterable[Absent | None] = self.edges.results
-        if kept is not self.result:
-            known = self.edges.arrays
-            ends = [known[name].absent for name in names if name in known]
-        arrays = [(self.names[name], end) for name, end in zip(names, ends, strict=False) if end]
-        lines: list[str] = []
+        row = self.made(kept, down)
         # The first axis decides at a corner: its ends are written last.
-        for axis in self.edges.axes:
-            calls = [call for one in arrays for call in self._absent(kept, row, axis, *one)]
-            lines += _where(f"ended{-axis}", calls)
+        lines = [
+            line
+            for axis in self.edges.axes
+            for name in kept.stage.names
+            for line in self._absent(kept, row, axis, name)
+        ]
         beyond = f"row({{}}, {self.place(kept, row)})"
         return [*lines, *self._beyond(kept, -1, beyond, self.first(kept))]
 
-    def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> list[str]:
+    def _absent(self, kept: Kept, row: Offset, axis: int, array: str) -> list[str]:
         """Write the ends of an array's row, or all of it where it is at an end of the axis."""
-        before, source = array, kept
+        one = self.edges.absent.get(array)
+        if one is None or not any(one.reach.sides[axis]):
+            return []
+        arrays = [(array, kept)] * 2
         if one.before:
-            before, source = self.names[one.before], self.by_name[one.before]
+            arrays[1] = one.before, self.by_name[one.before]
         # A whole row is written from its first element on.
         skipped = 0 if axis == -1 else self.first(kept)
-        own, others = (
-            _row_text(name, self.place(stage, row), str(self.first(stage) - skipped))
-            for name, stage in ((array, kept), (before, source))
-        )
-        n, (low, high) = self.length(axis), one.reach.sides[axis]
-        ends = (high, f"max(0, {n} - {high}), {n}", ""), (low, f"0, min({low}, {n})", "")
+        given = [
+            _row_text(self.names[name], self.place(stage, row), str(self.first(stage) - skipped))
+            for name, stage in arrays
+        ]
+        word = "absent"
         if axis != -1:
-            index, span = plus(self.indices[axis + 1], row[axis + 1]), f"0, {own}.size"
-            ends = (high, span, f"{index} >= {n} - {high}"), (low, span, f"{index} < {low}")
-        lines: list[str] = []
-        for end, (far, span, test) in zip((1, 0), ends, strict=True):
-            told = f"ends{-axis}_{one.border}[{end}], constant{one.constant}[0]"
-            lines += _where(test, [f"absent({own}, {others}, {span}, {told})"] * (far > 0))
-        return lines
+            word = "absent_row"
+            given.append(plus(self.indices[axis + 1], row[axis + 1]))
+        low, high = one.reach.sides[axis]
+        ends = f"ends{-axis}_{one.border}, constant{one.constant}[0]"
+        return [f"{word}({', '.join(given)}, {low}, {high}, {self.length(axis)}, {ends})"]
 
     def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
         """Write what lies beyond the ends of an axis, whose first element is `at`.
 
         Of planes and rows that are kept in turn, those that are known by the `turn` of one.
         """
-        if not isinstance(kept.stage, State):
-            return []
-        low, high = (end[axis] for end in self.ends[kept.stage.names[0]])
-        lines, n = list[str](), self.length(axis)
+        lines = list[str]()
         for name in kept.stage.names:
-            beyond = self.edges.arrays[name].beyond
-            if beyond is None:
+            if name not in self.edges.beyond:
                 continue
-            head = f"beyond({array.format(self.names[name])}, {at}, "
-            tail = f", ends{-axis}_{beyond[0]}, constant{beyond[1]}[0])"
-            before = [f"for k in range({low}, 0):", f"    {head}k, k{tail}"] * (low < 0)
-            after = [f"for k in range({high}):", f"    {head}{n} + k, k{tail}"] * (high > 0)
-            if turn:
-                # What they repeat may be there only later, and some are read before all are.
-                before = _where(f"0 <= {turn} <= min({-low}, {n} - 1)", before)
-                one = [f"{head}{turn}, {turn} - {n}{tail}"] * (high > 0)
-                after = _where(f"{n} <= {turn} < {n} + {high}", one)
-            lines += [*before, *after]
-        return _where(f"ended{-axis}", lines)
+            low, high = (end[axis] for end in self.ends[name])
+            border, constant = self.edges.beyond[name]
+            rows = f"{array.format(self.names[name])}, {at}"
+            ends = (
+                f"{low}, {high}, {self.length(axis)}, ends{-axis}_{border}, constant{constant}[0]"
+            )
+            call = f"beyond_in_turn({rows}, {turn}, {ends})" if turn else f"beyond({rows}, {ends})"
+            lines += [call] * (low < 0 or high > 0)
+        return lines
 
 
 def _row_text(array: str, place: str, first: str) -> str:
