@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..language.box import Box, joined
+from ..base.frozen import frozen
 from ..language.dtypes import computed
 from ..language.errors import Span
-from ..language.ir import DType
+from ..language.ir import Box, DType, joined
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
@@ -26,7 +26,7 @@ LOOP = "a loop with other turns at each point"
 WATCHED = "a loop that may not end, or a read that may be outside its neighborhood"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """Generated text with one function, `band`, that computes a block.
 
@@ -50,7 +50,7 @@ class Module:
 Number: TypeAlias = tuple[str | int, Callable[[Any], Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """The function of a text, and whether its machine code was on disk.
 
@@ -65,7 +65,7 @@ class Loaded:
     crew: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forms:
     """A kernel after one pass and the next, and what was asked for.
 

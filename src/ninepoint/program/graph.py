@@ -27,9 +27,9 @@ from ..backends import records
 from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
-from ..language import errors
-from ..language.box import Box
 from ..language.dtypes import Argument
+from ..language.errors import mistake
+from ..language.ir import Box
 from ..language.readable import shown_at_home, with_room
 from ..lowering.schedule import Request
 from .definition import Call, Definition, stages
@@ -263,7 +263,7 @@ class Graph:
                 axes,
             )
             if len(made) != len(one.made):
-                raise errors.stage_outputs(one.span, callee.name, len(made), len(one.made))
+                raise mistake("stage-outputs", one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
         definition.check(call.scalars)
         rest = definition.rest(call.boundary.uses("keep"))

@@ -21,17 +21,16 @@ import keyword
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
-from ...language.box import Box, joined
+from ...base.frozen import frozen
 from ...language.dtypes import computed, short
-from ...language.ir import Histogram, Kernel, Offset, State, Values, by_number
-from ...loops.operations import Operations
+from ...language.ir import Box, Histogram, Kernel, Offset, State, Values, by_number, joined
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
@@ -104,7 +103,7 @@ def as_tuple(items: list[str]) -> str:
 Rows: TypeAlias = Mapping[tuple[str, Offset], tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
@@ -193,11 +192,6 @@ class Layout:
             for name, dtype in kernel.fields
             if self.converts and (one := short(dtype))
         }
-        self.expressions = Operations(
-            self.known,
-            {name: machine_type(dtype, self.known[name]) for name, dtype in kernel.scalars},
-            {name: self.names[name] for name, _ in kernel.scalars},
-        )
         # Where reads stand that may be outside of their neighborhood.
         self.places: list[str] = []
 

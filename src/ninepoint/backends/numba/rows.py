@@ -14,13 +14,14 @@ once, and a function `band` with the loops that call them (see `loops`).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
 from ...analysis.footprint import extents
+from ...analysis.ranges import machine_type
 from ...analysis.rewrite import rows as rows_of
-from ...language.ir import Atom, Body, Read
+from ...language.ir import Atom, Body, Offset, Read
 from .layout import LIBRARY, RESERVED, Layout, RowFunction, Rows
 from .points import EACH, Point, gathered_rows, indented, plus
 
@@ -41,25 +42,16 @@ def row_function(
     Its columns are `every` so many of those that it reads.  Its results are converted by the
     functions that `stores` names, "" for none.
     """
-    rows = _labelled(body, layout)
-    point = Point(
-        layout.expressions,
-        dict(layout.kernel.fields) | {n: d for n, d, _ in layout.kernel.coefficients},
-        layout.names,
-        layout.reach,
-        layout.loads,
-        rows,
-        layout.places,
-    )
+    point = _Row(layout, body)
     # What is done before the loop over the row, and for a point.
     once: list[str] = []
     lines: list[str] = []
     for assign in body:
         own, expr = assign.name, assign.value
         if not isinstance(expr, Read):
-            lines += point.lines(own, expr)
+            lines += point.written(own, expr)
             continue
-        label, column = rows[expr.field, expr.offset[:-1]]
+        label, column = point.rows[expr.field, expr.offset[:-1]]
         point.types[own] = layout.machines[expr.field]
         if expr.field in layout.constant:
             # All elements of the row are alike, and only the first is there.
@@ -70,17 +62,52 @@ def row_function(
     place, over = "j", ["for j in range(n):"]
     if every > 1:
         place, over = "q0", ["for q0 in range(n):", f"    j = {every} * q0"]
-    atoms, outs = map(point.expressions.atom, values), [f"o{k}" for k in range(len(values))]
+    atoms, outs = map(point.atom, values), [f"o{k}" for k in range(len(values))]
     for out, one, store in zip_longest(outs, atoms, stores, fillvalue=""):
         lines.append(f"{out}[{place}] = {f'{store}({one})' if store else one}")
     if point.looks:
         once.append(f"turns = {EACH}")
     written = (*once, *over, *indented(lines))
     used = set(WORD.findall("\n".join(written)))
-    labels = (label for label, _ in rows.values())
+    labels = (label for label, _ in point.rows.values())
     known = (*labels, *layout.whole, *point.buffers, *outs, "n", *layout.others)
     parameters = tuple(one for one in known if one in used)
-    return RowFunction(name, parameters, written, tuple(point.constants), rows, point.buffers)
+    return RowFunction(
+        name, parameters, written, tuple(point.constants), point.rows, point.buffers
+    )
+
+
+class _Row(Point):
+    """What is computed at a point of a row, of which the others are read as well."""
+
+    def __init__(self, layout: Layout, body: Body) -> None:
+        kernel, known = layout.kernel, layout.known
+        types = {name: machine_type(dtype, known[name]) for name, dtype in kernel.scalars}
+        storage = dict(kernel.fields) | {name: dtype for name, dtype, _ in kernel.coefficients}
+        super().__init__(known, types, layout.names, storage)
+        self.layout, self.places = layout, layout.places
+        self.rows = _labelled(body, layout)
+
+    def loaded(self, field: str, text: str) -> str:
+        """An element of a field as it is computed with."""
+        load = self.layout.loads.get(field)
+        return f"{load}({text})" if load else text
+
+    def element(
+        self, field: str, origin: Offset, along: Mapping[int, str]
+    ) -> tuple[list[str], str]:
+        row, last = (field, origin[:-1]), len(origin) - 1
+        if row in self.rows and [*along] == [last]:
+            label, column = self.rows[row]
+            return [], self.loaded(
+                field, f"{label}[{plus('j', origin[-1] - column)} + {along[last]}]"
+            )
+        index = [*self.layout.indices, "j"]
+        for axis, place in along.items():
+            index[axis] += f" + {place}"
+        steps = [o - low for o, low in zip(origin, self.layout.reach.lo, strict=True)]
+        places = ["b", *map(plus, index, steps)]
+        return [], self.loaded(field, f"{self.names[field]}[{', '.join(places)}]")
 
 
 def _labelled(body: Body, layout: Layout) -> Rows:
