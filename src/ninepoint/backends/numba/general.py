@@ -44,8 +44,7 @@ from ..compiled import Compiled, Loaded, Module
 from ..patience import announced
 from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
-from .kept import Kept
-from .users import explained, first_use, jitted, reason
+from .users import Kept, explained, first_use, jitted, reason
 
 # What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
 _OURS: dict[Any, Any] = {
