@@ -39,7 +39,7 @@ from ..language.ir import (
     Values,
 )
 from .fusion import inlined, relabelled, renumbered, unfit
-from .kept import computed_at, full, needed, rolling_axis
+from .rolling import computed_at, full, needed, rolling_axis
 from .schedule import Schedule
 
 # A value that a border's rule writes, as the rule's border, the type, and who asks for it: what

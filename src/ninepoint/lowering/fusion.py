@@ -39,8 +39,7 @@ from ..language.ir import (
     of_arrays,
     shifted,
 )
-from .cost import operation, saved_by_row
-from .schedule import Schedule
+from .schedule import Schedule, operation, saved_by_row
 
 
 def relabelled(

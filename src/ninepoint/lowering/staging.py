@@ -44,9 +44,8 @@ from ..language.ir import (
     named,
     operands,
 )
-from .cost import NEAR
 from .parts import Factors, Place, Runs, cut, factors, levels, runs_of
-from .schedule import Refused, Schedule
+from .schedule import NEAR, Refused, Schedule
 from .windows import combined, most, small
 
 # Makes a stage of its names, its body and its values.

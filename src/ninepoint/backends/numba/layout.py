@@ -6,18 +6,14 @@
 Places are written as sums of indices and lengths: in a chain, how many rows and columns there are
 depends on the sides at which the array goes on beyond the block.
 
-Names that the user gave and those of the compiler are kept apart:
+What the user named ends in an underscore, as no other word of the text does, and what the compiler
+named by number in a digit:
 
-    stage band  ->  band_, its row function band__row        field x1  ->  x1_
-
-What the compiler names by number ends in a digit: t0, v0_3, out1, and so do the copies that it
-makes of what a user has named: u_0, r__2.  What it names after something ends in one of a few
-words: v0_row, v0_in.  A name of the user's does neither here, nor is it a word of the text.
+    field x  ->  x_      stage band  ->  band_, its row function band__row      t0, v0_3, out1
 """
 
 from __future__ import annotations
 
-import keyword
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +28,7 @@ from ...base.frozen import frozen
 from ...language.dtypes import computed, short
 from ...language.ir import Box, Histogram, Kernel, Offset, State, Values, by_number, joined
 from ...lowering.chain import Edges, mirrored
-from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
+from ...lowering.rolling import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
 from ..llvm import library
 from .points import indented, plus
@@ -51,43 +47,6 @@ HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}
 
 # What text may call.
 LIBRARY = vars(library).keys() - {"np", "math"}
-
-# Modules, built-in functions, and what the loops call their own values.
-_WORDS = (
-    "np math band range min max int float bool complex abs len round pow divmod "
-    "b d i j k n many rest value whole notes turns"
-)
-
-RESERVED = frozenset(
-    {
-        *LIBRARY,
-        *_WORDS.split(),
-        *keyword.kwlist,
-        *keyword.softkwlist,
-        "__debug__",
-    }
-)
-
-# How the names end of functions and values that belong to a stage or to an operation.
-_DERIVED = ("_row", "_rows")
-
-
-def kernel_names(kernel: Kernel) -> dict[str, str]:
-    """The names in generated text of all that a kernel is given, and of its stages."""
-    stages = kernel.stage_names
-    given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
-    given += [name for name, _, _ in kernel.coefficients]
-    safe: dict[str, str] = {}
-    for name in (*given, *stages):
-        new = name
-        # A stage of the compiler's own has a name that nothing else has.
-        own = name in stages and by_number(name)
-        while not own and (
-            new in RESERVED or by_number(new) or new.endswith(_DERIVED) or new in safe.values()
-        ):
-            new += "_"
-        safe[name] = new
-    return safe
 
 
 def as_tuple(items: list[str]) -> str:
@@ -166,7 +125,9 @@ class Layout:
             kernel = mirrored(kernel, edges)
         self.kernel = kernel
         self.known: dict[str, Interval] = ranges(kernel)
-        self.names = kernel_names(kernel)
+        given = (*kernel.fields, *kernel.scalars, *kernel.coefficients)
+        called = (*(name for name, *_ in given), *kernel.stage_names)
+        self.names = {name: name if by_number(name) else f"{name}_" for name in called}
         self.axis = rolling_axis(kernel)
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]

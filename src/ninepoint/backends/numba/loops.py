@@ -54,8 +54,7 @@ from ...analysis.control import watched
 from ...analysis.ranges import ranges
 from ...language.dtypes import short
 from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
-from ...lowering.abreast import together
-from ...lowering.kept import Kept
+from ...lowering.rolling import Kept, together
 from ..compiled import Module
 from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
 from .points import indented, plus

@@ -36,7 +36,7 @@ import numpy as np
 from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
-from ...lowering.kept import Kept
+from ...lowering.rolling import Kept
 from .layout import Layout, RowFunction, as_tuple
 from .points import filled, plus
 

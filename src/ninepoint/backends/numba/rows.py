@@ -22,11 +22,11 @@ from ...analysis.footprint import extents
 from ...analysis.ranges import machine_type
 from ...analysis.rewrite import rows as rows_of
 from ...language.ir import Atom, Body, Offset, Read
-from .layout import LIBRARY, RESERVED, Layout, RowFunction, Rows
+from .layout import LIBRARY, Layout, RowFunction, Rows
 from .points import EACH, Point, gathered_rows, indented, plus
 
 # A name that is not an attribute.
-WORD = re.compile(r"(?<![\w.])\w+")
+WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 
 
 def row_function(
@@ -111,10 +111,7 @@ class _Row(Point):
 
 
 def _labelled(body: Body, layout: Layout) -> Rows:
-    """The rows that a body reads, by names that no operation has.
-
-    Those of a stage `__` begin so as well.
-    """
+    """The rows that a body reads, by names that no operation has."""
     # From which column on rows are read.
     first: dict[str, int] = {}
     for assign in body:
@@ -122,13 +119,9 @@ def _labelled(body: Body, layout: Layout) -> Rows:
             first[name] = min(first.get(name, low[-1]), low[-1])
     order = [*(name for name, _ in layout.kernel.fields), *layout.by_name]
     found = gathered_rows(body) | rows_of(body)
-    taken = {assign.name for assign in body}
     rows = {}
     for k, row in enumerate(sorted(found, key=lambda one: (order.index(one[0]), one[1]))):
-        name = layout.names[row[0]]
-        while f"{name}_{k}" in taken:
-            name += "_"
-        rows[row] = f"{name}_{k}", first.get(row[0], 0)
+        rows[row] = f"{layout.names[row[0]]}r{k}", first.get(row[0], 0)
     return rows
 
 
@@ -136,27 +129,24 @@ class Functions:
     """The functions of a module, each of them once."""
 
     def __init__(self) -> None:
-        self._written: dict[tuple[str, ...], RowFunction] = {}
+        self._written: dict[str, RowFunction] = {}
 
     def once(self, function: RowFunction) -> RowFunction:
         """The function, under the name of one that does the same if there is one already.
 
         The same but for names: the steps of an iteration differ in nothing else.
         """
-        if function.constants or function.buffers:
-            self._written[function.lines] = function
-            return function
         known: dict[str, str] = {}
 
         def anonymous(word: re.Match[str]) -> str:
             name = word.group()
-            if name[0].isdigit() or (name in RESERVED and name != function.name):
+            if name in LIBRARY or name[-1] not in "_0123456789":
                 return name
             return known.setdefault(name, f"_{len(known)}")
 
-        key = tuple(WORD.sub(anonymous, line) for line in function.lines)
-        first = self._written.setdefault(key, function)
-        return function if first is function else replace(function, name=first.name)
+        lines = (", ".join(function.parameters), *function.constants, *function.body)
+        first = self._written.setdefault(WORD.sub(anonymous, "\n".join(lines)), function)
+        return replace(function, name=first.name)
 
     def text(self, title: str, band: Sequence[str], how: str) -> str:
         """The text of the module with this `band`; `how` says how rows are compiled."""
