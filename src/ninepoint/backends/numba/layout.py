@@ -15,8 +15,7 @@ named by number in a digit:
 from __future__ import annotations
 
 import platform
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TypeAlias
 
@@ -84,23 +83,8 @@ class RowFunction:
         return (head, *indented(self.body))
 
 
-# How often each name is added, and the number itself under "".
-Sum: TypeAlias = Mapping[str, int]
-
-
-def sum_text(sums: Iterable[Sum]) -> str:
-    """The sum of sums: `n + 2 * before1 - 3`."""
-    total = Counter[str]()
-    for one in sums:
-        total.update(one)
-    text = ""
-    for name, times in sorted(total.items(), key=lambda item: (item[0] == "", item[1] < 0)):
-        if not times:
-            continue
-        term = name if name and abs(times) == 1 else f"{abs(times)} * {name}"
-        term = term if name else str(abs(times))
-        text += f" {'-' if times < 0 else '+'} {term}" if text else "-" * (times < 0) + term
-    return text or "0"
+# Texts and numbers that are added.
+Terms: TypeAlias = tuple[str | int, ...]
 
 
 class Layout:
@@ -187,6 +171,7 @@ class Layout:
         self.result = Kept(result, here, here, self.axis, 1)
         self.stages = (*self.kept, self.result)
         self.names |= {name: name for name in outs}
+        self.needs["out0"] = self.ends["out0"] = here, here
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolled = any(one.count > 1 for one in self.kept)
         # How many planes are made before the first of the result.
@@ -211,30 +196,38 @@ class Layout:
         """The length of the result along an axis, counted from the last, which is -1."""
         return "n" if axis == -1 else f"out0.shape[{self.kernel.ndim + axis + 1}]"
 
-    def points(self, axis: int) -> Sum:
+    def points(self, axis: int) -> Terms:
         """How many points the results span along an axis."""
-        step = self.every[axis]
-        return {self.length(axis): step, "": 1 - step}
+        step, length = self.every[axis], self.length(axis)
+        return (length,) if step == 1 else (f"{step} * {length}", 1 - step)
 
-    def on(self, side: str, axis: int, times: int) -> Sum:
+    def on(self, side: str, axis: int, times: int) -> str | int:
         """So many, where the array goes on `before` or `after` the block."""
-        return {f"{side}{-axis}" if self.edges.axes else "": times}
+        if not self.edges.axes or not times:
+            return times
+        return f"{side}{-axis}" if times == 1 else f"{times} * {side}{-axis}"
 
-    def ends_at(self, kept: Kept, axis: int, last: bool) -> tuple[Sum, ...]:
+    def ended(self, kept: Kept, axis: int, last: bool) -> int:
+        """Where a stage begins or, at `last`, ends along an axis of an array that ends there."""
+        stage = kept.stage
+        return 0 if isinstance(stage, State) else self.ends[stage.names[0]][last][axis]
+
+    def ends_at(self, kept: Kept, axis: int, last: bool, times: int = 1) -> Terms:
         """Where a stage begins or, at `last`, ends along an axis."""
-        name, side = kept.stage.names[0], "after" if last else "before"
-        ended = 0 if isinstance(kept.stage, State) else self.ends[name][last][axis]
-        more = self.on(side, axis, self.needs[name][last][axis] - ended)
-        return (*[self.points(axis)] * last, {"": ended}, more)
+        ended, side = self.ended(kept, axis, last), "after" if last else "before"
+        more = self.needs[kept.stage.names[0]][last][axis] - ended
+        points = self.points(axis) if last else ()
+        return (*points, times * ended, self.on(side, axis, times * more))
 
     def limits(self, kept: Kept, axis: int) -> tuple[str, str]:
         """Where a stage begins and ends along an axis."""
-        return sum_text(self.ends_at(kept, axis, False)), sum_text(self.ends_at(kept, axis, True))
+        return plus(*self.ends_at(kept, axis, False)), plus(*self.ends_at(kept, axis, True))
 
     def columns(self, kept: Kept) -> str:
-        """How many columns a row of a stage has."""
-        less = [{n: -times for n, times in one.items()} for one in self.ends_at(kept, -1, False)]
-        return sum_text((*self.ends_at(kept, -1, True), *less))
+        """How many columns a row of a stage has, or of the result."""
+        if kept is self.result:
+            return "n"
+        return plus(*self.ends_at(kept, -1, True), *self.ends_at(kept, -1, False, -1))
 
     def rolls(self, axis: int) -> bool:
         """Whether results are made at some of the planes of an axis that all have a turn."""
@@ -260,11 +253,11 @@ class Layout:
         for kept in self.kept:
             low, high = self.room(kept)
             axes = range(self.axis + 1, -1)
-            inner = [sum_text((self.points(k), {"": high[k] - low[k]})) for k in axes]
+            inner = [plus(*self.points(k), high[k] - low[k]) for k in axes]
             if inner:
                 # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
                 inner[-1] += " | 1"
-            columns = sum_text((self.points(-1), {"": self.first(kept) + high[-1]}))
+            columns = plus(*self.points(-1), self.first(kept) + high[-1])
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
@@ -276,10 +269,8 @@ class Layout:
 
     def made(self, kept: Kept, down: int = 0) -> Offset:
         """Where a stage's row of this turn is, relative to the result's: in its last plane."""
-        place = [0] * len(self.indices)
-        if place:
-            place[self.axis + 1] = kept.high[self.axis] + down
-        return tuple(place)
+        down += kept.high[self.axis]
+        return tuple(down * (k == self.axis) for k in range(-self.kernel.ndim, -1))
 
     def plane(self, kept: Kept, row: Offset, stop: int = -2) -> list[str]:
         """Where a stage keeps the plane of a row that is `row` from the result's, or volume.
@@ -299,17 +290,13 @@ class Layout:
         """Where a stage keeps a row, or where it is in a result."""
         if kept is not self.result:
             return as_tuple(self.plane(kept, row, -1))
-        own: list[str] = []
-        for axis, index in enumerate(self.indices, -self.kernel.ndim):
-            step = self.every[axis]
-            if step > 1:
-                index = f"{index} // {step}" if self.rolls(axis) else f"q{axis + self.kernel.ndim}"
-            own.append(index)
+        steps = zip(self.indices, self.every, strict=False)
+        own = [f"{index} // {step}" if step > 1 else index for index, step in steps]
         return as_tuple(["b", *map(plus, own, row)])
 
     def at(self, row: Offset) -> list[str]:
         """The index of a row in a field: from where the block begins that the fields hold."""
         return [
-            sum_text(({index: 1, "": row[k + 1]}, self.on("before", k, -self.reach.lo[k])))
+            plus(index, row[k + 1], self.on("before", k, -self.reach.lo[k]))
             for k, index in enumerate(self.indices, -self.kernel.ndim)
         ]

@@ -32,11 +32,11 @@ lies beyond its ends beside it; rows beyond the array are copies of those that a
 array goes on, more rows and columns are made, fewer with each step.  An ordinary kernel is a chain
 that goes on at all ends.
 
-Where results are made at every other point, `i` and `j` are points all the same, and results have
-indices of their own:
+Where results are made at every other point, `i` and `j` are points all the same:
 
-    for q0 in range(out0.shape[1]):           # no row of a stage outlives its turn
-        i = 2 * q0
+    for i in range(0, 2 * out0.shape[1] - 1, 2):         # no row of a stage outlives its turn
+        v0_row(...)
+        band_row(..., row(out0, (b, i // 2)), n)
 
     for i in range(-1, 2 * out0.shape[1] - 1):           # rows of stages roll
         v0_row(...)
@@ -56,7 +56,7 @@ from ...language.dtypes import short
 from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
 from ...lowering.rolling import Kept, together
 from ..compiled import Module
-from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
+from .layout import Layout, RowFunction, Terms, as_tuple
 from .points import indented, plus
 from .ranks import sliding_function
 from .rows import Functions, row_function
@@ -144,14 +144,13 @@ class Loops(Layout):
         lines += self.buffers()
         for function in self.functions:
             lines += [f"{name} = {room}" for name, room in function.buffers.items()]
-        lines.append("for b in range(out0.shape[0]):")
-        lines += indented(self._once())
-        for depth in range(1, len(self.outer)):
-            lines += indented(self._loop(depth - len(self.indices) - 2), depth)
         if not self.outer:
-            return lines + indented(self._turn())
-        rolling = self._in_turns() if self.several else self._rolling()
-        return lines + indented(rolling, len(self.outer))
+            turns = self._turn()
+        else:
+            turns = self._in_turns() if self.several else self._rolling()
+        for axis in reversed(range(-self.kernel.ndim, self.axis)):
+            turns = self._over(axis, turns)
+        return [*lines, "for b in range(out0.shape[0]):", *indented([*self._once(), *turns])]
 
     def _once(self) -> list[str]:
         """Make the stages whose rows are all the same."""
@@ -163,22 +162,19 @@ class Loops(Layout):
             lines = [f"for {index} in range(1):", *indented(lines)]
         return lines
 
-    def _loop(self, axis: int) -> list[str]:
-        """A loop over the results along an axis, which tells at which point each is made."""
-        index, step, length = self.indices[axis + 1], self.every[axis], self.length(axis)
-        if step > 1:
-            own = f"q{axis + self.kernel.ndim}"
-            return [f"for {own} in range({length}):", f"    {index} = {step} * {own}"]
-        return [f"for {index} in range({length}):"]
+    def _over(self, axis: int, lines: list[str]) -> list[str]:
+        """Lines for each of the results along an axis."""
+        stop, step = plus(*self.points(axis)), self.every[axis]
+        limits = f"0, {stop}, {step}" if step > 1 else stop
+        return [f"for {self.indices[axis + 1]} in range({limits}):", *indented(lines)]
 
     def _rolling(self) -> list[str]:
         """A turn for each plane, or row, of the result, and for those before the first."""
         turn = self._turn()
-        if not self.rolls(self.axis) and (self.every[self.axis] > 1 or not self.warm):
-            return [*self._loop(self.axis), *indented(turn)]
-        first = f"{-self.warm}, " if self.warm else ""
-        points = sum_text((self.points(self.axis),))
-        return [f"for {self.turn} in range({first}{points}):", *indented(turn)]
+        if not self.warm and not self.rolls(self.axis):
+            return self._over(self.axis, turn)
+        stop = plus(*self.points(self.axis))
+        return [f"for {self.turn} in range({-self.warm}, {stop}):", *indented(turn)]
 
     def _in_turns(self) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
@@ -199,10 +195,9 @@ class Loops(Layout):
         if not self.edges.axes or not self.kept:
             return f"{length} // {count} * {count}"
         # So many rows before the last one some stage has none to make.
-        ends = [(k.high[-2], self.ends_at(k, -2, True)) for k in self.kept]
-        ended = max(high - last[""] for high, (_, last, _) in ends)
-        goes_on = max(high - last[""] - after["after2"] for high, (_, last, after) in ends)
-        many = sum_text(({length: 1, "": -ended, "after2": ended - goes_on},))
+        ended = max(k.high[-2] - self.ended(k, -2, True) for k in self.kept)
+        goes_on = max(k.high[-2] - self.needs[k.stage.names[0]][1][-2] for k in self.kept)
+        many = plus(length, -ended, self.on("after", -2, ended - goes_on))
         return f"max(0, {many}) // {count} * {count}"
 
     def _turn(self, rows: int = 1) -> list[str]:
@@ -244,7 +239,7 @@ class Loops(Layout):
         """Lines for a row, done for all rows of a plane; where rows roll, for the one row."""
         for axis in reversed(range(self.axis + 1, -1)):
             if kept is self.result:
-                lines = [*self._loop(axis), *indented(lines)]
+                lines = self._over(axis, lines)
                 continue
             first, stop = self.limits(kept, axis)
             limits = stop if first == "0" else f"{first}, {stop}"
@@ -256,11 +251,8 @@ class Loops(Layout):
 
     def _row(self, kept: Kept, function: RowFunction, down: int = 0, rows: int = 1) -> list[str]:
         """Make one row of a stage or of the result, so many `down`, or several at once."""
-        start: Sequence[Sum] = ()
-        columns, first = "n", "0"
-        if kept is not self.result:
-            start, columns = self.ends_at(kept, -1, False), self.columns(kept)
-            first = sum_text((*start, {"": self.first(kept)}))
+        start = self.ends_at(kept, -1, False)
+        first = plus(*start, self.first(kept))
         places = [self.made(kept, down + k) for k in range(rows)]
         results = [
             _row_text(self.names[name], self.place(kept, place), first)
@@ -268,21 +260,19 @@ class Loops(Layout):
             for name in kept.stage.names
         ]
         row = places[0]
-        given = {"n": columns, **{f"o{k}": one for k, one in enumerate(results)}}
+        given = {"n": self.columns(kept), **{f"o{k}": one for k, one in enumerate(results)}}
         given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
         for source, (label, column) in function.rows.items():
             given[label] = self._read(*source, column, row, start)
         arguments = [given.get(name, name) for name in function.parameters]
         return [f"{function.name}({', '.join(arguments)})"]
 
-    def _read(
-        self, name: str, offset: Offset, column: int, row: Offset, start: Sequence[Sum]
-    ) -> str:
+    def _read(self, name: str, offset: Offset, column: int, row: Offset, start: Terms) -> str:
         """A row that is read where one is made that is `row` away, from column `start` on."""
         at, kept = added(row, offset), self.by_name.get(name)
-        more: Sum = {"": self.first(kept)} if kept else self.on("before", -1, -self.reach.lo[-1])
+        more = self.first(kept) if kept else self.on("before", -1, -self.reach.lo[-1])
         place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
-        first = "0" if name in self.constant else sum_text((*start, {"": column}, more))
+        first = "0" if name in self.constant else plus(*start, column, more)
         return _row_text(self.names[name], place, first)
 
     # What the border's rule asks for.

@@ -527,11 +527,13 @@ def over(shape: Sequence[int], inner: Sequence[str]) -> list[str]:
     return lines
 
 
-def plus(name: str, step: int) -> str:
-    """`name + step`, `name - step`, or the name alone."""
-    if not step:
-        return name
-    return f"{name} + {step}" if step > 0 else f"{name} - {-step}"
+def plus(*terms: str | int) -> str:
+    """The sum of texts and numbers: `n + 2 * before1 - 3`."""
+    text = " + ".join(one for one in terms if isinstance(one, str))
+    step = sum(one for one in terms if isinstance(one, int))
+    if not text or not step:
+        return text or str(step)
+    return f"{text} + {step}" if step > 0 else f"{text} - {-step}"
 
 
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
