@@ -119,33 +119,33 @@ def floor_divide(a, b):
 
 def remainder(a, b):
     """a % b of floats, as NumPy's: of the sign of b."""
-    a, b = f64(a), f64(b)
-    if b == 0.0 or a - a != 0.0 or b != b:
+    x, y = f64(a), f64(b)
+    if y == 0.0 or x - x != 0.0 or y != y:
         return nan
-    rest = np.fmod(a, b)
+    rest = np.fmod(x, y)
     if rest == 0.0:
-        return math.copysign(0.0, b)
-    return rest + b if (b < 0.0) != (rest < 0.0) else rest
+        return math.copysign(0.0, y)
+    return rest + y if (y < 0.0) != (rest < 0.0) else rest
 
 
 def saturate(value, low, high):
     """A float cut to whole numbers and to low .. high, which 32 bits hold; NaN is 0."""
-    value = f64(value)
-    inside = value if value > low else f64(low)
+    wide = f64(value)
+    inside = wide if wide > low else f64(low)
     inside = inside if inside < high else f64(high)
-    return i32(inside if value == value else 0.0)
+    return i32(inside if wide == wide else 0.0)
 
 
 def saturate_wide(value, low, high):
     """As `saturate`, for limits of 32 or 64 bits; the result has the type of the limits."""
-    value = f64(value)
-    if value != value:
+    wide = f64(value)
+    if wide != wide:
         return low - low
-    if value <= f64(low):
+    if wide <= f64(low):
         return low
-    if value >= f64(high):
+    if wide >= f64(high):
         return high
-    return type_of(low, value)
+    return type_of(low, wide)
 
 
 def type_of(like, value):
