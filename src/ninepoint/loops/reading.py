@@ -26,7 +26,6 @@ from ..language.definitions import parsed
 from ..language.functions import SYMBOLS
 from ..language.ir import COMPARISONS
 from .nodes import (
-    BITS,
     PARTS,
     SHORT,
     Alloc,

@@ -46,7 +46,7 @@ Factors: TypeAlias = tuple[tuple[float, ...], ...]
 def factors(reduce: Reduce, values: Named) -> tuple[Atom, Factors, frozenset[str]]:
     """The window's element without its constant weights, and the weights axis by axis.
 
-    An axis without weights has the factor ().  The names are those of the assignments that
+    There are no factors where there are no weights.  The names are those of the assignments that
     need no weight.  Refused if the weights are no product, or are not simply multiplied with.
     """
     heavy = set[str]()
@@ -55,7 +55,7 @@ def factors(reduce: Reduce, values: Named) -> tuple[Atom, Factors, frozenset[str
             heavy.add(name)
     weightless, result = frozenset(values) - heavy, reduce.result
     if not isinstance(result, Ref) or result.name not in heavy:
-        return result, ((),) * len(reduce.shape), weightless
+        return result, (), weightless
     match values[result.name]:
         case Binary(op="*", left=left, right=right, dtype=dtype) if reduce.kind in ("sum", "mean"):
             for weight, element in ((left, right), (right, left)):
