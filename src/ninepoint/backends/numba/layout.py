@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -72,9 +72,9 @@ class RowFunction:
     name: str
     parameters: tuple[str, ...]
     body: tuple[str, ...]
-    constants: tuple[str, ...] = ()
-    rows: Rows = field(default_factory=dict)
-    buffers: Mapping[str, str] = field(default_factory=dict)
+    constants: tuple[str, ...]
+    rows: Rows
+    buffers: Mapping[str, str]
 
     @property
     def lines(self) -> tuple[str, ...]:

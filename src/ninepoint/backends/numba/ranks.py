@@ -68,7 +68,8 @@ def sliding_function(name: str, kept: Kept, layout: Layout) -> RowFunction:
             f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
             for word, (held, dtype) in tables.items()
         ),
-        buffers=own,
+        {},
+        own,
     )
 
 

@@ -51,14 +51,13 @@ def row_function(
         if not isinstance(expr, Read):
             lines += point.written(own, expr)
             continue
-        label, column = point.rows[expr.field, expr.offset[:-1]]
         point.types[own] = layout.machines[expr.field]
         if expr.field in layout.constant:
             # All elements of the row are alike, and only the first is there.
-            once.append(f"{own} = {label}[0]")
+            once.append(f"{own} = {point.rows[expr.field, expr.offset[:-1]][0]}[0]")
         else:
-            element = f"{label}[{plus('j', expr.offset[-1] - column)}]"
-            lines.append(f"{own} = {point.loaded(expr.field, element)}")
+            _, element = point.element(expr.field, expr.offset, {})
+            lines.append(f"{own} = {element}")
     place, over = "j", ["for j in range(n):"]
     if every > 1:
         place, over = "q0", ["for q0 in range(n):", f"    j = {every} * q0"]
@@ -88,26 +87,22 @@ class _Row(Point):
         self.layout, self.places = layout, layout.places
         self.rows = _labelled(body, layout)
 
-    def loaded(self, field: str, text: str) -> str:
-        """An element of a field as it is computed with."""
-        load = self.layout.loads.get(field)
-        return f"{load}({text})" if load else text
-
     def element(
         self, field: str, origin: Offset, along: Mapping[int, str]
     ) -> tuple[list[str], str]:
-        row, last = (field, origin[:-1]), len(origin) - 1
-        if row in self.rows and [*along] == [last]:
+        row = field, origin[:-1]
+        if row in self.rows and along.keys() <= {len(origin) - 1}:
             label, column = self.rows[row]
-            return [], self.loaded(
-                field, f"{label}[{plus('j', origin[-1] - column)} + {along[last]}]"
-            )
-        index = [*self.layout.indices, "j"]
-        for axis, place in along.items():
-            index[axis] += f" + {place}"
-        steps = [o - low for o, low in zip(origin, self.layout.reach.lo, strict=True)]
-        places = ["b", *map(plus, index, steps)]
-        return [], self.loaded(field, f"{self.names[field]}[{', '.join(places)}]")
+            text = f"{label}[{plus('j', origin[-1] - column, *along.values())}]"
+        else:
+            index = [[place] for place in (*self.layout.indices, "j")]
+            for axis, place in along.items():
+                index[axis].append(place)
+            steps = [o - low for o, low in zip(origin, self.layout.reach.lo, strict=True)]
+            places = [plus(*one, step) for one, step in zip(index, steps, strict=True)]
+            text = f"{self.names[field]}[{', '.join(['b', *places])}]"
+        load = self.layout.loads.get(field)
+        return [], f"{load}({text})" if load else text
 
 
 def _labelled(body: Body, layout: Layout) -> Rows:
@@ -156,10 +151,12 @@ class Functions:
             lines += ["", "", f"@row_function({how})", *function.lines]
         text = "\n".join([*lines[1:], "", "", *band, ""])
         used = set(WORD.findall(text))
-        head = [f'"""{title}: written by ninepoint; changes made here are lost."""', ""]
-        for name in ("math", "numpy as np"):
-            if name.rpartition(" ")[2] in used:
-                head += [f"import {name}", ""]
-        if listed := ",\n    ".join(sorted(LIBRARY & used)):
-            head.append(f"from ninepoint.backends.llvm.library import (\n    {listed},\n)")
+        modules = {"math": "import math\n", "np": "import numpy as np\n"}
+        head = [
+            f'"""{title}: written by ninepoint; changes made here are lost."""\n',
+            *(line for name, line in modules.items() if name in used),
+            "from ninepoint.backends.llvm.library import (",
+            *(f"    {name}," for name in sorted(LIBRARY & used)),
+            ")",
+        ]
         return "\n".join([*head, "", text])
