@@ -132,11 +132,10 @@ class Layout:
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
         self.converts = HALVES and not slides and not edges
-        self.loads = {
-            name: one.load
-            for name, dtype in kernel.fields
-            if self.converts and (one := short(dtype))
-        }
+        fields = kernel.fields if self.converts else ()
+        self.loads = {name: one.load for name, dtype in fields if (one := short(dtype))}
+        shorts = map(short, self.dtypes if self.converts else ())
+        self.stores = [one.store if one else "" for one in shorts]
         # Where reads stand that may be outside of their neighborhood.
         self.places: list[str] = []
 

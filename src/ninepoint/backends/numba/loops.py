@@ -48,12 +48,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import assert_never
 
 from ...analysis.control import watched
 from ...analysis.ranges import ranges
-from ...language.dtypes import short
 from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
+from ...lowering.chain import Absent
 from ...lowering.rolling import Kept, together
 from ..compiled import Module
 from .layout import Layout, RowFunction, Terms, as_tuple
@@ -72,7 +73,11 @@ class Loops(Layout):
 
     def module(self, title: str, *, fastmath: bool = False) -> Module:
         """Write it."""
-        self._write_functions()
+        self.texts = Functions()
+        self.functions = [self._stage_function(one) for one in self.stages]
+        # Those that make several rows; None where one row after the other is better.
+        stages = self.stages if self.kernel.rows > 1 else ()
+        self.several = [self._rows_at_once(one) for one in stages]
         looks = watched(self.kernel)
         parameters = [
             *(self.names[name] for name, _ in self.kernel.fields),
@@ -90,30 +95,17 @@ class Loops(Layout):
 
     # The functions that make a row.
 
-    def _write_functions(self) -> None:
-        """Write those of each stage and of the result, and those that make several rows."""
-        self.texts = Functions()
-        self.functions = [self._stage_function(one) for one in self.stages]
-        # None where one row after the other is better.
-        stages = self.stages if self.kernel.rows > 1 else ()
-        self.several = [self._rows_at_once(one) for one in stages]
-
     def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
         """What makes one row of a stage or of the result, or several; its name ends so."""
-        if kept is not self.result:
-            name = f"{self.names[kept.stage.names[0]]}_{word}"
-            return self.texts.once(row_function(self, name, body, values))
-        shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
-        stores = [one.store if one else "" for one in shorts] * (
-            len(values) // len(kept.stage.names)
-        )
-        made = row_function(self, f"band_{word}", body, values, self.every[-1], stores)
-        return self.texts.once(made)
+        name, every, stores = f"{self.names[kept.stage.names[0]]}_{word}", 1, list[str]()
+        if kept is self.result:
+            every, stores = self.every[-1], self.stores * (len(values) // len(kept.stage.names))
+        return self.texts.once(row_function(self, name, body, values, every, stores))
 
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
         stage = kept.stage
-        prefix = "r" if kept is self.result else f"{self.names[stage.names[0]]}_r"
+        prefix = f"{self.names[stage.names[0]]}_r"
         written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
         if written is None:
             return None
@@ -242,8 +234,8 @@ class Loops(Layout):
                 lines = self._over(axis, lines)
                 continue
             first, stop = self.limits(kept, axis)
-            limits = stop if first == "0" else f"{first}, {stop}"
-            lines = [f"for {self.indices[axis + 1]} in range({limits}):", *indented(lines)]
+            head = f"for {self.indices[axis + 1]} in range({first}, {stop}):"
+            lines = [head, *indented(lines)]
             if axis == -2:
                 plane = ", ".join(self.plane(kept, self.made(kept)))
                 lines += self._beyond(kept, -2, f"{{}}[{plane}]", -self.low[-2])
@@ -279,22 +271,17 @@ class Loops(Layout):
 
     def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
-        row = self.made(kept, down)
+        row, lines = self.made(kept, down), list[str]()
         # The first axis decides at a corner: its ends are written last.
-        lines = [
-            line
-            for axis in self.edges.axes
-            for name in kept.stage.names
-            for line in self._absent(kept, row, axis, name)
-        ]
+        for axis, name in product(self.edges.axes, kept.stage.names):
+            one = self.edges.absent.get(name)
+            if one and any(one.reach.sides[axis]):
+                lines.append(self._absent(kept, row, axis, name, one))
         beyond = f"row({{}}, {self.place(kept, row)})"
         return [*lines, *self._beyond(kept, -1, beyond, self.first(kept))]
 
-    def _absent(self, kept: Kept, row: Offset, axis: int, array: str) -> list[str]:
+    def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> str:
         """Write the ends of an array's row, or all of it where it is at an end of the axis."""
-        one = self.edges.absent.get(array)
-        if one is None or not any(one.reach.sides[axis]):
-            return []
         arrays = [(array, kept)] * 2
         if one.before:
             arrays[1] = one.before, self.by_name[one.before]
@@ -310,7 +297,7 @@ class Loops(Layout):
             given.append(plus(self.indices[axis + 1], row[axis + 1]))
         low, high = one.reach.sides[axis]
         ends = f"ends{-axis}_{one.border}, constant{one.constant}[0]"
-        return [f"{word}({', '.join(given)}, {low}, {high}, {self.length(axis)}, {ends})"]
+        return f"{word}({', '.join(given)}, {low}, {high}, {self.length(axis)}, {ends})"
 
     def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
         """Write what lies beyond the ends of an axis, whose first element is `at`.
