@@ -42,6 +42,7 @@ from ..language.ir import (
     Values,
     added,
     named,
+    needed,
     operands,
 )
 from .parts import Factors, Place, Runs, cut, factors, levels, runs_of
@@ -258,8 +259,7 @@ class Staging:
             raise Refused("its elements read no field")
         if len({tap.axes for tap in taps}) > 1:
             raise Refused("its elements run along different axes")
-        result, weights, weightless = factors(reduce, values)
-        body = tuple(a for a in reduce.body if a.name in weightless)
+        result, weights = factors(reduce, values)
         if taps[0].picked and weights:
             raise Refused("its elements are no box, and have weights")
         tap = uncast(result, values)
@@ -276,7 +276,7 @@ class Staging:
             def place(_: str, expr: Expr) -> Atom:
                 return first(by(expr, back), emit) if isinstance(expr, Tap) else emit(expr)
 
-            return replayed(body, [result], place)[0]
+            return replayed(needed(reduce.body, [result]), [result], place)[0]
 
         return self.kept(taps[0], result.dtype, make), weights
 
