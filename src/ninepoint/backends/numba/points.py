@@ -71,10 +71,11 @@ for all:
 $own = $type($kept)
 """
 
+# The first NaN takes the place of what was found so far, and nothing after it.
 _EXTREME = """
 $kept = $extreme
 for all:
-    $kept = $item if $test else $kept
+    $kept = $item if ($item < $kept) | ($item != $item) else $kept
 $own = $type($kept)
 """
 
@@ -83,7 +84,8 @@ $own = $type(0)
 $at = 0
 $best = $extreme
 for all:
-    $better = $test
+    $better = ($item < $best) | ($at == 0) | ($item != $item)
+    $better = $better & (($best == $best) | ($at == 0))
     $best = $item if $better else $best
     $own = $type($at) if $better else $own
     $at += 1
@@ -96,30 +98,12 @@ _PROGRAMS = {
     "any": "$own = False\nfor all:\n    $own = $own | ($item)",
     "all": "$own = True\nfor all:\n    $own = $own & ($item)",
     "min": _EXTREME,
-    "max": _EXTREME,
+    "max": _EXTREME.replace("<", ">"),
     "argmin": _PLACE,
-    "argmax": _PLACE,
+    "argmax": _PLACE.replace("<", ">"),
 }
-
-# When an element takes the place of what was found so far.  The first NaN is taken, and nothing
-# after it.
-_TESTS = {
-    "min": "$item < $kept",
-    "max": "$item > $kept",
-    "argmin": "($item < $best) | ($at == 0)",
-    "argmax": "($item > $best) | ($at == 0)",
-}
-_OR_NAN = "({}) | ($item != $item)"
-_OR_FIRST_NAN = "(({}) | ($item != $item)) & (($best == $best) | ($at == 0))"
 
 _ALL = """
-$at = 0
-for all:
-    $buffer[$at] = $item
-    $at += 1
-"""
-
-_ALL_OR_NAN = """
 $at = 0
 $strange = False
 for all:
@@ -281,16 +265,13 @@ class Point(Operations):
             return _variance(window)
         if kind in RANKED:
             return self.ranked(window)
-        total, test = window.short, _TESTS.get(kind, "")
-        if known.nan:
-            test = (_OR_FIRST_NAN if kind.startswith("arg") else _OR_NAN).format(test)
-        program = _PROGRAMS[kind].replace("$test", test)
+        program, total = _PROGRAMS[kind], window.short
         if kind == "mean":
             of = reduce.result.dtype if reduce.result.dtype.is_integer else reduce.dtype
             total = SHORT["int64" if of is DType.BOOL else of.numpy.name]
         if "$extreme" in program:
             # There is none of complex numbers, which are only added and multiplied.
-            extreme = _extreme("max" if kind == "max" else "min", machine)
+            extreme = _extreme("max" if "max" in kind else "min", machine)
             program = program.replace("$extreme", extreme)
         return window.lines(program, total=total, count=window.count)
 
@@ -301,10 +282,9 @@ class Point(Operations):
         self.buffers[buffer] = f"np.empty({count}, dtype=np.{machine})"
         if reduce.kind == "quantile":
             low, _ = quantile_position(count, reduce.quantile)
-            length = f"0 if strange_{name} else {count}" if window.known.nan else str(count)
+            length = f"0 if strange_{name} else {count}"
             found = tuple(f"select({buffer}, {length}, {k})" for k in (low, low + 1))
-            program = _ALL_OR_NAN if window.known.nan else _ALL
-            return [*window.lines(program), *window.between(found)]
+            return [*window.lines(_ALL), *window.between(found)]
         first, at = f"low_{name}", f"at_{name}"
         ranks = first, f"{first} + 1 if part_{name} else {first}"
         found = tuple(f"select({buffer}, {at}, {rank})" for rank in ranks)
