@@ -151,7 +151,7 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
     made = {stage.names[0] for stage in kernel.stages if isinstance(stage, Values)} & ends.keys()
 
     def mirrors(name: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
-        low, high = (end[axis] for end in ends[name]) if name in made else (0, 0)
+        low, high = (end[axis] for end in ends[name].ends) if name in made else (0, 0)
         more = list[Assign]()
         for array in dict.fromkeys(read.field for read in reads(body, edges.beyond)):
             known = list(reads(body, {array}))

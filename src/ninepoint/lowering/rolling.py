@@ -77,20 +77,17 @@ class Kept:
 
 def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
     """What is kept of each stage that is read, in their order."""
-    need, axis = needed(kernel), rolling_axis(kernel)
-    used = [stage for stage in kernel.stages if stage.names[0] in need]
-    # Each body, and which of its planes is made in one turn.
-    made = [(kernel.body, 0), *((one.body, need[one.names[0]][1][axis]) for one in used)]
+    axis, bodies = rolling_axis(kernel), computed_at(kernel)
     found = list[Kept]()
-    for stage in used:
-        low, high = need[stage.names[0]]
+    for stage, box in _used(kernel):
         planes = [
-            plane + full(read.offset)[axis]
-            for body, plane in made
+            at.hi[axis] + full(read.offset)[axis]
+            for body, at in bodies
             for read in reads(body, stage.names)
         ]
         # From the last one that is read back to the first.
-        found.append(Kept(stage, low, high, axis, high[axis] - min(planes) + 1))
+        count = box.hi[axis] - min(planes) + 1
+        found.append(Kept(stage, *box.ends, axis, count))
     return tuple(found)
 
 
@@ -99,47 +96,51 @@ def rows_kept(kernel: Kernel) -> dict[str, int]:
     return {name: one.count for one in kept_stages(kernel) for name in one.stage.names}
 
 
-def needed(
-    kernel: Kernel, *, stored: bool = False, mirrored: bool = False
-) -> dict[str, tuple[Offset, Offset]]:
-    """The lowest and the highest offset at which each stage is needed; all names of a stage alike.
+def needed(kernel: Kernel, *, stored: bool = False, mirrored: bool = False) -> dict[str, Box]:
+    """The offsets at which each stage is needed; all names of a stage alike.
 
     With `stored` a state is itself computed at the points of the result only: what stands beyond
     them is copied, not computed.  With `mirrored` a state is needed at the points of the result
     too, since what lies beyond its ends may be a copy of them.
     """
-    here = full((0,) * kernel.ndim)
-    need = dict[str, Box]()
+    here, need = _point(kernel), dict[str, Box]()
 
     def visit(body: Body, at: Box) -> None:
         for read in reads(body, kernel.stage_names):
             one = at.shift(full(read.offset))
             need[read.field] = one | need.get(read.field, one)
 
-    visit(kernel.body, Box(here, here))
+    visit(kernel.body, here)
     for stage in reversed(kernel.stages):
         boxes = [need[name] for name in stage.names if name in need]
         if not boxes:
             continue  # nothing reads it
         at = joined(boxes)
         if mirrored and isinstance(stage, State):
-            at |= Box(here, here)
+            at |= here
         need |= dict.fromkeys(stage.names, at)
         if stored and isinstance(stage, State):
-            at = Box(here, here)
+            at = here
         visit(stage.body, at)
-    return {name: box.ends for name, box in need.items()}
+    return need
 
 
 def computed_at(kernel: Kernel) -> list[tuple[Body, Box]]:
     """The bodies of a kernel, and the offsets at which each is computed."""
-    here = full((0,) * kernel.ndim)
+    made = ((stage.body, box) for stage, box in _used(kernel))
+    return [(kernel.body, _point(kernel)), *made]
+
+
+def _used(kernel: Kernel) -> list[tuple[Stage, Box]]:
+    """The stages that are read, and the offsets at which each is needed."""
     need = needed(kernel)
-    return [(kernel.body, Box(here, here))] + [
-        (stage.body, Box(*need[stage.names[0]]))
-        for stage in kernel.stages
-        if stage.names[0] in need
-    ]
+    return [(one, need[one.names[0]]) for one in kernel.stages if one.names[0] in need]
+
+
+def _point(kernel: Kernel) -> Box:
+    """The offset of the point itself."""
+    here = full((0,) * kernel.ndim)
+    return Box(here, here)
 
 
 def rolling_axis(kernel: Kernel) -> int:

@@ -80,7 +80,7 @@ def points(
         assert isinstance(stage, Values)
         if stage.names[0] not in need:
             continue
-        low, high = (corner[-kernel.ndim :] for corner in need[stage.names[0]])
+        low, high = (corner[-kernel.ndim :] for corner in need[stage.names[0]].ends)
         one = replace(
             kernel, stages=kernel.stages[:position], body=stage.body, outputs=stage.values
         )

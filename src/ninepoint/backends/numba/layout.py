@@ -170,7 +170,7 @@ class Layout:
         self.result = Kept(result, here, here, self.axis, 1)
         self.stages = (*self.kept, self.result)
         self.names |= {name: name for name in outs}
-        self.needs["out0"] = self.ends["out0"] = here, here
+        self.needs["out0"] = self.ends["out0"] = Box(here, here)
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolled = any(one.count > 1 for one in self.kept)
         # How many planes are made before the first of the result.
@@ -178,8 +178,8 @@ class Layout:
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
         # of a step, those of the point's own column then touch one cache line a vector (heat in
         # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
-        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.stages)]
-        self.low, self.high = joined([Box(*one) for one in boxes]).ends
+        boxes = [*self.ends.values(), *(Box(one.low, one.high) for one in self.stages)]
+        self.low, self.high = joined(boxes).ends
 
     def is_alike(self, kept: Kept) -> bool:
         """Whether all rows of a stage are the same."""
@@ -209,12 +209,12 @@ class Layout:
     def ended(self, kept: Kept, axis: int, last: bool) -> int:
         """Where a stage begins or, at `last`, ends along an axis of an array that ends there."""
         stage = kept.stage
-        return 0 if isinstance(stage, State) else self.ends[stage.names[0]][last][axis]
+        return 0 if isinstance(stage, State) else self.ends[stage.names[0]].ends[last][axis]
 
     def ends_at(self, kept: Kept, axis: int, last: bool, times: int = 1) -> Terms:
         """Where a stage begins or, at `last`, ends along an axis."""
         ended, side = self.ended(kept, axis, last), "after" if last else "before"
-        more = self.needs[kept.stage.names[0]][last][axis] - ended
+        more = self.needs[kept.stage.names[0]].ends[last][axis] - ended
         points = self.points(axis) if last else ()
         return (*points, times * ended, self.on(side, axis, times * more))
 

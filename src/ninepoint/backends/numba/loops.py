@@ -188,7 +188,7 @@ class Loops(Layout):
             return f"{length} // {count} * {count}"
         # So many rows before the last one some stage has none to make.
         ended = max(k.high[-2] - self.ended(k, -2, True) for k in self.kept)
-        goes_on = max(k.high[-2] - self.needs[k.stage.names[0]][1][-2] for k in self.kept)
+        goes_on = max(k.high[-2] - self.needs[k.stage.names[0]].hi[-2] for k in self.kept)
         many = plus(length, -ended, self.on("after", -2, ended - goes_on))
         return f"max(0, {many}) // {count} * {count}"
 
@@ -308,7 +308,7 @@ class Loops(Layout):
         for name in kept.stage.names:
             if name not in self.edges.beyond:
                 continue
-            low, high = (end[axis] for end in self.ends[name])
+            low, high = (end[axis] for end in self.ends[name].ends)
             border, constant = self.edges.beyond[name]
             rows = f"{array.format(self.names[name])}, {at}"
             ends = (
