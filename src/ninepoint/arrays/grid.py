@@ -136,10 +136,8 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
         if len(shape) < -min(node.along):
             raise on_numpy.too_few_axes(len(node.along), shape)
         plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
-        bound, ones = node.compiled, (1,) * len(shape)
-        on_numpy.check_values(
-            node.border, node.cval, bound.field_dtypes, node.out_dtypes, len(bound.positions)
-        )
+        on_numpy.check_values(node.border, node.cval, node.compiled)
+        ones = (1,) * len(shape)
         every = placed(ones, node.along, node.every)
         factors = placed(ones, node.along, node.factors or (1,) * len(node.along))
         for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.extents, strict=True):

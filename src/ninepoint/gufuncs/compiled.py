@@ -163,7 +163,7 @@ def _loop(
     if not definition.foreign:
         # Values of others may mean something else in another process.
         meaning = f"{definition.token}\n{dtypes}"
-        kept = users.Kept(cache.code_place(definition.name, meaning, "loop"))
+        kept = users.Kept(cache.code_named(definition.name, meaning, "loop"))
         found = kept.load_overload(arguments, cpu_target.target_context)
         if found is not None:
             return found

@@ -52,8 +52,7 @@ def _at_points(
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
-    inside, positions = last.compiled.field_dtypes, len(last.compiled.positions)
-    on_numpy.check_values(last.border, call.cval, inside, last.out_dtypes, positions)
+    on_numpy.check_values(last.border, call.cval, last.compiled)
     boundary = ghosts.turned(call.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.

@@ -35,7 +35,7 @@ from ..arrays.accepted import (
 from ..arrays.borders import Boundary
 from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
-from ..backends import records
+from ..backends import cache
 from ..backends.compiled import Compiled
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
@@ -183,7 +183,7 @@ class Definition:
         with shown_at_home(function):
             self._check_names()
             self._check_factors()
-            if self.may_call or not records.noted(self.name, self.token):
+            if self.may_call or not cache.noted(self.name, self.token):
                 frame.refuse(function)
                 self._check_body()
         _definitions.add(self.token, self)
@@ -416,11 +416,11 @@ class Definition:
         if self.options.schedule != Schedule():
             return self.options.schedule
         kinds = _kinds(types)
-        return self._schedules.made(kinds, lambda: records.tuned(self.token, kinds) or Schedule())
+        return self._schedules.made(kinds, lambda: cache.tuned(self.token, kinds) or Schedule())
 
     def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = records.keep_tuned(self.token, _kinds(types), schedule)
+        path = cache.keep_tuned(self.token, _kinds(types), schedule)
         self._schedules[_kinds(types)] = schedule
         # What was compiled is of the schedule before.
         self.compiled.clear()

@@ -23,7 +23,7 @@ from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.layout import Border, Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, too_few_axes
 from ..arrays.regions import finer_values
-from ..backends import records
+from ..backends import cache
 from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
@@ -447,9 +447,9 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:
-            found = records.recalled(definition.name, (definition.token, key), compile)
+            found = cache.compiled(definition.name, (definition.token, key), compile)
             if not found.unread:
-                records.note(definition.name, definition.token)
+                cache.note(definition.name, definition.token)
             definition.compiled[key] = found
     return found
 

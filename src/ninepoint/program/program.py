@@ -153,7 +153,7 @@ class Program:
         )
 
 
-# What does a program: arrays, what is given besides, out, another border -> the wanted values.
+# What does a program: arrays, what is given besides, out -> the wanted values.
 Bound: TypeAlias = Callable[..., Arrays]
 
 
@@ -215,9 +215,7 @@ class BoundProgram:
         # Where results are those that are given, and where they are not.
         self._known: Remembered[Launches] = Remembered(2)
 
-    def __call__(
-        self, arrays: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> Arrays:
+    def __call__(self, arrays: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
         """The wanted values; the border is that of the calls."""
         program = self.program
         fields = [*arrays, *self._placed]

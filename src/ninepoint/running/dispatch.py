@@ -24,7 +24,7 @@ from ..arrays.accepted import (
     write,
 )
 from ..arrays.channels import working_axes
-from ..arrays.launching import NOTHING, Given
+from ..arrays.launching import Given
 from ..arrays.layout import Array
 from ..arrays.regions import check_device
 from ..backends.memory import empty
@@ -90,11 +90,10 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         return None
 
     def done(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        given = NOTHING
-        if scalars:
-            given = Given(leaves or ({name: values[k] for name, k in scalars},))
+        numbers = (leaves or ({name: values[k] for name, k in scalars},)) if scalars else None
         # A border of conditions may be given behind all values.
-        return bare(run([values[k] for k in at], given, out, *values[count:]))
+        given = Given(numbers, None, *values[count:])
+        return bare(run([values[k] for k in at], given, out))
 
     return done
 

@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -283,7 +282,7 @@ def _inferred(
     with announced(name, [one.storage for one in given.fields]), explained(function, told):
         options = {"boundscheck": True, "fastmath": request.fastmath}
         made = jitted(_prepared(function), token, options, _held)
-        made._cache = Kept(cache.code_place(name, token, "point"))
+        made._cache = Kept(cache.code_named(name, token, "point"))
         made.compile(kinds)
     return made, made.overloads[kinds].signature.return_type
 
@@ -386,7 +385,7 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # The band.
 
 
-def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
+def _loaded(point: Any, band: str, file: str, compiled: Compiled) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
@@ -394,11 +393,11 @@ def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
     """
     names = {**vars(relative), "point": point, "seen": relative.seen_within(compiled.reach)}
     exec(band, names)
-    names["band"].__qualname__ = f"{place.stem}.band"
+    names["band"].__qualname__ = file
     dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=compiled.fastmath)(
         names["band"]
     )
-    dispatcher._cache = Kept(place)
+    dispatcher._cache = Kept(file)
     given = [
         types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
         if one.ndim
