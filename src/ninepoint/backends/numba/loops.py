@@ -46,6 +46,7 @@ Where results are made at every other point, `i` and `j` are points all the same
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
@@ -57,10 +58,10 @@ from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
 from ...lowering.chain import Absent
 from ...lowering.rolling import Kept, together
 from ..compiled import Module
-from .layout import Layout, RowFunction, Terms, as_tuple
+from .layout import LIBRARY, Layout, RowFunction, Terms, as_tuple
 from .points import indented, plus
 from .ranks import sliding_function
-from .rows import Functions, row_function
+from .rows import WORD, row_function
 
 
 class Loops(Layout):
@@ -73,7 +74,8 @@ class Loops(Layout):
 
     def module(self, title: str, *, fastmath: bool = False) -> Module:
         """Write it."""
-        self.texts = Functions()
+        # The row functions, each of them once.
+        self._written = dict[str, RowFunction]()
         self.functions = [self._stage_function(one) for one in self.stages]
         # Those that make several rows; None where one row after the other is better.
         stages = self.stages if self.kernel.rows > 1 else ()
@@ -88,8 +90,7 @@ class Loops(Layout):
             *["notes"] * looks,
         ]
         band = [f"def band({', '.join(parameters)}):", *indented(self._band())]
-        how = "fastmath=True" if fastmath else ""
-        text = self.texts.text(title, band, how)
+        text = self._text(title, band, "fastmath=True" if fastmath else "")
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
         return Module(text, kept, looks, tuple(self.places), self.converts)
 
@@ -100,7 +101,7 @@ class Loops(Layout):
         name, every, stores = f"{self.names[kept.stage.names[0]]}_{word}", 1, list[str]()
         if kept is self.result:
             every, stores = self.every[-1], self.stores * (len(values) // len(kept.stage.names))
-        return self.texts.once(row_function(self, name, body, values, every, stores))
+        return self._once(row_function(self, name, body, values, every, stores))
 
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
@@ -120,9 +121,44 @@ class Loops(Layout):
                 return self._function(kept, "row", stage.body, stage.values)
             case Histogram():
                 name = f"{self.names[stage.names[0]]}_row"
-                return self.texts.once(sliding_function(name, kept, self))
+                return self._once(sliding_function(name, kept, self))
             case _:
                 assert_never(stage)
+
+    def _once(self, function: RowFunction) -> RowFunction:
+        """The function, under the name of one that does the same if there is one already.
+
+        The same but for names: the steps of an iteration differ in nothing else.
+        """
+        known: dict[str, str] = {}
+
+        def anonymous(word: re.Match[str]) -> str:
+            name = word.group()
+            if name in LIBRARY or name[-1] not in "_0123456789":
+                return name
+            return known.setdefault(name, f"_{len(known)}")
+
+        lines = (", ".join(function.parameters), *function.constants, *function.body)
+        first = self._written.setdefault(WORD.sub(anonymous, "\n".join(lines)), function)
+        return replace(function, name=first.name)
+
+    def _text(self, title: str, band: Sequence[str], how: str) -> str:
+        """The text of the module with this `band`; `how` says how rows are compiled."""
+        lines: list[str] = []
+        for function in self._written.values():
+            lines += ["", "", *function.constants] if function.constants else []
+            lines += ["", "", f"@row_function({how})", *function.lines]
+        text = "\n".join([*lines[1:], "", "", *band, ""])
+        used = set(WORD.findall(text))
+        modules = {"math": "import math\n", "np": "import numpy as np\n"}
+        head = [
+            f'"""{title}: written by ninepoint; changes made here are lost."""\n',
+            *(line for name, line in modules.items() if name in used),
+            "from ninepoint.backends.llvm.library import (",
+            *(f"    {name}," for name in sorted(LIBRARY & used)),
+            ")",
+        ]
+        return "\n".join([*head, "", text])
 
     # The loops over rows, or over planes and their rows.
 
@@ -142,9 +178,9 @@ class Loops(Layout):
             turns = self._in_turns() if self.several else self._rolling()
         for axis in reversed(range(-self.kernel.ndim, self.axis)):
             turns = self._over(axis, turns)
-        return [*lines, "for b in range(out0.shape[0]):", *indented([*self._once(), *turns])]
+        return [*lines, "for b in range(out0.shape[0]):", *indented([*self._alike(), *turns])]
 
-    def _once(self) -> list[str]:
+    def _alike(self) -> list[str]:
         """Make the stages whose rows are all the same."""
         lines: list[str] = []
         for kept, function in zip(self.kept, self.functions, strict=False):

@@ -7,22 +7,20 @@
             ...
             o0[j] = v0_4
 
-What it writes overlaps nothing that it reads: LLVM relies on that.  A module has each function
-once, and a function `band` with the loops that call them (see `loops`).
+What it writes overlaps nothing that it reads: LLVM relies on that.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 
 from ...analysis.footprint import extents
 from ...analysis.ranges import machine_type
 from ...analysis.rewrite import rows as rows_of
 from ...language.ir import Atom, Body, Offset, Read
-from .layout import LIBRARY, Layout, RowFunction, Rows
+from .layout import Layout, RowFunction, Rows
 from .points import EACH, Point, gathered_rows, indented, plus
 
 # A name that is not an attribute.
@@ -118,45 +116,3 @@ def _labelled(body: Body, layout: Layout) -> Rows:
     for k, row in enumerate(sorted(found, key=lambda one: (order.index(one[0]), one[1]))):
         rows[row] = f"{layout.names[row[0]]}r{k}", first.get(row[0], 0)
     return rows
-
-
-class Functions:
-    """The functions of a module, each of them once."""
-
-    def __init__(self) -> None:
-        self._written: dict[str, RowFunction] = {}
-
-    def once(self, function: RowFunction) -> RowFunction:
-        """The function, under the name of one that does the same if there is one already.
-
-        The same but for names: the steps of an iteration differ in nothing else.
-        """
-        known: dict[str, str] = {}
-
-        def anonymous(word: re.Match[str]) -> str:
-            name = word.group()
-            if name in LIBRARY or name[-1] not in "_0123456789":
-                return name
-            return known.setdefault(name, f"_{len(known)}")
-
-        lines = (", ".join(function.parameters), *function.constants, *function.body)
-        first = self._written.setdefault(WORD.sub(anonymous, "\n".join(lines)), function)
-        return replace(function, name=first.name)
-
-    def text(self, title: str, band: Sequence[str], how: str) -> str:
-        """The text of the module with this `band`; `how` says how rows are compiled."""
-        lines: list[str] = []
-        for function in self._written.values():
-            lines += ["", "", *function.constants] if function.constants else []
-            lines += ["", "", f"@row_function({how})", *function.lines]
-        text = "\n".join([*lines[1:], "", "", *band, ""])
-        used = set(WORD.findall(text))
-        modules = {"math": "import math\n", "np": "import numpy as np\n"}
-        head = [
-            f'"""{title}: written by ninepoint; changes made here are lost."""\n',
-            *(line for name, line in modules.items() if name in used),
-            "from ninepoint.backends.llvm.library import (",
-            *(f"    {name}," for name in sorted(LIBRARY & used)),
-            ")",
-        ]
-        return "\n".join([*head, "", text])
