@@ -127,8 +127,8 @@ class _Argument:
 
     @property
     def label(self) -> str:
-        """Its name in the kernel: never one of ours, such as v0."""
-        return f"{self.name}_" if self.name[-1] in "_0123456789" else self.name
+        """Its name in the kernel, and in texts: no name of ours ends in an underscore."""
+        return f"{self.name}_"
 
 
 @frozen

@@ -236,7 +236,7 @@ class _Chain:
             name: self.sources[value][link.border if name in far else None]
             for name, value in link.sources.items()
         }
-        arrays |= link.names | {name: f"{name}{suffix}" for name in kernel.stage_names}
+        arrays |= {**link.names, **{name: f"{name}{suffix}" for name in kernel.stage_names}}
         scalars = {n: Ref(d, link.names[n]) for n, d in kernel.scalars}
         placed = relabelled(kernel, arrays, suffix, scalars)
         self.stages += placed.stages

@@ -11,7 +11,7 @@ The operations stay what they were, and in their order, so that no bit changes. 
 kernels together, under names that no other has.
 
 What the compiler names by number ends in a digit: t0, v0_3, and so do the copies that it makes
-of what a user has named: u_0, r__2.  A name of the user's never ends so.
+of what a user has named: u__0, r__2.  A name of the user's ends in an underscore.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from ..language.ir import (
     Reduce,
     Ref,
     Values,
-    by_number,
     of_arrays,
     shifted,
 )
@@ -71,8 +70,8 @@ def relabelled(
 def unlike(label: str, taken: set[str]) -> str:
     """A name for a part of a larger kernel, like this one, that nothing in it has yet."""
     name = label.replace(".", "_")
-    name = name if name.isidentifier() else "stage"
-    while name in taken or by_number(name):
+    name = f"{name}_" if name.isidentifier() else "stage_"
+    while name in taken:
         name += "_"
     taken.add(name)
     return name

@@ -70,21 +70,20 @@ class Body(Windows):
     least = 32
 
     def __init__(self, function: Function, storage: Mapping[str, np.dtype], read: Any) -> None:
-        kernel = function.kernel
-        types = {name: dtype.numpy.name for name, dtype in kernel.scalars}
-        text = {name: f"k{k}_number" for k, name in enumerate(types)}
-        super().__init__(dict(function.known), types, text, storage)
+        super().__init__(dict(function.known), {}, storage)
         self.function, self._read = function, read
         self.lines = list[str]()
         # What is given by name: of which machine type, and with how many axes.
-        self._given = {text[name]: (machine, 0) for name, machine in types.items()}
+        self._given = dict[str, tuple[str, int]]()
         # What it is called in C++.
-        self._names = {name: f"k{k}" for k, name in enumerate(self._given)}
+        self._names = dict[str, str]()
         self._indices = set[str]()
         self._arrays = dict[str, Memory]()
         self._made = 0
-        coefficients = function.coefficients.items()
-        self.names = text | {name: self.memory(one, len(one.shape)) for name, one in coefficients}
+        for k, (name, dtype) in enumerate(function.kernel.scalars):
+            self.take(name, dtype.numpy.name, f"k{k}")
+        for name, one in function.coefficients.items():
+            self.memory(name, one, len(one.shape))
 
     def element(
         self, field: str, origin: Offset, along: Mapping[int, str]
@@ -108,11 +107,9 @@ class Body(Windows):
         self._indices.add(name)
         return self.take(name, "int64", name)
 
-    def memory(self, array: Memory, ndim: int) -> str:
-        """The name of an array."""
-        name = f"{array.name}_array"
+    def memory(self, name: str, array: Memory, ndim: int) -> None:
+        """Give an array, with so many axes, a name."""
         self._given[name], self._arrays[name] = (computed(array.dtype).name, ndim), array
-        return name
 
     def new(self, word: str) -> str:
         """A name of the text that nothing else has."""

@@ -310,7 +310,7 @@ class Patches(Function):
 
     def _body(self, take: Callable[[Body, str, Read], None]) -> Body:
         """What is computed at a point; what is read `take` gives its name in the body."""
-        storage = {name: one.dtype for name, one in (self.fields | self.coefficients).items()}
+        storage = {name: one.dtype for name, one in {**self.fields, **self.coefficients}.items()}
         text = Body(self, storage, self._read)
         for name, expr in named(self.kernel.body).items():
             if isinstance(expr, Read):
@@ -385,7 +385,8 @@ class Patches(Function):
                     self._found[axis, step] = f"const npt_index {place} = {found};"
                 absent += [place] * ("constant" in self.rules[axis])
             places.append(place)
-        element = f"{text.memory(array, len(places))}[{', '.join(places)}]"
+        text.memory(field, array, len(places))
+        element = f"{field}[{', '.join(places)}]"
         if absent:
             name = text.constant(array.dtype)
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"

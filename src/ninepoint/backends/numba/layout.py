@@ -7,9 +7,7 @@ Places are written as sums of indices and lengths: in a chain, how many rows and
 depends on the sides at which the array goes on beyond the block.
 
 What the user named ends in an underscore, as no other word of the text does, and what the compiler
-named by number in a digit:
-
-    field x  ->  x_      stage band  ->  band_, its row function band__row      t0, v0_3, out1
+named by number in a digit: x_, t0, v0_3, out1, and the row function band__row of the stage band_.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
 from ...base.frozen import frozen
 from ...language.dtypes import computed, short
-from ...language.ir import Box, Histogram, Kernel, Offset, State, Values, by_number, joined
+from ...language.ir import Box, Histogram, Kernel, Offset, State, Values, joined
 from ...lowering.chain import Edges, mirrored
 from ...lowering.rolling import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
@@ -109,9 +107,6 @@ class Layout:
             kernel = mirrored(kernel, edges)
         self.kernel = kernel
         self.known: dict[str, Interval] = ranges(kernel)
-        given = (*kernel.fields, *kernel.scalars, *kernel.coefficients)
-        called = (*(name for name, *_ in given), *kernel.stage_names)
-        self.names = {name: name if by_number(name) else f"{name}_" for name in called}
         self.axis = rolling_axis(kernel)
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
@@ -124,10 +119,10 @@ class Layout:
         self.every = kernel.every or (1,) * kernel.ndim
         self._keep_stages()
         # What a function takes that looks anywhere: the fields, and its place.
-        self.whole = [*(self.names[name] for name, _ in kernel.fields), "b", *self.indices]
+        self.whole = [*dict(kernel.fields), "b", *self.indices]
         # What a kernel is given after its arrays.
-        self.coefficients = [self.names[name] for name, _, _ in kernel.coefficients]
-        self.scalars = [self.names[name] for name, _ in kernel.scalars]
+        self.coefficients = [name for name, *_ in kernel.coefficients]
+        self.scalars = [*dict(kernel.scalars)]
         self.others = [*self.coefficients, *self.scalars, "notes"]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
@@ -169,7 +164,6 @@ class Layout:
         result = Values(tuple(outs), kernel.body, kernel.outputs)
         self.result = Kept(result, here, here, self.axis, 1)
         self.stages = (*self.kept, self.result)
-        self.names |= {name: name for name in outs}
         self.needs["out0"] = self.ends["out0"] = Box(here, here)
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolled = any(one.count > 1 for one in self.kept)
@@ -261,7 +255,7 @@ class Layout:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
                 kind = f"np.{self.machines[name]}"
-                lines.append(f"{self.names[name]} = np.empty({shape}, dtype={kind})")
+                lines.append(f"{name} = np.empty({shape}, dtype={kind})")
         return lines
 
     # Places.

@@ -82,7 +82,7 @@ class Loops(Layout):
         self.several = [self._rows_at_once(one) for one in stages]
         looks = watched(self.kernel)
         parameters = [
-            *(self.names[name] for name, _ in self.kernel.fields),
+            *dict(self.kernel.fields),
             *self.result.stage.names,
             *self.coefficients,
             *(name for name, _ in self.edges.tables),
@@ -98,7 +98,7 @@ class Loops(Layout):
 
     def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
         """What makes one row of a stage or of the result, or several; its name ends so."""
-        name, every, stores = f"{self.names[kept.stage.names[0]]}_{word}", 1, list[str]()
+        name, every, stores = f"{kept.stage.names[0]}_{word}", 1, list[str]()
         if kept is self.result:
             every, stores = self.every[-1], self.stores * (len(values) // len(kept.stage.names))
         return self._once(row_function(self, name, body, values, every, stores))
@@ -106,7 +106,7 @@ class Loops(Layout):
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
         stage = kept.stage
-        prefix = f"{self.names[stage.names[0]]}_r"
+        prefix = f"{stage.names[0]}_r"
         written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
         if written is None:
             return None
@@ -120,7 +120,7 @@ class Loops(Layout):
             case Values() | State():
                 return self._function(kept, "row", stage.body, stage.values)
             case Histogram():
-                name = f"{self.names[stage.names[0]]}_row"
+                name = f"{stage.names[0]}_row"
                 return self._once(sliding_function(name, kept, self))
             case _:
                 assert_never(stage)
@@ -283,7 +283,7 @@ class Loops(Layout):
         first = plus(*start, self.first(kept))
         places = [self.made(kept, down + k) for k in range(rows)]
         results = [
-            _row_text(self.names[name], self.place(kept, place), first)
+            _row_text(name, self.place(kept, place), first)
             for place in places
             for name in kept.stage.names
         ]
@@ -301,7 +301,7 @@ class Loops(Layout):
         more = self.first(kept) if kept else self.on("before", -1, -self.reach.lo[-1])
         place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
         first = "0" if name in self.constant else plus(*start, column, more)
-        return _row_text(self.names[name], place, first)
+        return _row_text(name, place, first)
 
     # What the border's rule asks for.
 
@@ -324,7 +324,7 @@ class Loops(Layout):
         # A whole row is written from its first element on.
         skipped = 0 if axis == -1 else self.first(kept)
         given = [
-            _row_text(self.names[name], self.place(stage, row), str(self.first(stage) - skipped))
+            _row_text(name, self.place(stage, row), str(self.first(stage) - skipped))
             for name, stage in arrays
         ]
         word = "absent"
@@ -346,7 +346,7 @@ class Loops(Layout):
                 continue
             low, high = (end[axis] for end in self.ends[name].ends)
             border, constant = self.edges.beyond[name]
-            rows = f"{array.format(self.names[name])}, {at}"
+            rows = f"{array.format(name)}, {at}"
             ends = (
                 f"{low}, {high}, {self.length(axis)}, ends{-axis}_{border}, constant{constant}[0]"
             )

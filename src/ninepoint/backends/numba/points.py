@@ -206,10 +206,9 @@ class Point(Operations):
         self,
         known: dict[str, Interval],
         types: dict[str, str],
-        names: Mapping[str, str],
         storage: Mapping[str, np.dtype],
     ) -> None:
-        super().__init__(known, types, names)
+        super().__init__(known, types)
         self.storage = storage
         # Where reads stand that may be outside, in the user's file.
         self.places = list[str]()
@@ -229,7 +228,7 @@ class Point(Operations):
             case Element():
                 self._as_stored(name, expr.array)
                 index = ", ".join(map(str, expr.index))
-                return [f"{name} = {self.names[expr.array]}[{index}]"]
+                return [f"{name} = {expr.array}[{index}]"]
             case Reduce():
                 return self._window(name, expr)
             case Gather():
@@ -317,7 +316,7 @@ class Point(Operations):
             case Coefficient():
                 self._as_stored(inner, expr.array)
                 places = self._picked(f"{inner}_{name}", expr, dims)
-                return [f"{inner} = {self.names[expr.array]}[{', '.join(places)}]"]
+                return [f"{inner} = {expr.array}[{', '.join(places)}]"]
             case _:
                 text = self.text(inner, expr)
                 if isinstance(expr, Binary) and expr.op == "*":

@@ -81,7 +81,7 @@ class _Row(Point):
         kernel, known = layout.kernel, layout.known
         types = {name: machine_type(dtype, known[name]) for name, dtype in kernel.scalars}
         storage = dict(kernel.fields) | {name: dtype for name, dtype, _ in kernel.coefficients}
-        super().__init__(known, types, layout.names, storage)
+        super().__init__(known, types, storage)
         self.layout, self.places = layout, layout.places
         self.rows = _labelled(body, layout)
 
@@ -98,7 +98,7 @@ class _Row(Point):
                 index[axis].append(place)
             steps = [o - low for o, low in zip(origin, self.layout.reach.lo, strict=True)]
             places = [plus(*one, step) for one, step in zip(index, steps, strict=True)]
-            text = f"{self.names[field]}[{', '.join(['b', *places])}]"
+            text = f"{field}[{', '.join(['b', *places])}]"
         load = self.layout.loads.get(field)
         return [], f"{load}({text})" if load else text
 
@@ -114,5 +114,5 @@ def _labelled(body: Body, layout: Layout) -> Rows:
     found = gathered_rows(body) | rows_of(body)
     rows = {}
     for k, row in enumerate(sorted(found, key=lambda one: (order.index(one[0]), one[1]))):
-        rows[row] = f"{layout.names[row[0]]}r{k}", first.get(row[0], 0)
+        rows[row] = f"{row[0]}r{k}", first.get(row[0], 0)
     return rows
