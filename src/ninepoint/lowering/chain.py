@@ -237,8 +237,7 @@ class _Chain:
             for name, value in link.sources.items()
         }
         arrays |= {**link.names, **{name: f"{name}{suffix}" for name in kernel.stage_names}}
-        scalars = {n: Ref(d, link.names[n]) for n, d in kernel.scalars}
-        placed = relabelled(kernel, arrays, suffix, scalars)
+        placed = relabelled(kernel, arrays, suffix)
         self.stages += placed.stages
         return placed
 

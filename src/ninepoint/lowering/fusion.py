@@ -41,29 +41,25 @@ from ..language.ir import (
 from .schedule import Schedule, operation, saved_by_row
 
 
-def relabelled(
-    kernel: Kernel,
-    arrays: Mapping[str, str],
-    suffix: str = "",
-    scalars: Mapping[str, Atom] | None = None,
-) -> Kernel:
-    """The kernel with other names: of `arrays`, stages among them, `scalars` and all operations.
+def relabelled(kernel: Kernel, names: Mapping[str, str], suffix: str = "") -> Kernel:
+    """The kernel with other `names`, of its stages, arrays and scalars, and of all operations.
 
     An operation is called by its stage and its number there, with a `suffix`.
     """
+    scalars = {name: Ref(dtype, names.get(name, name)) for name, dtype in kernel.scalars}
 
     def change(stage: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
-        prefix = f"{arrays[stage]}_" if stage else "t"
+        prefix = f"{names[stage]}_" if stage else "t"
         return copied(
             body,
             values,
             lambda _, k: f"{prefix}{k}{suffix}",
-            lambda expr: of_arrays(expr, arrays),
+            lambda expr: of_arrays(expr, names),
             scalars,
         )
 
     made = in_bodies(kernel, change)
-    stages = tuple(replace(s, names=tuple(arrays[name] for name in s.names)) for s in made.stages)
+    stages = tuple(replace(s, names=tuple(map(names.__getitem__, s.names))) for s in made.stages)
     return replace(made, stages=stages)
 
 
