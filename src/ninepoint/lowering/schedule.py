@@ -24,15 +24,11 @@ are made at once (`rolling`).  What `work` counts for `explain` is in the same a
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.frozen import frozen
 from ..language.ir import Binary, Call, Carried, Expr, Loop, Read
-
-if TYPE_CHECKING:
-    from ..language.ir import Neighborhood
 
 
 @frozen
@@ -118,7 +114,7 @@ class Request:
     go through a row of their own.
     """
 
-    neighborhood: Neighborhood | None = None
+    neighborhood: tuple[tuple[int, int], ...] | None = None
     dtypes: tuple[np.dtype, ...] | None = None
     overflow: str | None = None
     kept: int = 0
