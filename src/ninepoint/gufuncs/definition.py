@@ -39,7 +39,6 @@ from ..language.definitions import (
     with_helpers,
 )
 from ..language.errors import mistake
-from ..language.positions import Spacing
 from ..program.options import Parameters, check_parameters
 
 # The sizes of the core axes of one array: names, or numbers as text.
@@ -197,14 +196,7 @@ class GufuncDefinition:
         return _restored, (self.token, _packed(self.function), self.signature, self.options)
 
     def _check(self) -> None:
-        # An array for a result may be called `out`.
-        check_parameters(self.function, {*CALL_OPTIONS} - ({"out"} & {*self.outs}))
-        for name, default in self.function.defaults.items():
-            if isinstance(default, Spacing):
-                raise ValueError(
-                    f"'{name}' of the gufunc '{self.name}' is {default!r}, and a gufunc has no "
-                    "axes that are counted so; leave the default out."
-                )
+        check_parameters(self.function, self.kind, {*CALL_OPTIONS} - ({"out"} & {*self.outs}))
         for name, _ in self.options.sizes:
             self.check_size(name)
         for value in self.function.constants.values():

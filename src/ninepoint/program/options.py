@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias, TypedDict
 
@@ -25,6 +24,7 @@ from ..base.frozen import frozen
 from ..language.definitions import Function
 from ..language.errors import hint
 from ..language.ir import FAR, Neighborhood
+from ..language.positions import Spacing
 from ..language.signature import OPTIONS, signature
 from ..lowering.schedule import Schedule
 
@@ -94,8 +94,8 @@ PLACE = ("axes", "dims", "out", "threads", "device")
 CALL_OPTIONS = frozenset((*OPTIONS, *PLACE))
 
 
-def check_parameters(function: Function, options: Iterable[str]) -> None:
-    """Raise for a parameter that is called as an option is, or whose default is None."""
+def check_parameters(function: Function, kind: str, options: Collection[str]) -> None:
+    """Raise where a parameter is called as an option is, or has a default that is no number."""
     for name in function.parameters:
         if name in options:
             cure = "return the result, and leave it out" if name == "out" else "rename it"
@@ -109,6 +109,11 @@ def check_parameters(function: Function, options: Iterable[str]) -> None:
                 f"'{name}' of '{function.name}' has the default None, which is no number: a "
                 "kernel is compiled for the types of its numbers. Give it a number that changes "
                 "nothing, such as 0 or 1, or write two kernels."
+            )
+        if isinstance(default, Spacing) and kind != "stencil":
+            raise ValueError(
+                f"'{name}' of the {kind} '{function.name}' is {default!r}, and a {kind} has no "
+                "axes that are counted so; use a stencil, or another default."
             )
 
 
@@ -142,11 +147,6 @@ class Options:
         checked = {n: check(given.get(n, default)) for n, (default, check) in _CHECKS.items()}
         check_grid(checked["every"], checked["upsample"])
         return Options(**checked)
-
-    @property
-    def named(self) -> Options:
-        """The same with names in the place of functions at the border, to be told apart by."""
-        return replace(self, boundary=self.boundary.meaning)
 
 
 @frozen
@@ -212,7 +212,7 @@ def parameter_names(standard_indexing: Any) -> tuple[str, ...]:
         isinstance(name, str) for name in names
     ):
         raise TypeError(f"standard_indexing holds names of parameters, not {standard_indexing!r}.")
-    return tuple(sorted(names)) if isinstance(names, set | frozenset) else tuple(names)
+    return tuple(sorted(names))
 
 
 def checked_neighborhood(given: Any) -> Neighborhood | None:

@@ -25,6 +25,7 @@ from ..arrays.numpy import behind, checked_out, each_out, too_few_axes
 from ..arrays.regions import Block, check_device
 from ..arrays.work import Work
 from ..base.remembered import Remembered
+from ..language.ir import Position
 from ..lowering.schedule import Schedule
 from .definition import Call
 from .graph import Graph, Made, Node, Nodes, Values, read_by
@@ -267,13 +268,31 @@ def positions(graph: Graph, arrays: Arrays) -> list[Any]:
     """The positions that a graph asks for, as arrays that go with these."""
     if len(arrays) == graph.given:
         return []
-    made = graph.positions([array.shape for array in arrays])
+    shapes = graph.shapes(array.shape for array in arrays)
+    made = [_along(*place, shapes[value]) for value, place in sorted(graph.places.items())]
     if any(map(is_cupy, arrays)):
         # Imported here: CuPy is optional, and the caller has it.
         from ..arrays import cuda
 
         return cuda.taken_to(arrays, made)
-    return list(made)
+    return made
+
+
+def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
+    """The positions along an axis, for the shape of their value."""
+    along = np.arange(shape[node.along[one.axis]])
+    if one.among == "results" and node.border.rules[one.axis][0] == "valid":
+        looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
+        if len(looks) > 1:
+            raise ValueError(
+                f"'{node.call.definition.name}' asks for its position among the results, but "
+                'with boundary="valid" its results have different shapes; ask for that in a '
+                "field, npt.index(x)."
+            )
+        along -= looks.pop()
+    if one.among == "results":
+        along //= node.every[one.axis]
+    return along.reshape(shape)
 
 
 def beside(arrays: Arrays) -> AbstractContextManager[Any]:
