@@ -466,7 +466,7 @@ class Call:
             {n: as_it_is(values[n]) for n in definition.parameters if n not in fields},
             given,
             cval,
-            options.dtypes if dtype is None else storage_types(dtype),
+            options.dtype if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
             steps,
             definition.factors(finer),
