@@ -205,7 +205,7 @@ def explain(options: Namespace) -> None:
             made = kernel(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
         # Of a filter that is several ones the last.
         call = made._node.made.call
-        types = (dtype,) * len(call.definition.fields)
+        types = (dtype,) * len(call.fields)
         one = Asked(call, types, types)
     else:
         with _at_fault(TypeError):

@@ -175,7 +175,7 @@ def real(
         raise TypeError(f"{what} measures the CPU; leave device= out.")
     call = call_of(definition, values, options)
     call.check_spaced()
-    names = call.definition.fields
+    names = call.fields
     given = [values[name] for name in names]
     there = gpu and _on_gpu(given, options)
     kinds = "arrays of NumPy, or of a GPU," if there else "arrays of NumPy,"
