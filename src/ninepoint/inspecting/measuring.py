@@ -182,7 +182,7 @@ def real(
     for array, name in zip(given, names, strict=True):
         if not isinstance(array, np.ndarray) and not (there and is_device(array)):
             raise no_array(f"{what} measures {kinds}", name, array)
-    fields, types = typed(call.definition, given)
+    fields, types = typed(call.fields, given)
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
