@@ -343,3 +343,64 @@ class Filtering:
         if kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         return filtered(self.image, *others, **options)
+
+
+# Kernels that several filters are made of.
+
+
+# What is made of a window, and of those of its values that are no NaN; and what results are.
+_REDUCTIONS: dict[str, tuple[Any, Any, Any]] = {
+    "minimum": (np.min, np.nanmin, Filtering.ranked),
+    "maximum": (np.max, np.nanmax, Filtering.ranked),
+    "erode": (np.min, np.nanmin, Filtering.ranked),
+    "dilate": (np.max, np.nanmax, Filtering.ranked),
+    "mean": (np.mean, np.nanmean, Filtering.smooth),
+    "sum": (np.sum, np.nansum, Filtering.natural),
+    "local_std": (np.std, np.nanstd, Filtering.natural),
+}
+
+
+def reduced(
+    name: str, x: Any, size: Size, footprint: Any, min_count: int | None, options: Options
+) -> Any:
+    """One number of each window of an image; to dilate it, of each mirrored one."""
+    call = Filtering(x, options)
+    if name not in ("mean", "sum"):
+        call.check_real()
+    results = _REDUCTIONS[name][-1]
+    window, least = call.near(size, footprint, min_count)
+    return results(call, _reduction(name, window, least))
+
+
+@functools.lru_cache(KEPT)
+def _reduction(name: str, near: Window, least: int) -> Stencil:
+    """Make the stencil for one number of each window; NaN where `least` values are not left."""
+    window, taken = near.index(mirrored=name == "dilate")
+    of_all, of_valid, _ = _REDUCTIONS[name]
+
+    def all_values(x: Any) -> Any:
+        return of_all(x[window][taken])
+
+    def valid_values(x: Any) -> Any:
+        w = x[window][taken]
+        return of_valid(w) if (w == w).sum() >= least else np.nan
+
+    return made(name, valid_values if least else all_values)
+
+
+def correlation(name: str, weights: Array, precision: np.dtype) -> Stencil:
+    """Make the stencil for weights of int64, float64 or complex128."""
+    match weights.dtype.kind:
+        case "f":
+            weights = weights.astype(precision)
+        case "c":
+            # As scipy.ndimage and np.correlate have it.
+            weights = weights.conj().astype(np.result_type(precision, np.complex64))
+    return weighted(name, _correlate, weights)
+
+
+def _correlate(window: Any, weights: Array) -> Any:
+    def weighted_sum(x: Any) -> Any:
+        return (x[window] * weights).sum()
+
+    return weighted_sum

@@ -14,8 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, Unpack
 
 from ..api.stencil import Stencil
-from .filtering import KEPT, Filtering, Options, Size, made, over_datasets
-from .reductions import reduced
+from .filtering import KEPT, Filtering, Options, Size, made, over_datasets, reduced
 
 _Filter: TypeAlias = Callable[..., Any]
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..api.stencil import Stencil
 from ..language.statistics import ranked
 from ..shapes import finite
-from .filtering import KEPT, Filtering, Options, Size, Window, made, over_datasets
+from .filtering import KEPT, Filtering, Options, Size, Window, made, over_datasets, reduced
 
 
 @over_datasets
@@ -329,46 +329,6 @@ def percentile(
     if least:
         return call.ranked(_valid_rank(name, window, q, least))
     return call.ranked(_rank(name, window, min(int(window.count * q / 100), window.count - 1)))
-
-
-# What is made of a window, and of those of its values that are no NaN; and what results are.
-_REDUCTIONS: dict[str, tuple[Any, Any, Any]] = {
-    "minimum": (np.min, np.nanmin, Filtering.ranked),
-    "maximum": (np.max, np.nanmax, Filtering.ranked),
-    "erode": (np.min, np.nanmin, Filtering.ranked),
-    "dilate": (np.max, np.nanmax, Filtering.ranked),
-    "mean": (np.mean, np.nanmean, Filtering.smooth),
-    "sum": (np.sum, np.nansum, Filtering.natural),
-    "local_std": (np.std, np.nanstd, Filtering.natural),
-}
-
-
-def reduced(
-    name: str, x: Any, size: Size, footprint: Any, min_count: int | None, options: Options
-) -> Any:
-    """One number of each window of an image; to dilate it, of each mirrored one."""
-    call = Filtering(x, options)
-    if name not in ("mean", "sum"):
-        call.check_real()
-    results = _REDUCTIONS[name][-1]
-    window, least = call.near(size, footprint, min_count)
-    return results(call, _made(name, window, least))
-
-
-@functools.lru_cache(KEPT)
-def _made(name: str, near: Window, least: int) -> Stencil:
-    """Make the stencil for one number of each window; NaN where `least` values are not left."""
-    window, taken = near.index(mirrored=name == "dilate")
-    of_all, of_valid, _ = _REDUCTIONS[name]
-
-    def all_values(x: Any) -> Any:
-        return of_all(x[window][taken])
-
-    def valid_values(x: Any) -> Any:
-        w = x[window][taken]
-        return of_valid(w) if (w == w).sum() >= least else np.nan
-
-    return made(name, valid_values if least else all_values)
 
 
 @functools.lru_cache(KEPT)

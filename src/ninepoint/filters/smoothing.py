@@ -15,11 +15,12 @@ from .filtering import (
     Filtering,
     Options,
     PerAxis,
+    Size,
     check_points,
+    correlation,
     over_datasets,
     weighted,
 )
-from .weights import correlation
 
 
 @over_datasets
@@ -283,7 +284,7 @@ def _bilateral(window: Any, weights: Array) -> Any:
 @over_datasets
 def threshold_local(
     x: Any,
-    size: int | Sequence[int],
+    size: Size = None,
     method: str = "gaussian",
     offset: float = 0.0,
     **options: Unpack[Options],
@@ -293,8 +294,8 @@ def threshold_local(
     Parameters
     ----------
     {x}
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points]; odd.
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; odd, 3 by default.
     method : {"gaussian", "mean", "median"}
         How a window is averaged: by a Gaussian of a sixth of its reach, alike, or by its middle
         value.

@@ -6,7 +6,6 @@ from typing import Any, TypeAlias, Unpack
 
 import numpy as np
 
-from ..api.stencil import Stencil
 from ..language.dtypes import kind_of
 from ..language.errors import RoundingWarning, warn
 from ..shapes import finite, whole
@@ -14,6 +13,7 @@ from .filtering import (
     Array,
     Filtering,
     Options,
+    correlation,
     over_datasets,
     weighted,
 )
@@ -326,21 +326,3 @@ def _checked_weights(weights: Any, image: np.dtype) -> Array:
         kind = "i" if np.all((array % 1 == 0) & (np.abs(array) < 2**63)) else "f"
     kinds = {"f": np.float64, "c": np.complex128}
     return np.ascontiguousarray(array, kinds.get(kind, np.int64))
-
-
-def correlation(name: str, weights: Array, precision: np.dtype) -> Stencil:
-    """Make the stencil for weights of int64, float64 or complex128."""
-    match weights.dtype.kind:
-        case "f":
-            weights = weights.astype(precision)
-        case "c":
-            # As scipy.ndimage and np.correlate have it.
-            weights = weights.conj().astype(np.result_type(precision, np.complex64))
-    return weighted(name, _correlate, weights)
-
-
-def _correlate(window: Any, weights: Array) -> Any:
-    def weighted_sum(x: Any) -> Any:
-        return (x[window] * weights).sum()
-
-    return weighted_sum
