@@ -45,8 +45,8 @@ class StageCall:
     """One call: of what, on which arrays and numbers, and what its results are called.
 
     `callee` is the definition of a stencil.  `fields` names an array for each field of it: a
-    parameter of the kernel, or what an earlier call made.  `scalars` and `options` are known, or
-    told by the kernel's scalars.
+    parameter of the kernel, or what an earlier call made.  `scalars`, of which there are all, and
+    `options` are known, or told by the kernel's scalars.
     """
 
     callee: Any
@@ -70,19 +70,19 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     for name, default in callee.defaults.items():
         if isinstance(default, Spacing) and name not in given:
             raise wrong(f"'{name}' is {default!r}, which only calls outside know")
-    if callee.pointwise:
-        numbers = [n for n in callee.fields if not isinstance(given.get(n), Field)]
-        # It may be read for the first time.
-        with reading.changed():
-            callee = callee.with_numbers(numbers)
-        here.span = span
-    arrays = {name: given.pop(name, None) for name in callee.fields}
+    arrays = {
+        name: given.pop(name, None)
+        for name in callee.fields
+        # A ufunc may be given numbers for arrays.
+        if not callee.pointwise or isinstance(given.get(name), Field)
+    }
     for name, value in arrays.items():
         if not isinstance(value, Field):
             raise mistake("stage-field", callee.name, name)
     if reading.body.depth:
         raise mistake("stage-place", callee.name)
     fields = tuple(one.name for one in arrays.values())
+    given = {**callee.defaults, **given}
     told = {name: _told(callee.name, name, value) for name, value in given.items()}
     options = {name: told.pop(name) for name in OPTIONS if name in told}
     met, key = reading.stages, digest((callee, fields, told, options))

@@ -149,9 +149,9 @@ class Executable:
 
 def _constants(node: Node, border: Border) -> list[Any]:
     """The constants of the text; raises where one does not fit."""
-    fields, outs = node.compiled.field_dtypes, node.compiled.out_dtypes
-    found = on_numpy.check_values(border, node.cval, fields, outs, len(node.compiled.positions))
-    rules = ["constant"] * len(fields) + ["fill"] * len(outs)
+    program = node.compiled
+    found = on_numpy.check_values(border, node.cval, program)
+    rules = ["constant"] * len(program.field_dtypes) + ["fill"] * len(program.out_dtypes)
     return [one[()] for rule, one in zip(rules, found, strict=True) if border.uses(rule)]
 
 
@@ -184,7 +184,7 @@ class _Array:
 def _between(one: Array, lead: Shape, core: Shape) -> _Array:
     """An array between two launches."""
     low, high = one.region
-    region = Region(tuple(zip(low, map(operator.add, core, high), strict=True)))
+    region = Region(zip(low, map(operator.add, core, high), strict=True))
     lies = standing(SOMEWHERE, (*lead, *region.shape), one.dtype)
     return _Array(one.name, lies, region.start)
 

@@ -20,8 +20,8 @@ t0, ....
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib import resources
 from typing import Any
 
@@ -29,9 +29,9 @@ import numpy as np
 
 from ...analysis.ranges import Interval
 from ...language.dtypes import computed
-from ...language.ir import Atom, Binary, DType, Kernel
+from ...language.ir import Atom, Binary, DType, Kernel, Offset
 from ...loops.nodes import SHORT
-from ...loops.operations import Operations, called
+from ...loops.operations import called
 from ...loops.reading import Texts, functions_of, read
 from ...lowering.windows import ordered_by, quantile_position
 from ..numba.points import Point, Window
@@ -100,36 +100,44 @@ for all:
 """
 
 
-class Body(Operations):
-    """What is computed at a point by a function of a text, of which nothing is written yet.
+class Body(Point):
+    """What is computed at a point by a function of this name, of which nothing is written yet.
 
-    The function has this `name`.
+    `storage` are the types of fields and coefficients, and `read` gives an element of a field, so
+    far along each axis and further along some: the lines that come before it, and its text.
     """
 
     least = 32
 
-    def __init__(self, name: str, kernel: Kernel, known: Mapping[str, Interval]) -> None:
-        types = {name: dtype.numpy.name for name, dtype in kernel.scalars}
-        text = {name: f"k{k}_number" for k, name in enumerate(types)}
-        super().__init__(dict(known), types, text)
-        self.name, self.printer = name, Printer()
-        # The lines of the loop language, and of its constants.
-        self.lines, self.constants = list[str](), list[str]()
+    def __init__(
+        self,
+        name: str,
+        kernel: Kernel,
+        known: Mapping[str, Interval],
+        storage: Mapping[str, np.dtype],
+        read: Any,
+    ) -> None:
+        super().__init__(dict(known), {}, storage)
+        self.name, self.printer, self._read = name, Printer(), read
+        self.lines = list[str]()
         # What is given by name: of which machine type, and with how many axes.
         self._given = dict[str, tuple[str, int]]()
-        for k, (scalar, machine) in enumerate(types.items()):
-            self._give(text[scalar], machine, f"k{k}")
         self._made = 0
         # Texts of arrays of constants, of so many bytes.
         self.tables, self._bytes = list[str](), 0
+        for k, (scalar, dtype) in enumerate(kernel.scalars):
+            self.take(scalar, dtype.numpy.name, f"k{k}")
 
-    def _give(self, name: str, machine: str, text: str) -> None:
-        self._given[name], self.printer.names[name] = (machine, 0), text
+    def element(
+        self, field: str, origin: Offset, along: Mapping[int, str]
+    ) -> tuple[list[str], str]:
+        found: tuple[list[str], str] = self._read(field, origin, along)
+        return found
 
     def take(self, name: str, machine: str, text: str) -> str:
         """Give a value, of which there is a text in C++, a name."""
         self.types[name] = machine
-        self._give(name, machine, text)
+        self._given[name], self.printer.names[name] = (machine, 0), text
         return name
 
     def beyond(self, array: Array) -> str:
@@ -142,12 +150,10 @@ class Body(Operations):
         self.printer.indices.add(name)
         return self.take(name, "int64", name)
 
-    def memory(self, array: Array | Local, ndim: int) -> str:
-        """The name of an array."""
-        name = f"{array.name}_array"
+    def memory(self, name: str, array: Array | Local, ndim: int) -> None:
+        """Give an array, with so many axes, a name."""
         self._given[name] = computed(array.dtype).name, ndim
         self.printer.arrays[name] = array
-        return name
 
     def new(self, word: str) -> str:
         """A name of the text that nothing else has."""
@@ -183,37 +189,9 @@ class Body(Operations):
         self.tables.append(f"{head} = {{\n  {listed}\n}};")
         return Local(name, values.dtype, values.shape)
 
-    def _float_extreme(self, expr: Binary, left: str, right: str) -> str:
-        if expr.loose and expr.dtype is DType.F32:
-            return called("lesser" if expr.op == "minimum" else "greater", left, right)
-        return super()._float_extreme(expr, left, right)
-
-
-def _library() -> Texts:
-    file = resources.files("ninepoint.backends.llvm").joinpath("library.py")
-    library = functions_of(file.read_text(encoding="utf-8"))
-    return {**library, **functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))}
-
-
-@dataclass
-class Windows(Point):
-    """The texts of window loops of a body.
-
-    `read` gives an element of a field, so far along each axis and further along some: the lines
-    that come before it, and its text.
-    """
-
-    read: Any = None
-
-    def element(
-        self, field: str, origin: Sequence[int], along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        found: tuple[list[str], str] = self.read(field, origin, along)
-        return found
-
     def ranked(self, window: Window) -> list[str]:
         reduce = window.reduce
-        machine = self.expressions.machine(reduce.result)
+        machine = self.machine(reduce.result)
         if reduce.kind == "quantile":
             if ordered_by(reduce):
                 # As it is stored an element has fewer bits to count by.
@@ -228,6 +206,17 @@ class Windows(Point):
         two = reduce.kind != "nanrank"
         lines, found = _of_rank(window, machine, filled, f"low_{window.name}", two)
         return [*window.lines(_VALID), *window.places(), *lines, *window.valid(found)]
+
+    def _float_extreme(self, expr: Binary, left: str, right: str) -> str:
+        if expr.loose and expr.dtype is DType.F32:
+            return called("lesser" if expr.op == "minimum" else "greater", left, right)
+        return super()._float_extreme(expr, left, right)
+
+
+def _library() -> Texts:
+    file = resources.files("ninepoint.backends.llvm").joinpath("library.py")
+    library = functions_of(file.read_text(encoding="utf-8"))
+    return {**library, **functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))}
 
 
 def _of_rank(

@@ -60,7 +60,7 @@ from ...base.frozen import frozen
 from ...language.dtypes import computed
 from ...language.ir import Box, Carried, Kernel, Noting, Offset, Read, Reduce, named
 from ..numba.points import plus
-from .bodies import Body, Windows
+from .bodies import Body
 from .printing import (
     C_TYPES,
     Array,
@@ -239,13 +239,15 @@ class Patches:
 
     def __post_init__(self) -> None:
         self.ndim = self.kernel.ndim
-        self.body = Body(self.name, self.kernel, self.known)
         self.coefficients = {
             name: Local(f"c{k}", dtype, tuple(shape))
             for k, (name, dtype, shape) in enumerate(self.kernel.coefficients)
         }
-        fields = {name: one.dtype for name, one in self.fields.items()}
-        self.shape = shape = shape_of(self.kernel, [one.dtype for one in self.outs], fields)
+        types = {n: one.dtype for n, one in {**self.fields, **self.coefficients}.items()}
+        self.body = Body(self.name, self.kernel, self.known, types, self._read)
+        for name, one in self.coefficients.items():
+            self.body.memory(name, one, len(one.shape))
+        self.shape = shape = shape_of(self.kernel, [one.dtype for one in self.outs], types)
         # The lengths of a patch along each core axis, the threads of a block, and its points.
         self.own = ((1,) * (self.ndim - 2) + (shape.rows, shape.columns))[-self.ndim :]
         self.threads = ((1,) * self.ndim + _THREADS[min(self.ndim, 2)])[-self.ndim :]
@@ -422,13 +424,9 @@ class Patches:
     def _computed(self) -> list[tuple[str, str]]:
         """Write what is computed at a point; the types of its results, and their names in C++."""
         body = self.body
-        storage = {n: one.dtype for n, one in (*self.fields.items(), *self.coefficients.items())}
-        arrays = {n: body.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
-        nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
-        windows = Windows(body, storage, arrays, nowhere, read=self._read)
         for name, expr in named(self.kernel.body).items():
             if not isinstance(expr, Read):
-                body.lines += windows.lines(name, expr)
+                body.lines += body.written(name, expr)
             elif self.plain:
                 machine = body.declare(name, expr)
                 body.take(name, machine, self._element(expr, machine))
@@ -436,7 +434,6 @@ class Patches:
                 body.types[name] = computed(self.fields[expr.field].dtype).name
                 before, element = self._read(expr.field, expr.offset, {})
                 body.lines += [*before, f"{name} = {element}"]
-        body.constants += windows.constants
         return [(body.machine(one), body.result(one)) for one in self.kernel.outputs]
 
     def _element(self, read: Read, machine: str) -> str:
@@ -495,7 +492,8 @@ class Patches:
                     self._found[axis, step] = f"const npt_index {place} = {found};"
                 absent += [place] * ("constant" in array.rules[axis])
             places.append(place)
-        element = f"{text.memory(array, len(places))}[{', '.join(places)}]"
+        text.memory(field, array, len(places))
+        element = f"{field}[{', '.join(places)}]"
         if absent:
             name = text.beyond(array)
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"
