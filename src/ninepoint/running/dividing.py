@@ -34,12 +34,12 @@ from ..arrays.accepted import (
 )
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
-from ..arrays.every import cut_fields, cut_shapes, thinned
-from ..arrays.ghosts import check_conditions
+from ..arrays.every import cut_shapes, thinned
+from ..arrays.ghosts import Edges
 from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import Looking, finer_values, rings
+from ..arrays.regions import FAR, Looking, finer_values, rings
 from ..program.graph import Graph, Node, Nodes, Values, read_by
 from ..program.planning import given_on, in_sets
 from ..program.program import Program, bound, positions
@@ -72,7 +72,8 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     sets = divided(graph, wanted, arrays)
     lazily = [node for nodes in sets for node in nodes]
     for node in lazily:
-        check_conditions(node)
+        # Raises where numbers at the border do not fit.
+        Edges.of(node, (FAR,) * node.ndim).laid(node.boundary)
     # What depends on arrays of NumPy alone is done at once.
     read = {value for node in lazily for value in node.fields}.union(wanted)
     made_so = {value for node in lazily for value in node.outputs}
@@ -102,7 +103,10 @@ def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) ->
     arrays = [values[value] for value in sources]
     if send is not None and not any(map(is_there, arrays)):
         done = send(done)
-    made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
+    shapes = cut_shapes([one.shape for one in arrays], sources, finer_values(graph.nodes))
+    pairs = zip(arrays, shapes, strict=True)
+    cut = [one if one.shape == shape else one[tuple(map(slice, shape))] for one, shape in pairs]
+    made = engine.lazily(done, cut)
     if type(done) is Program and engine is chunked:
         follow(done, made)
     found = dict(zip(order, made, strict=True))
