@@ -121,7 +121,7 @@ def cut_shapes(
                 if axis not in fine.get(other, {}) and len(shape) >= -axis and shape[axis] != 1
             ]
             shape = list(found[position])
-            if len(shape) >= -axis and beside and 0 < shape[axis] - min(beside) < factor:
+            if beside and 0 < shape[axis] - min(beside) < factor:
                 shape[axis] = min(beside)
                 found[position] = tuple(shape)
     return found
