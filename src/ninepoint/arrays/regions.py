@@ -230,11 +230,8 @@ _known: Remembered[Looking] = Remembered(64)
 def looking(program: Program, axis: int) -> Looking:
     """How a program looks along an axis, which is counted from the end."""
     key = program.token, program.wanted, axis
-    found = _known.get(key)
-    if found is None:
-        count = len(program.field_dtypes)
-        found = _known[key] = Looking.of(program.nodes, program.wanted, count, axis)
-    return found
+    given = len(program.field_dtypes)
+    return _known.made(key, lambda: Looking.of(program.nodes, program.wanted, given, axis))
 
 
 def finer_values(nodes: Sequence[Node]) -> dict[int, Finer]:
