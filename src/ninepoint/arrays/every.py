@@ -79,17 +79,6 @@ def thinned_length(n: Any, step: int) -> Any:
     return n if step == 1 else -(-n // step)
 
 
-def thinned_sizes(sizes: Sequence[Any], step: int) -> tuple[Any, ...]:
-    """How many of the points of each chunk are made."""
-    if step == 1:
-        return tuple(sizes)
-    found, first = [], 0
-    for size in sizes:
-        found.append(thinned_length(first + size, step) - thinned_length(first, step))
-        first += size
-    return tuple(found)
-
-
 def thinned(
     array: Any, steps: Shape, along: Sequence[int], first: Sequence[int] | None = None
 ) -> Any:
@@ -98,11 +87,6 @@ def thinned(
     for axis, step, start in zip(along, steps, first or (0,) * len(steps), strict=True):
         index[axis] = slice(start, None, step)
     return array[tuple(index)]
-
-
-def finer(shape: Shape, factors: Sequence[int]) -> Shape:
-    """Positions or lengths along the axes of a kernel, in the result."""
-    return tuple(n * k for n, k in zip(shape, factors, strict=True)) if factors else shape
 
 
 def cut_shapes(

@@ -18,7 +18,7 @@ import numpy as np
 from ..base.frozen import frozen
 from . import numpy as on_numpy
 from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
-from .every import thinned_length, thinned_sizes
+from .every import thinned_length
 from .layout import Region, Shape, Span, layout
 from .numpy import broadcast_shape, placed
 from .regions import Node, Program, looking, spans_of
@@ -116,7 +116,14 @@ class Output:
 
     def chunks(self, whole: Chunks) -> Chunks:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
-        return tuple(map(thinned_sizes, self.blocks(whole, empty=False), self.every))
+        return tuple(
+            sizes
+            if step == 1
+            else tuple(
+                thinned_length(b, step) - thinned_length(a, step) for a, b in spans_of(sizes)
+            )
+            for sizes, step in zip(self.blocks(whole, empty=False), self.every, strict=True)
+        )
 
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
