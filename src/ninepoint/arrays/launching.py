@@ -32,12 +32,11 @@ from ..base.frozen import frozen
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last, scattered
 from .chains import Chain, is_worth, spans
-from .every import thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
 from .layout import Array, PlainArrays, Shape
 from .numpy import check_values, placed, whole_shape
-from .regions import Block, Node
+from .regions import Block, Node, thinned
 from .single import Single
 from .work import ByNumber, Group, Taken, Work, taken
 

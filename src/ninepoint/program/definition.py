@@ -33,8 +33,8 @@ from ..arrays.accepted import (
     storage_types,
 )
 from ..arrays.borders import Boundary
-from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
+from ..arrays.regions import Every, per_axis, steps_of
 from ..backends import cache
 from ..backends.compiled import Compiled
 from ..base.remembered import Registry, Remembered, digest

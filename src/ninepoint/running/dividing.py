@@ -34,12 +34,11 @@ from ..arrays.accepted import (
 )
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
-from ..arrays.every import cut_shapes, thinned
 from ..arrays.ghosts import Edges
 from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import FAR, Looking, finer_values, rings
+from ..arrays.regions import FAR, Looking, cut_shapes, finer_values, rings, thinned
 from ..program.graph import Graph, Node, Nodes, Values, read_by
 from ..program.planning import given_on, in_sets
 from ..program.program import Program, bound, positions
