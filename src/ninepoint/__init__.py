@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from .inspecting.measuring import Measurement
     from .inspecting.planned import explain
     from .inspecting.surroundings import info
-    from .io.frames import imsave
     from .io.images import imread
     from .io.opening import open
     from .io.paths import ImageReadError
-    from .io.saving import save
+    from .io.saving import imsave, save
     from .iteration.slabs.slab import distribute
     from .language.errors import StencilError
     from .language.positions import index, spacing
@@ -94,11 +93,10 @@ _PLACES = {
     ".inspecting.measuring": "Measurement",
     ".inspecting.planned": "explain",
     ".inspecting.surroundings": "info",
-    ".io.frames": "imsave",
     ".io.images": "imread",
     ".io.opening": "open",
     ".io.paths": "ImageReadError",
-    ".io.saving": "save",
+    ".io.saving": "imsave save",
     ".language.errors": "StencilError",
     ".language.positions": "index spacing",
     ".language.statistics": "entropy mode trimmed_mean",

@@ -41,7 +41,7 @@ def unknown():
     ("array", "error", "words"),
     [
         (unknown, ValueError, r"unknown sizes; call array.compute_chunk_sizes\(\)"),
-        (lying, TypeError, r"a chunk of the Dask array is \(4, 5\) float64, but"),
+        (lying, TypeError, r"a chunk of the Dask array is \(1, 4, 5\) float64, but"),
     ],
 )
 def test_nothing_is_written_of_what_is_refused(tmp_path, array, error, words):

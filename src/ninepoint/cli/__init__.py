@@ -108,7 +108,8 @@ def _say(options: Namespace, words: str) -> None:
 
 _EXAMPLES = """\
 examples:
-  ninepoint apply median frames/ smooth/ --param size=5
+  ninepoint apply median photos/ quiet/ --param size=5
+  ninepoint apply median photos/ 'quiet/{stem}.png'
   ninepoint apply kernels.py:smooth 'frames/*.png' 'smooth/{:04d}.tif' --boundary reflect
   ninepoint apply kernels.py:edges photo.jpg edges.tif
   ninepoint apply median volume.zarr out.zarr --param size=3 --resume
@@ -124,6 +125,11 @@ _APPLY = """\
 Apply a stencil to images, a few frames at a time, or to a store of arrays, a few blocks at a time:
 neither need fit into memory. Colour images are filtered channel by channel. Names that end in
 .zarr, .nc, .h5 or .npy are those of arrays.
+
+Images that go to a folder keep their names and formats, and may have several sizes; {name} and
+{stem} in OUTPUT stand for the name of a file, with its suffix and without, and {:04d} for the
+number of a frame. Images of one size are one stack: a kernel of three indices looks at the frames
+before and after.
 """
 
 _APPLY_EXAMPLES = """\
@@ -169,6 +175,7 @@ def make_parser() -> ArgumentParser:
             "Tell how a stencil is understood and computed.",
         )
     )
+    _command(commands, "filters", "list the ready-made filters", "List the ready-made filters.")
     _command(
         commands,
         "info",
@@ -211,7 +218,8 @@ def _add_apply(apply: ArgumentParser) -> None:
     apply.add_argument(
         "output",
         metavar="OUTPUT",
-        help="a file, a folder or a pattern such as 'smooth/{:04d}.tif', or a store as out.zarr",
+        help="a folder, a file or a pattern such as 'smooth/{stem}.png' or '{:04d}.tif', or "
+        "a store such as out.zarr",
     )
     _add_params(apply)
     groups = {}

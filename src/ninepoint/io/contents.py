@@ -27,13 +27,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
+from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray, named
 from ..arrays.engines import as_dask
 from ..base import limits
 from ..base.undisturbed import imported
 from ..language.displays import Explanation, Lines, counted, many
-from .paths import need
-from .progress import Progress, shown
+from .paths import Names, need
+from .progress import shown
 from .resume import sources
 from .run import (
     HELD,
@@ -49,6 +49,9 @@ from .run import (
     lengths,
     share,
 )
+
+# Writes the elements of a variable, of that name, to where they belong.
+Put: TypeAlias = Callable[[str, np.ndarray, Region], None]
 
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -146,14 +149,13 @@ class Variable:
 class Contents:
     """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
 
-    Variables without a dataset lie in a group with these `attributes`.  `who` saves them, and has
-    so much `room` where somebody says it.
+    Variables without a dataset lie in a group with these `attributes`.  Who saves them has so much
+    `room` where somebody says it.
     """
 
     variables: tuple[Variable, ...]
     dataset: Any = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    who: str = "save"
     room: Room | None = None
 
     def laid(
@@ -253,9 +255,9 @@ class Contents:
     def write(
         self,
         numbers: Collection[int],
-        put: Callable[[str, np.ndarray, Region], None],
-        path: str,
-        progress: Progress,
+        put: Put,
+        path: Names,
+        how: How,
         rest: str,
     ) -> None:
         """Write the units of these numbers, which count through all variables.
@@ -266,11 +268,11 @@ class Contents:
         arrays, first, numbers = [], 0, set(numbers)
         wanted: dict[tuple[Any, ...], None] = {}
         for one in self.variables:
-            units, name = one.units, f"{self.who}-{secrets.token_hex(16)}"
+            units, name = one.units, f"{how.who}-{secrets.token_hex(16)}"
             own = [(name, *units.place(n)) for n in range(units.count) if first + n in numbers]
             first += units.count
             if own:
-                task = Writer(units, one.array.dtype, partial(put, one.name), path, self.who, rest)
+                task = Writer(units, one.array.dtype, partial(put, one.name), path, how.who, rest)
                 meta = np.empty((0,) * one.array.ndim, np.int8)
                 # Dask makes one task of a chunk and what writes it.
                 made = in_units(one.array, units.size).map_blocks(
@@ -278,7 +280,7 @@ class Contents:
                 )
                 arrays.append(made)
                 wanted |= dict.fromkeys(own)
-        with shown(progress, len(numbers)) as advance:
+        with shown(how.progress, len(numbers)) as advance:
             if wanted:
                 compute(arrays, wanted, advance, self._threads)
 
@@ -304,23 +306,25 @@ def contents(result: Any, *, of_zarr: bool = False) -> Contents:
     if is_xarray(result):
         name = str(result.name or "")
         # Without a name of its own xarray takes that of Dask, which is another one each time.
-        named = name and not _OF_DASK.search(name)
-        return _labelled(result.to_dataset(name=result.name if named else "data"), of_zarr)
+        is_named = name and not _OF_DASK.search(name)
+        return _labelled(result.to_dataset(name=result.name if is_named else "data"), of_zarr)
     if is_dataset(result):
         return _labelled(result, of_zarr)
-    if not (isinstance(result, np.ndarray) or is_dask(result)):
-        kind = type(result)
-        raise TypeError(
-            f"save takes an array of NumPy or Dask, a DataArray or a Dataset, not "
-            f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-        )
-    return Contents((Variable("", lazily(result)),))
+    return Contents((Variable("", array_of(result)),))
 
 
-def lazily(array: Any, name: str = "") -> Any:
-    """Give a Dask array of numbers, whose sizes are known."""
+def array_of(result: Any, name: str = "", known: bool = True) -> Any:
+    """Give a Dask array of numbers, whose sizes are known, and whose name says what is in it.
+
+    Raises
+    ------
+    TypeError
+        If it is none, or masked.
+    ValueError
+        If a size is not known.
+    """
     of = f" {name!r}" if name else ""
-    array = as_dask(array)
+    array = as_dask(result.data if is_xarray(result) else result)
     if is_dask(array):
         if any(n != n for sizes in array.chunks for n in sizes):
             raise ValueError(
@@ -332,7 +336,12 @@ def lazily(array: Any, name: str = "") -> Any:
         return array
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"save would lose the mask of the array{of}; use array.filled(value)")
-    return imported("dask.array").from_array(array, chunks=-1)
+    if not isinstance(array, np.ndarray):
+        what = named(type(array))
+        raise TypeError(
+            f"save takes an array of NumPy or Dask, a DataArray or a Dataset, not {what}"
+        )
+    return imported("dask.array").from_array(array, chunks=-1, name=None if known else False)
 
 
 def _labelled(dataset: Any, of_zarr: bool) -> Contents:
@@ -359,7 +368,7 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
                 f"the variable {name!r} is lazy and {one.dtype}, which is no number; "
                 "load it first, with .load()"
             )
-        one = one.copy(deep=False, data=lazily(one.data, name))
+        one = one.copy(deep=False, data=array_of(one.data, name))
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
         stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)

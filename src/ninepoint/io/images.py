@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -187,7 +187,7 @@ def _find_frames(
     And the folders of their files, as `Part.folders` has them.
     """
     if isinstance(source, (str, os.PathLike)):
-        paths = _matching(local_path(source, _URLS))
+        paths = matching(local_path(source, _URLS))
     elif isinstance(source, bytes) or not isinstance(source, Iterable):
         raise TypeError(
             f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
@@ -216,7 +216,7 @@ def _find_frames(
     return frames, tuple(os.path.realpath(folder) for folder in sorted(folders))
 
 
-def _matching(text: str) -> list[str]:
+def matching(text: str) -> list[str]:
     """The files that a text names, in order."""
     is_folder = os.path.isdir(text)
     if not is_folder and (os.path.lexists(text) or not glob.has_magic(text)):
@@ -237,6 +237,17 @@ def _matching(text: str) -> list[str]:
             else f"no file matches {text!r} (in {os.getcwd()!r})"
         )
     return sorted(found, key=natural_key)
+
+
+def alike_images(paths: Sequence[str], progress: Progress) -> list[list[str]]:
+    """The files in groups that are stacks: images of one shape and dtype; others are alone."""
+    groups: dict[Any, list[str]] = {}
+    frames, _ = _find_frames(paths, progress)
+    for path, found in itertools.groupby(frames, lambda one: one.stamp.path):
+        own = list(found)
+        key = path if len(own) > 1 else _read_header(own, None)[0]
+        groups.setdefault(key, []).append(path)
+    return list(groups.values())
 
 
 def _look_at(paths: Sequence[str], tell: Advance) -> list[Frame]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..arrays.accepted import is_dataset
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
-from .opened import Found, check_whole, open_hdf5, open_netcdf, open_npy, open_zarr
+from .opened import Found, Opened, check_whole, open_hdf5, open_netcdf, open_npy, open_zarr
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
 from .progress import Progress
 from .run import Room, Shape, grown, lengths
@@ -45,7 +46,7 @@ def open(
     level: int | None = None,
     chunks: Any = None,
     progress: Progress = None,
-) -> da.Array | xr.DataArray:
+) -> da.Array | xr.DataArray | xr.Dataset:
     """Open an array in a file or a store, without reading any of its elements.
 
     A stencil that is called with it reads what each block needs from the file itself, where that
@@ -131,7 +132,7 @@ def open(
         # An image that is not read by tiles: of few bits, or with a palette.
         alone = len(stack) == 1 and text.lower().endswith(TIFF.suffixes)
         return stack[0] if alone else stack
-    made: da.Array | xr.DataArray = _lazy(found, chunks)
+    made: da.Array | xr.DataArray | xr.Dataset = _lazy(found, chunks)
     return made
 
 
@@ -187,12 +188,28 @@ def _refuse(path: Any, variable: str | None, level: int | None) -> None:
 
 def _lazy(found: Found, chunks: Any) -> Any:
     """Make what a user gets of what was found."""
-    array, like = found.array, found.like
-    own = _natural(array.shape, array.dtype.itemsize, array.pieces, found.shards)
+    like = found.like
+    if not is_dataset(like):
+        ((_, array),) = found.arrays.items()
+        dims = range(array.ndim) if like is None else like.dims
+        data = _view(array, tuple(dims), chunks)
+        return data if like is None else like.copy(data=data)
+    made = {}
+    for name, array in found.arrays.items():
+        one, own = like.variables[name], chunks
+        if isinstance(chunks, Mapping):
+            # Those of other variables are left out; what nobody has is refused.
+            own = {dim: n for dim, n in chunks.items() if dim in one.dims or dim not in like.dims}
+        made[name] = one.copy(data=_view(array, one.dims, own))
+    return like.assign(made)
+
+
+def _view(array: Opened, dims: Sequence[Hashable], chunks: Any) -> da.Array:
+    """An array of Dask, cut as is asked for."""
+    own = _natural(array.shape, array.dtype.itemsize, array.pieces, array.shards)
     if chunks is None:
         chunks = own
     elif not isinstance(chunks, str):
-        dims = tuple(range(array.ndim)) if like is None else like.dims
         chunks = lengths("chunks", chunks, array.shape, dims, own)
     cut = imported("dask.array").core.normalize_chunks(
         chunks, array.shape, dtype=array.dtype, previous_chunks=own
@@ -200,9 +217,9 @@ def _lazy(found: Found, chunks: Any) -> Any:
     # Imported here: Dask is optional.
     from ..arrays.chunked.layer import Source
 
-    name = found.layer.format(imported("dask.base").tokenize(array, cut))
-    data = Source(array, array.shape, array.dtype, array.pieces, name).view(cut)
-    return data if like is None else like.copy(data=data)
+    name = array.layer.format(imported("dask.base").tokenize(array, cut))
+    view: da.Array = Source(array, array.shape, array.dtype, array.pieces, name).view(cut)
+    return view
 
 
 def _natural(

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from ..base.undisturbed import imported
+from .formats import IMAGES
 from .paths import AmongInputsError, stamp, write_whole
 
 # The file that says it.
@@ -73,7 +74,7 @@ def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> N
                 f"{who} would overwrite {target!r}, from which the array is still to be read; "
                 "save under another name, or into another folder"
             )
-    if folder in seen.folders:
+    if folder in seen.folders and targets[0].lower().endswith(IMAGES):
         raise AmongInputsError(
             f"{who} would write {targets[0]!r} among the files that the array is read from, where "
             "the next run would take it for one of them; save into another folder"

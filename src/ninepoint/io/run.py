@@ -39,6 +39,7 @@ from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..base import limits
 from ..base.undisturbed import imported, start
+from .paths import Names, nth
 from .progress import Advance, Progress, described_workers, finished
 
 Shape: TypeAlias = tuple[int, ...]
@@ -154,7 +155,7 @@ def share(units: Units, part: tuple[int, int] | None) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class How:
-    """What one was asked for besides an array and its place.
+    """What `who` was asked for, besides an array and its place.
 
     Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.  Where it is
     `dry` nothing is written, and what would be is told.
@@ -168,6 +169,7 @@ class How:
     quality: int | None = None
     memory: int | str | None = None
     dry: bool = False
+    who: str = "save"
 
 
 # The part of the memory that is there which a run takes where nobody says how much.
@@ -235,15 +237,14 @@ LOST = "what was written is of no use, and is written again"
 class Writer:
     """The task for a unit, by its place in the grid, which `put` writes.
 
-    `who` writes, and to which `path`, is for what is said: imsave, whose units are frames, writes
-    each to a file whose name has its number.  `rest` is what becomes of the other units where one
-    cannot be written.
+    `who` writes, and to which `path`, is for what is said, and `rest` is what becomes of the other
+    units where one cannot be written: where these are `WHOLE`, each is a file of its own.
     """
 
     units: Units
     dtype: np.dtype
     put: Callable[[np.ndarray, Region], None]
-    path: str
+    path: Names
     who: str
     rest: str
 
@@ -251,23 +252,22 @@ class Writer:
         """Write the elements of `block`."""
         assert block_id is not None, "map_blocks passes it"
         region, number = self.units.region(block_id), self.units.number(block_id)
-        of_frames = self.who == "imsave"
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(f"{self.who} would lose the mask of this array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
         if block.dtype != self.dtype or block.shape != shape:
             raise TypeError(
-                f"a chunk of the Dask array is {block.shape[of_frames:]} {block.dtype}, but the "
-                f"array says {shape[of_frames:]} {self.dtype}; give map_blocks its dtype= and "
+                f"a chunk of the Dask array is {block.shape} {block.dtype}, but the "
+                f"array says {shape} {self.dtype}; give map_blocks its dtype= and "
                 "chunks="
             )
         try:
             self.put(block.get() if is_cupy(block) else np.asarray(block), region)
         except OSError as error:
-            where, what = self.path, ", ".join(f"{one.start}:{one.stop}" for one in region)
-            what = f"[{what}]"
-            if of_frames:
-                what, where = f"frame {number}", where.format(number)
+            what = f"[{', '.join(f'{one.start}:{one.stop}' for one in region)}]"
+            where = nth(self.path, number)
+            if self.rest == WHOLE:
+                what = f"frame {number}"
             words = f"{error.strerror or error}: {what} is not written; {self.rest}"
             raise OSError(error.errno, words, where) from error
         return 1

@@ -1,0 +1,210 @@
+"""Files that are written as a whole: NetCDF and HDF5, TIFF, arrays of NumPy.
+
+What is being written has another name until it is complete.  A kind of file is what lies in it,
+and a function that lays it out at a path and gives what writes there:
+
+    kind(result)  ->  contents, lay_out
+    lay_out(path) ->  put(name, block, region)
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..arrays.accepted import is_dask, is_dataset, is_xarray
+from ..base.undisturbed import imported
+from ..language.dtypes import kind_of
+from ..language.warned import MetadataWarning, warn
+from .contents import Contents, Cut, Put, Variable, array_of, contents, stored_by_xarray
+from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
+from .paths import make_folder, need, replacement
+from .resume import check_not_read
+from .run import LOST, How, Region, Shape, Units, alone
+
+HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
+
+# Tiles of a GeoTIFF are squares of so many pixels: a multiple of 16, as the format asks for.
+TILE = 512
+
+LayOut: TypeAlias = Callable[[str], Put]
+
+
+def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
+    """Lay a file out under another name, write its units, and give it its name; or tell of it."""
+    refuse_parts(path, how)
+    is_there = os.path.lexists(path)
+    if is_there:
+        if not how.overwrite:
+            raise FileExistsError(f"{path!r} exists; overwrite=True replaces it")
+        if os.path.isdir(path):
+            raise FileExistsError(f"{path!r} is a folder, which {how.who} does not replace")
+    if is_there or path.lower().endswith(IMAGES):
+        check_not_read(how.who, found.arrays, [path])
+    numbers = found.share(None)
+    if how.dry:
+        return found.told(path, numbers, how)
+    make_folder(os.path.dirname(path) or ".", how.who)
+    with replacement(path) as temporary:
+        found.write(numbers, lay_out(temporary), path, how, LOST)
+    return None
+
+
+def refuse_parts(path: str, how: How) -> None:
+    """Raise where a file would be written by several, or gone on with."""
+    if how.part or how.resume:
+        raise ValueError(
+            f"a {os.path.splitext(path)[1]} file is written as a whole: it cannot be written by "
+            "several processes (part=), nor gone on with (resume=); save as .zarr, which can"
+        )
+
+
+def netcdf(result: Any, chunks: Cut, how: How) -> tuple[Contents, LayOut]:
+    """NetCDF or HDF5: laid out by xarray, then filled by one task at a time."""
+    need("Writing NetCDF or HDF5", "xarray", "h5netcdf")
+    if isinstance(result, np.ndarray) or is_dask(result):
+        dims = [f"dim_{axis}" for axis in range(result.ndim)]
+        result = imported("xarray").DataArray(result, dims=dims, name="data")
+    found = contents(result)
+    for one in found.variables:
+        dtype = one.array.dtype
+        if dtype.name not in (*NUMBERS, "bool", "float32", "float64"):
+            cure = "convert them, with array.astype('float64')"
+            cure = "save as .zarr" if dtype.kind == "c" else cure
+            raise TypeError(f"NetCDF cannot hold the {dtype} values{one.of}: {cure}")
+    found = found.laid(how, chunks, sharded=False)
+    return found, partial(_lay_out_netcdf, found)
+
+
+def _lay_out_netcdf(found: Contents, path: str) -> Put:
+    """Let xarray write everything but the values of the variables, which are lazy."""
+    store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
+    # What is said here takes the place of all that a variable says of how it is stored.
+    encoding = {
+        one.name: found.dataset[one.name].encoding | {"chunksizes": one.chunks or None}
+        for one in found.variables
+    }
+    try:
+        with stored_by_xarray():
+            dims = {dim for one in found.variables for dim in one.dims}
+            unlimited = dims.intersection(found.dataset.encoding.get("unlimited_dims", ()))
+            found.dataset.dump_to_store(store, encoding=encoding, unlimited_dims=unlimited)
+    finally:
+        store.close()
+    return partial(_write_netcdf, path)
+
+
+def _write_netcdf(path: str, name: str, block: np.ndarray, region: Region) -> None:
+    """Write whole chunks."""
+    h5py = need("Writing NetCDF or HDF5", "h5py")
+    with alone(path), h5py.File(path, "r+") as file:
+        file[name][region] = block
+
+
+def is_on_earth(result: Any) -> bool:
+    """Whether a result says where on Earth it is."""
+    if not is_xarray(result):
+        return False
+    if "rioxarray" not in sys.modules and "spatial_ref" not in result.coords:
+        return False
+    need("Writing GeoTIFF", "rioxarray")
+    return result.rio.crs is not None
+
+
+def raster(result: Any) -> tuple[Contents, LayOut]:
+    """A GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
+    array = array_of(result)
+    variable = Variable("", array, result.dims, chunks=(*array.shape[:-2], TILE, TILE))
+    found = Contents((variable,), result.to_dataset(name="data")[[]])
+    return found, partial(_lay_out_raster, result)
+
+
+def _lay_out_raster(result: Any, path: str) -> Put:
+    """Write everything but the pixels."""
+    zeros = imported("dask.array").zeros(result.shape, dtype=result.dtype, chunks=-1)
+    result.copy(data=zeros).rio.to_raster(
+        path, driver="GTiff", tiled=True, blockxsize=TILE, blockysize=TILE, bigtiff="IF_SAFER",
+        lock=threading.Lock(), compute=False,
+    )  # fmt: skip
+    return partial(_write_raster, path)
+
+
+def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
+    """Write whole tiles."""
+    writing = need("Writing GeoTIFF", "rioxarray", "rioxarray.raster_writer")
+    with alone(path):
+        writing.RasterioWriter(path)[region] = block
+
+
+def npy(result: Any, how: How) -> tuple[Contents, LayOut]:
+    """An array of NumPy."""
+    if is_dataset(result):
+        raise TypeError("a .npy file holds one array; save a Dataset as .zarr or .nc")
+    if is_xarray(result) and (result.coords or result.attrs):
+        warn(
+            "a .npy file keeps neither coordinates nor attributes; a .zarr store or a .nc "
+            "file does",
+            MetadataWarning,
+        )
+    array = array_of(result)
+    # What NumPy would read as bytes without a meaning.
+    if array.dtype.hasobject or kind_of(array.dtype) != array.dtype.kind:
+        raise TypeError(f"a .npy file of {array.dtype} cannot be written; convert it to numbers")
+    return Contents((Variable("", array),)).laid(how), partial(_lay_out_npy, array)
+
+
+def _lay_out_npy(array: Any, path: str) -> Put:
+    """Write the header; the elements are missing."""
+    dtype = array.dtype.newbyteorder("=")
+    mapped = np.lib.format.open_memmap(path, "w+", dtype, array.shape)
+    return partial(_write_elements, path, mapped.offset, array.shape)
+
+
+def tiff(
+    stack: Any, frame: Shape, how: How, described: dict[str, Any] | None = None
+) -> tuple[Contents, LayOut]:
+    """A TIFF with a page for each frame, whose shape is the end of that of the stack.
+
+    Pages are not compressed, so all have the same size, and are written in any order.
+    """
+    check_holds(TIFF, stack.dtype, frame)
+    return Contents((Variable("", stack),)).laid(how), partial(
+        _lay_out_tiff, stack, tiff_layout(frame) | (described or {})
+    )
+
+
+def _lay_out_tiff(stack: Any, options: Mapping[str, Any], path: str) -> Put:
+    """Describe every page; the pixels are missing."""
+    tifffile = imported("tifffile")
+    dtype = stack.dtype.newbyteorder("=")
+    tifffile.imwrite(path, shape=stack.shape, dtype=dtype, **options)
+    with tifffile.TiffFile(path) as file:
+        count = len(file.pages)
+        start, last = (file.pages[number].dataoffsets[0] for number in (0, count - 1))
+    assert last == start + stack.nbytes // count * (count - 1), "pages follow each other"
+    return partial(_write_elements, path, start, stack.shape)
+
+
+def _write_elements(
+    path: str, start: int, shape: Shape, _: str, block: np.ndarray, region: Region
+) -> None:
+    """Write into a file whose elements follow each other from a byte on: what does so at once."""
+    block = np.asarray(block, block.dtype.newbyteorder("="))
+    axis = len(shape)
+    while axis and block.shape[axis - 1] == shape[axis - 1]:
+        axis -= 1
+    places = Units(shape, (1,) * len(shape))
+    # A file that is gone stays so.
+    with open(path, "rb+") as file:
+        for place in np.ndindex(block.shape[: max(axis - 1, 0)]):
+            first = [one.start for one in region]
+            for at, k in enumerate(place):
+                first[at] += k
+            file.seek(start + places.number(tuple(first)) * block.itemsize)
+            file.write(block[place].tobytes())
