@@ -186,7 +186,7 @@ def test_names_formats_and_sizes_are_those_of_the_files(here, capsys):
     for name, shape in shapes.items():
         npt.imsave(pixels(shape), here / "mixed" / name)
     assert main(["apply", "kernels.py:later", "mixed", "grey", "out"]) == 0
-    assert capsys.readouterr().out.startswith("7 frames in ")
+    assert capsys.readouterr().out.startswith("10 frames in ")
     for path in (*(here / "mixed").iterdir(), *(here / "grey").iterdir()):
         # The middle image is that of a JPEG, which is written anew.
         wanted, most = npt.imread(path).compute(), 40 if path.suffix == ".jpg" else 0

@@ -21,7 +21,7 @@ import secrets
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -85,7 +85,6 @@ class Variable:
     name: str
     array: Any
     dims: tuple[Hashable, ...] = ()
-    attrs: Mapping[str, Any] = field(default_factory=dict)
     chunks: Shape | None = None
     shards: Shape | None = None
     most: int = UNIT_BYTES
@@ -149,13 +148,11 @@ class Variable:
 class Contents:
     """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
 
-    Variables without a dataset lie in a group with these `attributes`.  Who saves them has so much
-    `room` where somebody says it.
+    Who saves them has so much `room` where somebody says it.
     """
 
     variables: tuple[Variable, ...]
     dataset: Any = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
     room: Room | None = None
 
     def laid(
@@ -225,10 +222,12 @@ class Contents:
         """
         named = [(one.name, one.array.name, one.array.dtype.str) for one in self.variables]
         lying = [(one.array.shape, one.chunks, one.shards) for one in self.variables]
-        around = {} if self.dataset is None else self.dataset.variables
-        others = sorted(around.keys() - {one.name for one in self.variables}, key=str)
-        values = [(str(name), np.asarray(around[name].values)) for name in others]
-        facts = (named, lying, values, dict(self.attributes), sources(self.arrays))
+        values = []
+        if self.dataset is not None:
+            around = self.dataset.drop_vars([one.name for one in self.variables], errors="ignore")
+            values = [(str(name), one.values) for name, one in sorted(around.variables.items())]
+            values.append(("", around.attrs))
+        facts = (named, lying, values, sources(self.arrays))
         return str(imported("dask.base").tokenize(facts))
 
     def told(self, path: str, numbers: Collection[int], how: How) -> Explanation:
@@ -373,7 +372,7 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
         is_kept = of_zarr and one.dtype == bool
         stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
         known = _known(dataset.variables[name]) if of_zarr else (None, None)
-        variables.append(Variable(name, stored.data, one.dims, dict(stored.attrs), *known))
+        variables.append(Variable(name, stored.data, one.dims, *known))
         empty = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
         placed[name] = one.copy(deep=False, data=empty)
     return Contents(tuple(variables), placed)

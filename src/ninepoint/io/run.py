@@ -19,7 +19,6 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import sys
@@ -27,7 +26,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
@@ -133,24 +131,16 @@ def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Sh
 def share(units: Units, part: tuple[int, int] | None) -> list[int]:
     """The units of one part: a box of neighbours, so that parts read little beside their own."""
     number, parts = part or (0, 1)
-    box = [(0, n) for n in units.counts]
-    while parts > 1 and box:
-        left = parts // 2
-        middles = [first + round((last - first) * left / parts) for first, last in box]
-        # The longest axis, if that can be cut into shares as even as others are.
-        uneven = [
-            round(abs((middle - first) / max(1, last - first) - left / parts), 1)
-            for (first, last), middle in zip(box, middles, strict=True)
-        ]
-        axis = min(range(len(box)), key=lambda k: (uneven[k], box[k][0] - box[k][1]))
-        (first, last), middle = box[axis], middles[axis]
+    box = np.arange(units.count).reshape(units.counts or (1,))
+    while parts > 1:
+        left, axis = parts // 2, int(np.argmax(box.shape))
+        first, rest = np.split(box, [round(box.shape[axis] * left / parts)], axis)
         if number < left:
-            box[axis], parts = (first, middle), left
+            box, parts = first, left
         else:
-            box[axis], number, parts = (middle, last), number - left, parts - left
-    if not box and number:
-        return []
-    return [units.number(place) for place in itertools.product(*itertools.starmap(range, box))]
+            box, number, parts = rest, number - left, parts - left
+    found: list[int] = box.ravel().tolist()
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +228,7 @@ class Writer:
     """The task for a unit, by its place in the grid, which `put` writes.
 
     `who` writes, and to which `path`, is for what is said, and `rest` is what becomes of the other
-    units where one cannot be written: where these are `WHOLE`, each is a file of its own.
+    units where one cannot be written.
     """
 
     units: Units
@@ -264,48 +254,10 @@ class Writer:
         try:
             self.put(block.get() if is_cupy(block) else np.asarray(block), region)
         except OSError as error:
-            what = f"[{', '.join(f'{one.start}:{one.stop}' for one in region)}]"
-            where = nth(self.path, number)
-            if self.rest == WHOLE:
-                what = f"frame {number}"
-            words = f"{error.strerror or error}: {what} is not written; {self.rest}"
-            raise OSError(error.errno, words, where) from error
+            spans = ", ".join(f"{one.start}:{one.stop}" for one in region)
+            words = f"{error.strerror or error}: [{spans}] is not written; {self.rest}"
+            raise OSError(error.errno, words, nth(self.path, number)) from error
         return 1
-
-
-_lock = threading.Lock()
-
-
-@contextmanager
-def alone(path: str) -> Iterator[bool]:
-    """Keep others from writing to a file meanwhile: threads, processes, workers of a cluster.
-
-    Gives whether there is a cluster.
-    """
-    with _lock:
-        distributed: Any = sys.modules.get("distributed")
-        try:
-            worker = None if distributed is None else distributed.get_worker()
-        except ValueError:
-            worker = None
-        if worker is not None:
-            with distributed.Lock(f"ninepoint-{path}"):
-                yield True
-            return
-        if os.name == "nt":
-            # No folder can be locked there; HDF5 says if two processes write at once.
-            yield False
-            return
-        # Against processes of this machine, as those of Dask's scheduler "processes".
-        fcntl = imported("fcntl")
-        descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            # Some file systems of networks have no such locks.
-            with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield False
-        finally:
-            os.close(descriptor)
 
 
 def in_units(array: Any, size: Shape) -> Any:

@@ -12,7 +12,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ from .contents import Contents, Cut, Put, Variable, array_of, contents, stored_b
 from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
 from .paths import make_folder, need, replacement
 from .resume import check_not_read
-from .run import LOST, How, Region, Shape, Units, alone
+from .run import LOST, How, Region, Shape, Units
 
 HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
 
@@ -103,8 +104,34 @@ def _lay_out_netcdf(found: Contents, path: str) -> Put:
 def _write_netcdf(path: str, name: str, block: np.ndarray, region: Region) -> None:
     """Write whole chunks."""
     h5py = need("Writing NetCDF or HDF5", "h5py")
-    with alone(path), h5py.File(path, "r+") as file:
+    with _alone(path), h5py.File(path, "r+") as file:
         file[name][region] = block
+
+
+_lock = threading.Lock()
+
+
+@contextmanager
+def _alone(path: str) -> Iterator[None]:
+    """Keep others from writing to a file meanwhile: threads, processes, workers of a cluster."""
+    distributed: Any = sys.modules.get("distributed")
+    is_worker = False
+    with _lock, ExitStack() as held:
+        # It may not be there, or be no worker's.
+        with suppress(AttributeError, ValueError):
+            is_worker = bool(distributed.get_worker())
+        if is_worker:
+            held.enter_context(distributed.Lock(f"ninepoint-{path}"))
+        elif os.name != "nt":
+            # No folder can be locked there; HDF5 says if two processes write at once.  Against
+            # processes of this machine, as those of Dask's scheduler "processes".
+            fcntl = imported("fcntl")
+            descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
+            held.callback(os.close, descriptor)
+            # Some file systems of networks have no such locks.
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def is_on_earth(result: Any) -> bool:
@@ -138,7 +165,7 @@ def _lay_out_raster(result: Any, path: str) -> Put:
 def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
     """Write whole tiles."""
     writing = need("Writing GeoTIFF", "rioxarray", "rioxarray.raster_writer")
-    with alone(path):
+    with _alone(path):
         writing.RasterioWriter(path)[region] = block
 
 

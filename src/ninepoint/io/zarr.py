@@ -26,7 +26,7 @@ import os
 import shutil
 import threading
 import warnings
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -36,14 +36,7 @@ from typing import Any
 import numpy as np
 
 from ..base.undisturbed import imported
-from .contents import (
-    Contents,
-    Cut,
-    Variable,
-    array_of,
-    contents,
-    stored_by_xarray,
-)
+from .contents import Contents, Cut, Variable, contents, stored_by_xarray
 from .formats import storable
 from .ome import KINDS, axes_of, labels_of
 from .opened import INCOMPLETE
@@ -51,7 +44,6 @@ from .opening import open
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
 from .resume import check_not_read, check_same, note, noted
 from .run import STAYS, How, Region, Units
-from .scratch import scratched
 
 # The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr
 # look for nested arrays in groups, and would wonder about it there.
@@ -94,6 +86,9 @@ def _save(found: Contents, path: str, how: How) -> str | None:
 
 def _scratched(found: Contents, folder: str, how: How) -> Contents:
     """The same contents, where states of long chains lie in stores meanwhile that are large."""
+    # Imported here: Dask is optional.
+    from .scratch import scratched
+
     # Who is told numbers of units counts those of the target.
     progress = None if callable(how.progress) else how.progress
     how = How(resume=True, progress=progress)
@@ -230,7 +225,7 @@ def _remove(path: str) -> None:
 
 def _lay_out_arrays(path: str, found: Contents) -> None:
     zarr = imported("zarr")
-    said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **found.attributes}
+    said = {INCOMPLETE: UNFINISHED}
     if all(variable.name for variable in found.variables):
         zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
     for variable in found.variables:
@@ -242,8 +237,7 @@ def _lay_out_arrays(path: str, found: Contents) -> None:
             chunks=variable.chunks,
             shards=variable.shards,
             zarr_format=3,
-            dimension_names=list(map(str, variable.dims)) or None,
-            attributes=dict(variable.attrs) if variable.name else said,
+            attributes=said,
         )
 
 
@@ -296,18 +290,5 @@ def _image(result: Any, path: str) -> Contents:
         window = {"min": low, "max": high, "start": low, "end": high}
         plain = {"active": True, "color": "FFFFFF", "window": window}
         said["omero"] = {"channels": [plain | {"label": label} for label in labels]}
-    variable = Variable("0", array_of(result), result.dims, _plain(result.attrs))
-    return Contents((variable,), attributes={"ome": said})
-
-
-def _plain(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:
-    """The attributes that JSON has a form for."""
-    kept = {}
-    for name, value in attrs.items():
-        value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError):
-            continue
-        kept[str(name)] = value
-    return kept
+    alone = result.drop_vars(result.coords).to_dataset(name="0").assign_attrs(ome=said)
+    return contents(alone, of_zarr=True)
