@@ -307,7 +307,7 @@ def test_urls_of_zarr() -> None:
         ("a.zarr", {"chunks": 0}, ValueError, "chunks holds 0; a length is at least 1"),
         ("a.zarr", {"variable": "u"}, ValueError, "is one array, and holds no variable 'u'"),
         ("a.zarr", {"variable": 3}, TypeError, "variable is the name of an array, not 3"),
-        ("a.zarr", {"level": 1}, ValueError, r"level=1 is for OME-Zarr"),
+        ("a.zarr", {"level": 1}, ValueError, r"only OME-Zarr has levels"),
         ("a.tif", {"level": 1}, ValueError, r"level=1 means nothing for 'a.tif'.*overviews"),
         ("begun.zarr", {}, ValueError, r"is not finished.*resume=True"),
     ],

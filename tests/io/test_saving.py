@@ -85,7 +85,7 @@ def test_any_chunks_give_the_same_values(tmp_path, lazily, chunks, shards):
     path = npt.save(smooth(lazy(lazily)), tmp_path / "a.zarr", chunks=chunks, shards=shards)
     np.testing.assert_array_equal(stored(path), WANTED)
     assert not unfinished(path)
-    assert os.listdir(path / ".ninepoint") == ["meaning.json"]
+    assert os.listdir(path / ".ninepoint") == ["meaning"]
 
 
 def test_what_is_not_said_of_chunks_is_chosen(tmp_path):

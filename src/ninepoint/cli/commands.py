@@ -135,10 +135,9 @@ def _jobs(options: Namespace, progress: Progress) -> list[tuple[Any, Any]]:
     for word in words:
         for path in [word] if _is_store(word) else matching(os.path.expanduser(word)):
             file = Path(path)
-            name = output.replace("{name}", file.name).replace("{stem}", file.stem)
-            if name in names.values():
-                raise UsageError(f"several files of INPUT would be written as {name}")
-            names[path] = name
+            names[path] = output.replace("{name}", file.name).replace("{stem}", file.stem)
+    if len(set(names.values())) < len(names):
+        raise UsageError("several files of INPUT have the same name, which OUTPUT holds once")
     if "{" in _NAMED.sub("", output) or any(map(_is_store, (output, *names))):
         return list(names.items())
     groups = alike_images(list(names), progress)
@@ -220,24 +219,19 @@ def explain(options: Namespace) -> None:
     dtypes = [_dtype_of(text) for text in options.dtype or ()]
     # What a GPU does is told of one that need not be there.
     place = {} if options.device is None else {"device": options.device}
-    fields: tuple[str, ...] = ("x",)
-    takes = f"{kernel.__name__!r} takes one image"
     if isinstance(kernel, Stencil):
-        fields = kernel.fields
-        takes = f"'{kernel.__name__}' has {len(fields)} fields ({', '.join(fields)})"
+        with _at_fault(TypeError, ValueError):
+            one = asked(kernel.definition, dtypes, given)
     elif not (dtypes or given or options.ir or options.source or place):
         _show(kernel)
         return
-    if len(dtypes) not in (0, 1, len(fields)):
-        raise UsageError(f"{takes}, and --dtype is given {len(dtypes)} times")
-    if not isinstance(kernel, Stencil):
+    elif len(dtypes) > 1:
+        raise UsageError(f"{kernel.__name__!r} takes one image, and --dtype is given once")
+    else:
         dtype = native(dtypes[0] if dtypes else np.dtype("float64"))
         with _at_fault(ValueError, TypeError):
             made = kernel(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
         one = Asked(made._call, (dtype,), (dtype,))
-    else:
-        with _at_fault(TypeError):
-            one = asked(kernel.definition, dtypes, given)
     explaining = imported("..inspecting.explaining", __package__)
     if options.ir:
         print(explaining.intermediate(one))

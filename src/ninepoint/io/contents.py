@@ -331,14 +331,14 @@ def array_of(result: Any, name: str = "", known: bool = True) -> Any:
                 "call array.compute_chunk_sizes() first"
             )
         if isinstance(array._meta, np.ma.MaskedArray):
-            raise TypeError(f"save would lose the mask of the array{of}; fill it first")
+            raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
         return array
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(f"save would lose the mask of the array{of}; use array.filled(value)")
+        raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
     if not isinstance(array, np.ndarray):
         what = named(type(array))
         raise TypeError(
-            f"save takes an array of NumPy or Dask, a DataArray or a Dataset, not {what}"
+            f"what is saved is an array of NumPy or Dask, a DataArray or a Dataset, not {what}"
         )
     return imported("dask.array").from_array(array, chunks=-1, name=None if known else False)
 

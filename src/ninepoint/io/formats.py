@@ -116,9 +116,8 @@ def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
         if channels not in ANY_CHANNELS:
             raise ValueError(
                 f"an image has 1 to 4 channels, and this array has {channels} on its last axis. "
-                f"If that is an axis of the image, array.reshape(-1, {shape[1]}, {channels}) is "
-                "one stack, and .zarr and .npy hold all axes as they are. Save more channels as "
-                "separate stacks, array[..., 0] and so on"
+                "A .tif without a number in its name, .zarr and .npy hold all axes as they are; "
+                f"array.reshape(-1, {shape[1]}, {channels}) is one stack"
             )
         raise ValueError(
             f"{form.name} cannot hold {dtype} images of {channels} channels: "

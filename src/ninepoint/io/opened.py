@@ -24,9 +24,10 @@ The convention of 0.4 (NGFF) has them at the top, that of 0.5, which is written,
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -65,22 +66,25 @@ def open_hdf5(path: str, variable: str | None) -> Found | None:
     h5py = need("Reading HDF5", "h5py")
     stamp = readable(path)
     with h5py.File(stamp.path, "r") as file:
+        # What is missing would be read as zeros.
+        missing = file.id.get_filesize() - os.path.getsize(path)
+        if missing > 0:
+            raise ValueError(f"it is truncated: {missing:,} of its bytes are missing")
+        if "_NCProperties" in file.attrs:
+            return None
         names: list[str] = []
         file.visit(names.append)
         found = {name: one for name in names if isinstance(one := file[name], h5py.Dataset)}
-        if "_NCProperties" in file.attrs or any(
-            len(d) for one in found.values() for d in one.dims
-        ):
+        if any(len(dim) for one in found.values() for dim in one.dims):
             return None
-        return bare(
-            path,
-            {
-                name: opened(_hdf5, path, stamp, one, one.chunks, name)
-                for name, one in found.items()
-                if one.ndim and one.dtype.kind in "biufc"
-            },
-            variable,
-        )
+        arrays = {
+            name: opened(_hdf5, path, stamp, one, one.chunks, name)
+            for name, one in found.items()
+            if one.ndim and one.dtype.kind in "biufc"
+        }
+    if variable is None and len(arrays) > 1:
+        return bare(arrays)
+    return Found({"": arrays[pick(path, list(arrays), variable)]})
 
 
 def _hdf5(path: str, name: str) -> Any:
@@ -88,28 +92,20 @@ def _hdf5(path: str, name: str) -> Any:
     return need("Reading HDF5", "h5py").File(path, "r")[name]
 
 
-def check_whole(path: str) -> None:
-    """Raise where a file of HDF5 was cut short: what is missing would be read as zeros."""
-    with need("Reading HDF5", "h5py").File(path, "r") as file:
-        missing = file.id.get_filesize() - os.path.getsize(path)
-    if missing > 0:
-        raise ValueError(f"it is truncated: {missing:,} of its bytes are missing")
-
-
-def open_netcdf(path: str, variable: str | None, engine: str) -> Found:
-    """Look for a variable of a NetCDF or HDF5 file."""
-    stamp = readable(path)
-    group, _, name = (variable or "").strip("/").rpartition("/")
-    return open_variable(lambda _: stamp, path, engine, group, name or None)
-
-
-def open_variable(
-    stamp: Callable[[str], Stamp], path: str, engine: str, group: str, variable: str | None
+def open_labelled(
+    path: str,
+    engine: str,
+    variable: str | None,
+    group: str = "",
+    stamps: Mapping[str, Stamp] | None = None,
 ) -> Found:
     """Look for variables, and take what the dataset says of them; all, or the one that is named.
 
-    `stamp` gives the stamp of a variable.
+    Variables have the file's stamp, or `stamps` of their own.
     """
+    stamps = stamps or defaultdict(partial(readable, path))
+    if not group:
+        group, _, variable = (variable or "").strip("/").rpartition("/")
     where = f"{path}/{group}" if group else path
     with opening(where, lambda reason: ValueError(f"{where!r} cannot be opened: {reason}")):
         dataset = _dataset(path, engine, group)
@@ -122,7 +118,7 @@ def open_variable(
     bounds = {one.attrs.get("bounds") or one.encoding.get("bounds") for one in every}
     names = [name for name in map(str, dataset.data_vars) if name in numeric]
     main = [name for name in names if name not in bounds]
-    if variable is not None or len(main) < 2:
+    if variable or len(main) < 2:
         names = [pick(where if engine == "zarr" else path, main, variable, list(numeric))]
     arrays = {}
     for name in names:
@@ -130,7 +126,7 @@ def open_variable(
         told = one.encoding.get("chunks") or one.encoding.get("chunksizes")
         shards = one.encoding.get("shards")
         arrays[name] = opened(
-            _variable, path, stamp(name), one, told, inner, engine, shards=shards
+            _variable, path, stamps[name], one, told, inner, engine, shards=shards
         )
     return Found(arrays, dataset[names[0]] if len(names) == 1 else dataset)
 
@@ -173,7 +169,7 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
     if isinstance(node, zarr.Array):
         if variable is not None:
             raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
-        _refuse_level(path, level)
+        refuse_level(path, level)
         return _plain(path, node)
     name = (variable or "").strip("/")
     if name and name in node:
@@ -189,27 +185,18 @@ def _from_group(path: str, group: Any, variable: str | None, level: int | None) 
     where = f"{path}/{inside}" if inside else path
     if said_of(group.attrs).get("multiscales") is not None and variable is None:
         return _image(path, where, group, level)
-    _refuse_level(where, level)
+    refuse_level(where, level)
     arrays = {name: one for name, one in group.arrays() if one.ndim and one.dtype.kind in "biufc"}
     if variable is None and not arrays:
         below_here = [name for name, _ in group.groups()]
         hint = f" Open one of its groups: {listed(below_here)}." if below_here else ""
         raise ValueError(f"{where!r} is a group of Zarr that holds no array itself.{hint}")
     if arrays and all(_dims(one) for one in arrays.values()):
-        return open_variable(
-            lambda one: _zarr_stamp(path, arrays[one]), path, "zarr", inside, variable
-        )
+        stamps = {name: _zarr_stamp(path, one) for name, one in arrays.items()}
+        return open_labelled(path, "zarr", variable, inside, stamps)
     if variable is None and len(arrays) > 1:
-        return bare(where, {name: _array(path, one) for name, one in arrays.items()}, None)
+        return bare({name: _array(path, one) for name, one in arrays.items()})
     return _plain(path, arrays[pick(where, list(arrays), variable)])
-
-
-def _refuse_level(path: str, level: int | None) -> None:
-    if level:
-        raise ValueError(
-            f"level={level} is for OME-Zarr, which holds an image in several sizes; {path!r} "
-            "holds one."
-        )
 
 
 def _plain(store: str, node: Any) -> Found:
@@ -289,7 +276,7 @@ def pick(
     ValueError
         If there is none, or none of this name.
     """
-    if wanted is not None:
+    if wanted:
         name = wanted.strip("/")
         if name not in (*variables, *known):
             raise ValueError(
@@ -301,10 +288,17 @@ def pick(
     return variables[0]
 
 
-def bare(path: str, arrays: dict[str, Opened], variable: str | None) -> Found:
-    """The array that is named, or the only one; or all, whose dimensions are called by lengths."""
-    if variable is not None or len(arrays) < 2:
-        return Found({"": arrays[pick(path, list(arrays), variable)]})
+def refuse_level(path: str, level: int | None) -> None:
+    """Raise where a level is asked for of what has none."""
+    if level:
+        raise ValueError(
+            f"level={level} means nothing for {path!r}: smaller copies of an image (overviews) "
+            "are not read, only OME-Zarr has levels. Coarsen the array instead."
+        )
+
+
+def bare(arrays: dict[str, Opened]) -> Found:
+    """A Dataset of arrays, whose dimensions are called by their lengths."""
     known: dict[tuple[int, int], str] = {}
     named = {}
     for name, one in arrays.items():

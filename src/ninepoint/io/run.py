@@ -187,7 +187,8 @@ class Room:
         """The room on the scheduler in use, of all workers together; by default a share of it."""
         array = imported("dask.array").Array
         client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
-        workers = described_workers(client) if hasattr(client, "scheduler_info") else []
+        told = described_workers(client) if hasattr(client, "scheduler_info") else None
+        workers = (told or {}).values()
         there = sum(one["memory_limit"] or 0 for one in workers)
         threads = sum(one["nthreads"] for one in workers) or _threads()
         if memory is None:

@@ -72,9 +72,9 @@ def save(
         The suffix tells the format. ``"out.zarr"``: a store of Zarr, version 3, with coordinates
         and attributes of an xarray object; ``"out.ome.zarr"``: an
         image of OME-Zarr 0.5 with axes, scales and names of channels. ``"out.nc"``, ``"out.h5"``:
-        NetCDF. ``"out.npy"``: the elements alone. ``"out.tif"``: a GeoTIFF where the array has a
-        projection. Other names are those of images, as `imsave` takes them. The folder that it
-        lies in is made.
+        NetCDF. ``"out.npy"``: the elements alone. ``"out.ome.tif"``: an OME-TIFF, as OME-Zarr.
+        Other names are those of images, as `imsave` takes them. The folder that it lies in is
+        made.
     chunks, shards : int, sequence of int, or mapping of dimensions to int, optional
         Lengths of what is compressed as one piece, and of files of many pieces. By default those
         that the array had in the store it was read from, else a chunk of the Dask array is a
@@ -212,7 +212,7 @@ def _check_part(part: Any) -> tuple[int, int] | None:
 @door
 def imsave(
     array: Any,
-    pattern: str | PathLike[str],
+    pattern: AnyPath | Iterable[AnyPath],
     *,
     overwrite: bool = False,
     resume: bool = False,
@@ -228,13 +228,15 @@ def imsave(
 
     Parameters
     ----------
-    array : NumPy or Dask array, shape (frames, rows, columns[, channels]), or one image
-        Up to 4 channels: grey, grey + alpha, RGB, RGBA. Dask chunks that cut frames are merged.
-    pattern : path
+    array : NumPy or Dask array, DataArray, shape (frames, rows, columns[, channels]), or one image
+        Up to 4 channels: grey, grey + alpha, RGB, RGBA. Bools are written as 0 and 255.
+    pattern : path, or list of paths
         ``"smooth/{:04d}.png"``: the braces stand for the number of the frame, from 0, and the
         suffix for the format: .png, .jpg or .tif. A folder means ``{:04d}.png`` in it. A
-        .tif without braces takes the whole stack, a frame on each page. Another name without
-        braces takes one image, (rows, columns) or with 3 or 4 channels. The folder is made.
+        .tif without braces takes the whole array, of any number of axes, a page for each image;
+        of one with a projection it is a GeoTIFF. Another name without braces takes one image,
+        (rows, columns) or with 3 or 4 channels. A list has a name for each frame. The folder is
+        made.
     overwrite : bool
         Whether files that are there are replaced; if not, nothing is written when there is one.
     resume : bool
@@ -242,9 +244,9 @@ def imsave(
     progress : bool, callable or None
         None: a bar on standard error if that is a terminal, or below the cell of a notebook, until
         the frames are written. True or False: always or never. A function is called with the
-        numbers of frames done and in all.
+        numbers of frames, or pieces of a TIFF, done and in all.
     compression : int, optional
-        Level of zlib, 0 (none) to 9. PNG: 1 by default. TIFF, with braces: 0 by default.
+        Level of zlib, 0 (none) to 9. PNG: 1 by default. TIFF, of one image: 0 by default.
     quality : int, optional
         Of JPEG, 1 to 100; 95 by default.
 
