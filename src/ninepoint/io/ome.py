@@ -44,17 +44,15 @@ def labelled(array: Any, dims: Sequence[str], coords: Any = None, attrs: Any = N
     return imported("xarray").DataArray(data, dims=dims, coords=coords, attrs=attrs)
 
 
-def image(
-    array: Any, axes: Sequence[Axis], labels: Sequence[str], title: str, even: bool = True
-) -> Any:
-    """A DataArray of the shape of an array; axes without a scale have positions where `even`."""
+def image(array: Any, axes: Sequence[Axis], labels: Sequence[str], title: str) -> Any:
+    """A DataArray of the shape of an array."""
     coords: dict[Hashable, Any] = {}
     for axis, n in zip(axes, array.shape, strict=True):
-        if axis.name == "c" and len(labels) == n:
-            coords["c"] = ("c", labels)
-        elif axis.name != "c" and (even or axis != Axis(axis.name)):
+        if axis.name != "c":
             units = {} if axis.unit is None else {"units": axis.unit}
             coords[axis.name] = (axis.name, axis.start + axis.step * np.arange(n), units)
+        elif len(labels) == n:
+            coords["c"] = ("c", labels)
     return labelled(array, [axis.name for axis in axes], coords).rename(title or None)
 
 
@@ -143,8 +141,9 @@ def told_by_tiff(tiff: Any) -> tuple[list[Axis], list[str], str]:
         labels = [str(one["Name"]) for one in _all(pixels.get("Channel", [])) if "Name" in one]
         for name in "tzyx":
             key = _key(name)
-            unit = pixels.get(f"{key}Unit", "s" if name == "t" else "µm")
-            scales[name] = pixels.get(key, 1.0), unit if key in pixels else None
+            if key in pixels:
+                unit = pixels.get(f"{key}Unit", "s" if name == "t" else "µm")
+                scales[name] = pixels[key], unit
     elif noted.get("unit", "pixel") not in ("", "pixel", "pixels"):
         across, down = tiff.pages.first.resolution
         steps = {"z": noted.get("spacing", 1.0), "y": 1 / down, "x": 1 / across}

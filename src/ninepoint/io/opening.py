@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..arrays.accepted import is_dataset
@@ -188,21 +188,20 @@ def _lazy(found: Found, chunks: Any) -> Any:
         return data if like is None else like.copy(data=data)
     made = {}
     for name, array in found.arrays.items():
-        one, own = like.variables[name], chunks
-        if isinstance(chunks, Mapping):
-            # Those of other variables are left out; what nobody has is refused.
-            own = {dim: n for dim, n in chunks.items() if dim in one.dims or dim not in like.dims}
-        made[name] = one.copy(data=_view(array, one.dims, own))
+        one = like.variables[name]
+        made[name] = one.copy(data=_view(array, one.dims, chunks, tuple(like.dims)))
     return like.assign(made)
 
 
-def _view(array: Opened, dims: Sequence[Hashable], chunks: Any) -> da.Array:
-    """An array of Dask, cut as is asked for."""
+def _view(
+    array: Opened, dims: Sequence[Hashable], chunks: Any, known: Sequence[Hashable] = ()
+) -> da.Array:
+    """An array of Dask, cut as is asked for; `known` are the dimensions of all."""
     own = _natural(array.shape, array.dtype.itemsize, array.pieces, array.shards)
     if chunks is None:
         chunks = own
     elif not isinstance(chunks, str):
-        chunks = lengths("chunks", chunks, array.shape, dims, own)
+        chunks = lengths("chunks", chunks, array.shape, dims, own, known)
     cut = imported("dask.array").core.normalize_chunks(
         chunks, array.shape, dtype=array.dtype, previous_chunks=own
     )

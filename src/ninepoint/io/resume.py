@@ -146,7 +146,7 @@ def seen(arrays: Iterable[Any], many: int | None = _TASKS) -> tuple[set[str], se
                 note_path(str(getattr(getattr(one, "file", None), "filename", "")))
                 return "h5py"
             elif kind == "ninepoint.io.images.Part":
-                folders.update(one.folders)
+                folders.update(map(real, one.folders))
             elif kind == "builtins.function" or kind.startswith("ninepoint.program."):
                 # Dask names functions and kernels by what they do; the files they may mention are
                 # theirs.

@@ -1,10 +1,10 @@
 """Units, which a task computes and writes whole, and the tasks, on the scheduler in use.
 
-shape (5, 7), size (2, 4):      0 | 1        each number is a unit; those at the far ends
-                               ---+---       are as short as the array is
-                                2 | 3
-                               ---+---
-                                4 | 5
+shape (5, 7), size (2, 4):      0,0 | 0,1      each pair is a unit; those at the far ends
+                               -----+-----     are as short as the array is
+                                1,0 | 1,1
+                               -----+-----
+                                2,0 | 2,1
 
     array, cut to units  ->  Writer  ->  what it writes to; a 1 for the scheduler
 
@@ -19,6 +19,7 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 import sys
@@ -42,11 +43,16 @@ from .progress import Advance, Progress, described_workers, finished
 
 Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
+Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
+
+
+# Where a unit lies in the grid of its variable, whose name comes first.
+Unit: TypeAlias = "tuple[Any, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """A grid over an array, whose cells have one size and are numbered as they lie in memory."""
+    """A grid over an array, whose cells have one size."""
 
     shape: Shape
     size: Shape
@@ -61,20 +67,27 @@ class Units:
         """How many units there are."""
         return math.prod(self.counts)
 
-    def number(self, place: Shape) -> int:
-        """The number of the unit at a place of the grid."""
-        return int(np.ravel_multi_index(place, self.counts)) if place else 0
-
-    def place(self, number: int) -> Shape:
-        """Where in the grid the unit of that number lies."""
-        return tuple(map(int, np.unravel_index(number, self.counts))) if self.counts else ()
-
     def region(self, place: Shape) -> Region:
         """The elements of the unit at a place."""
         return tuple(
             slice(at * one, min(n, (at + 1) * one))
             for at, one, n in zip(place, self.size, self.shape, strict=True)
         )
+
+    def share(self, part: tuple[int, int] | None) -> list[Shape]:
+        """The units of a part: a box of neighbours, so that parts read little beside their own."""
+        number, parts = part or (0, 1)
+        box = [range(n) for n in self.counts]
+        if not box and number:
+            return []
+        while parts > 1 and box:
+            left, longest = parts // 2, max(box, key=len)
+            axis, middle = box.index(longest), round(len(longest) * left / parts)
+            if number < left:
+                box[axis], parts = longest[:middle], left
+            else:
+                box[axis], number, parts = longest[middle:], number - left, parts - left
+        return list(itertools.product(*box))
 
 
 def grown(
@@ -98,10 +111,17 @@ def grown(
             return tuple(sizes)
 
 
-def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Shape) -> Shape:
+def lengths(
+    name: str,
+    cut: Any,
+    shape: Shape,
+    dims: Sequence[Hashable],
+    own: Shape,
+    known: Collection[Hashable] = (),
+) -> Shape:
     """Read lengths: one for all axes, one for each, or for some dimensions by their names.
 
-    What is left out is as long as its `own`; -1 is a whole axis.
+    What is left out is as long as its `own`; -1 is a whole axis.  Those of others are `known`.
 
     Raises
     ------
@@ -110,9 +130,11 @@ def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Sh
     """
     given = cut
     if isinstance(cut, Mapping):
-        unknown = [dim for dim in cut if dim not in dims]
+        known = known or dims
+        unknown = [dim for dim in cut if dim not in known]
         if unknown:
-            raise ValueError(f"{name} names the dimension {unknown[0]!r}, and there are {dims}")
+            there = list(known)
+            raise ValueError(f"{name} names the dimension {unknown[0]!r}, and there are {there}")
         given = [cut.get(dim, n) for dim, n in zip(dims, own, strict=True)]
     elif not isinstance(cut, tuple | list):
         given = [cut] * len(shape)
@@ -126,21 +148,6 @@ def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Sh
         raise ValueError(f"{name} holds {wrong[0]}; a length is at least 1, -1 is the whole axis")
     pairs = zip(given, shape, strict=True)
     return tuple(max(1, n if one < 0 else min(int(one), n)) for one, n in pairs)
-
-
-def share(units: Units, part: tuple[int, int] | None) -> list[int]:
-    """The units of one part: a box of neighbours, so that parts read little beside their own."""
-    number, parts = part or (0, 1)
-    box = np.arange(units.count).reshape(units.counts or (1,))
-    while parts > 1:
-        left, axis = parts // 2, int(np.argmax(box.shape))
-        first, rest = np.split(box, [round(box.shape[axis] * left / parts)], axis)
-        if number < left:
-            box, parts = first, left
-        else:
-            box, number, parts = rest, number - left, parts - left
-    found: list[int] = box.ravel().tolist()
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +166,8 @@ class How:
     quality: int | None = None
     memory: int | str | None = None
     dry: bool = False
+    chunks: Cut = None
+    shards: Cut = None
     who: str = "save"
 
 
@@ -242,7 +251,7 @@ class Writer:
     def __call__(self, block: Any, block_id: Shape | None = None) -> int:
         """Write the elements of `block`."""
         assert block_id is not None, "map_blocks passes it"
-        region, number = self.units.region(block_id), self.units.number(block_id)
+        region = self.units.region(block_id)
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(f"{self.who} would lose the mask of this array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
@@ -257,7 +266,8 @@ class Writer:
         except OSError as error:
             spans = ", ".join(f"{one.start}:{one.stop}" for one in region)
             words = f"{error.strerror or error}: [{spans}] is not written; {self.rest}"
-            raise OSError(error.errno, words, nth(self.path, number)) from error
+            where = nth(self.path, region[0].start) if self.rest == WHOLE else self.path
+            raise OSError(error.errno, words, where) from error
         return 1
 
 

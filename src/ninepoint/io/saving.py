@@ -19,19 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_dask, is_xarray
+from ..arrays.accepted import is_chunked
 from ..arrays.channels import coloured_shape
-from ..arrays.engines import as_dask
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from .contents import Contents, Cut, Variable, array_of
+from .contents import Contents, Variable, array_of
 from .formats import ANY_CHANNELS, IMAGES, TIFF, check_holds, check_options, encode, format_of
 from .ome import told_to_tiff
 from .paths import AnyPath, Names, local_path, make_folder, need, nth, write_whole
 from .progress import Progress
 from .resume import check_not_read, check_same, note, noted
-from .run import WHOLE, How, Region, Units, share
-from .whole import HDF5, fill, is_on_earth, netcdf, npy, raster, refuse_parts, tiff
+from .run import WHOLE, Cut, How, Region
+from .whole import HDF5, fill, is_on_earth, netcdf, npy, raster, tiff
 from .zarr import save_zarr
 
 # How names of OME-TIFF end.
@@ -158,8 +157,7 @@ def save(
             "overwrite=True would remove what other parts have written; remove the store before, "
             "and save its parts without overwrite"
         )
-    how = How(resume, part, progress, overwrite, memory=memory, dry=dry)
-    result = as_dask(result)
+    how = How(resume, part, progress, overwrite, None, None, memory, dry, chunks, shards)
     text = local_path(path, "save writes local files, not to the URL {!r}")
     if not text:
         raise ValueError("the path of save is empty; give one such as 'out.zarr'")
@@ -177,9 +175,9 @@ def save(
             raise ValueError(f"{name}={cut!r}: a {what} has no {name}; {cure}")
     told: Any = None
     if suffix == ".zarr":
-        told = save_zarr(result, text, chunks, shards, how)
+        told = save_zarr(result, text, how)
     elif suffix in HDF5:
-        told = fill(text, *netcdf(result, chunks, how), how)
+        told = fill(text, *netcdf(result, how), how)
     elif suffix == ".npy":
         told = fill(text, *npy(result, how), how)
     else:
@@ -295,15 +293,16 @@ def imsave(
 def _save_images(result: Any, pattern: Any, how: How) -> Any:
     """Write images, each to a file of its own or all to one TIFF, and give these; or tell."""
     names = parse_pattern(pattern)
-    several = "{" in names if isinstance(names, str) else len(names) > 1
-    forms = set(map(format_of, [names] if isinstance(names, str) else names))
+    listed = [names] if isinstance(names, str) else names
+    several = len(listed) > 1 or "{" in listed[0]
+    forms = set(map(format_of, listed))
     for form in forms:
         need("Writing images", "dask.array", "tifffile" if form == TIFF else "PIL")
         check_options(form, how)
     is_whole = not several and TIFF in forms and not how.compression
     array = array_of(result, known=how.who == "save" and not is_whole)
     # What is in the memory of this machine is written by this machine.
-    is_lazy = is_dask(as_dask(result.data if is_xarray(result) else result))
+    is_lazy = is_chunked(getattr(result, "data", result))
     with nullcontext() if is_lazy else imported("dask.config").set(scheduler="threads"):
         if not is_whole:
             return _save_frames(array, names, several, how)
@@ -327,6 +326,9 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
     folder, name = os.path.split(names if isinstance(names, str) else names[0])
     stack, frame = _as_stack(array, name, several, False)
     frames = len(stack)
+    # So that a chunk of several frames is computed once, and not a frame at a time.
+    if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
+        stack = stack.rechunk((1, *frame), method="tasks")
     if not several and frames > 1:
         raise ValueError(
             "a stack in one TIFF is not compressed; write a file for each frame, '{:04d}.tif'"
@@ -336,35 +338,31 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
         raise ValueError(f"there are {frames} frames, and {len(paths)} names for their files")
     for form in set(map(format_of, paths)):
         check_holds(form, stack.dtype, frame)
-    if how.part and not several:
-        refuse_parts(paths[0], how)
-    own = share(Units((frames,), (1,)), how.part)
-    there = [number for number in own if os.path.lexists(paths[number])]
-    missing = [number for number in own if not (how.resume and number in there)]
-    if missing:
-        check_not_read(how.who, [stack], [paths[number] for number in missing])
+    found = Contents((Variable("", stack, chunks=(1, *frame), shards=(1, *frame)),))
+    if how.memory is not None:
+        found = found.laid(how)
+    units = {unit: paths[unit[1]] for unit in found.share(how.part)}
+    there = [path for path in units.values() if os.path.lexists(path)]
+    if how.resume:
+        units = {unit: path for unit, path in units.items() if not os.path.lexists(path)}
+    elif there and not how.overwrite:
+        raise FileExistsError(f"{there[0]!r} exists; overwrite=True replaces it")
+    if units:
+        check_not_read(how.who, [stack], list(units.values()))
     notes, means = os.path.join(folder, f".{name}.ninepoint"), ""
     if how.who == "save":
         means, begun = Contents((Variable("", array),)).meaning, noted(notes)
         if (how.resume or how.part) and (begun is not None or os.path.lexists(paths[0])):
             check_same(os.path.join(folder, name), begun, means)
-    # So that a chunk of several frames is computed once, and not a frame at a time.
-    if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
-        stack = stack.rechunk((1, *frame), method="tasks")
-    found = Contents((Variable("", stack, chunks=(1, *frame), shards=(1, *frame)),))
-    if how.memory is not None:
-        found = found.laid(how)
     if how.dry:
-        return found.told(os.path.join(folder, name), missing, how)
-    if there and not (how.overwrite or how.resume):
-        raise FileExistsError(f"{paths[there[0]]!r} exists; overwrite=True replaces it")
-    if missing:
+        return found.told(os.path.join(folder, name), units, how)
+    if units:
         make_folder(folder or ".", how.who)
         if means:
             note(notes, means)
         # Who hears of the progress does not go to a worker.
         put = partial(_put, names, replace(how, progress=None))
-        found.write(missing, put, names, how, WHOLE)
+        found.write(units, put, names, how, WHOLE)
     return [Path(path) for path in paths]
 
 

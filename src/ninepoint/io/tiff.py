@@ -240,7 +240,7 @@ def open_tiff(path: str) -> Found | None:
     pieces = (*(1 for _ in lead), *page.chunks[:2], *claimed.shape[2:])
     layer = stack_name(claimed.shape, "{}")
     array = Opened(_tiles, (now.path,), now, shape, claimed.dtype, pieces, layer=layer)
-    like = image(array, axes, labels, title, even=False) if is_told else None
+    like = image(array, axes, labels, title) if is_told else None
     return Found({"": array}, like)
 
 

@@ -19,15 +19,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import is_dask, is_dataset, is_xarray
+from ..arrays.accepted import is_dataset, is_xarray
 from ..base.undisturbed import imported
 from ..language.dtypes import kind_of
 from ..language.warned import MetadataWarning, warn
-from .contents import Contents, Cut, Put, Variable, array_of, contents, stored_by_xarray
+from .contents import Contents, Put, Variable, array_of, contents, stored_by_xarray
 from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
 from .paths import make_folder, need, replacement
 from .resume import check_not_read
-from .run import LOST, How, Region, Shape, Units
+from .run import LOST, How, Region, Shape
 
 HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
 
@@ -39,7 +39,11 @@ LayOut: TypeAlias = Callable[[str], Put]
 
 def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
     """Lay a file out under another name, write its units, and give it its name; or tell of it."""
-    refuse_parts(path, how)
+    if how.part or how.resume:
+        raise ValueError(
+            f"a {os.path.splitext(path)[1]} file is written as a whole: it cannot be written by "
+            "several processes (part=), nor gone on with (resume=); save as .zarr, which can"
+        )
     is_there = os.path.lexists(path)
     if is_there:
         if not how.overwrite:
@@ -48,30 +52,20 @@ def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
             raise FileExistsError(f"{path!r} is a folder, which {how.who} does not replace")
     if is_there or path.lower().endswith(IMAGES):
         check_not_read(how.who, found.arrays, [path])
-    numbers = found.share(None)
+    units = found.share(None)
     if how.dry:
-        return found.told(path, numbers, how)
+        return found.told(path, units, how)
     make_folder(os.path.dirname(path) or ".", how.who)
     with replacement(path) as temporary:
-        found.write(numbers, lay_out(temporary), path, how, LOST)
+        found.write(units, lay_out(temporary), path, how, LOST)
     return None
 
 
-def refuse_parts(path: str, how: How) -> None:
-    """Raise where a file would be written by several, or gone on with."""
-    if how.part or how.resume:
-        raise ValueError(
-            f"a {os.path.splitext(path)[1]} file is written as a whole: it cannot be written by "
-            "several processes (part=), nor gone on with (resume=); save as .zarr, which can"
-        )
-
-
-def netcdf(result: Any, chunks: Cut, how: How) -> tuple[Contents, LayOut]:
+def netcdf(result: Any, how: How) -> tuple[Contents, LayOut]:
     """NetCDF or HDF5: laid out by xarray, then filled by one task at a time."""
     need("Writing NetCDF or HDF5", "xarray", "h5netcdf")
-    if isinstance(result, np.ndarray) or is_dask(result):
-        dims = [f"dim_{axis}" for axis in range(result.ndim)]
-        result = imported("xarray").DataArray(result, dims=dims, name="data")
+    if not (is_xarray(result) or is_dataset(result)):
+        result = imported("xarray").DataArray(array_of(result), name="data")
     found = contents(result)
     for one in found.variables:
         dtype = one.array.dtype
@@ -79,7 +73,7 @@ def netcdf(result: Any, chunks: Cut, how: How) -> tuple[Contents, LayOut]:
             cure = "convert them, with array.astype('float64')"
             cure = "save as .zarr" if dtype.kind == "c" else cure
             raise TypeError(f"NetCDF cannot hold the {dtype} values{one.of}: {cure}")
-    found = found.laid(how, chunks, sharded=False)
+    found = found.laid(how, sharded=False)
     return found, partial(_lay_out_netcdf, found)
 
 
@@ -226,12 +220,11 @@ def _write_elements(
     axis = len(shape)
     while axis and block.shape[axis - 1] == shape[axis - 1]:
         axis -= 1
-    places = Units(shape, (1,) * len(shape))
     # A file that is gone stays so.
     with open(path, "rb+") as file:
         for place in np.ndindex(block.shape[: max(axis - 1, 0)]):
-            first = [one.start for one in region]
-            for at, k in enumerate(place):
-                first[at] += k
-            file.seek(start + places.number(tuple(first)) * block.itemsize)
+            first = 0
+            for at, one in enumerate(region):
+                first = first * shape[at] + one.start + (place[at] if at < len(place) else 0)
+            file.seek(start + first * block.itemsize)
             file.write(block[place].tobytes())

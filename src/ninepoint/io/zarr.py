@@ -21,29 +21,28 @@ ones.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import threading
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
-from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 import numpy as np
 
 from ..base.undisturbed import imported
-from .contents import Contents, Cut, Variable, contents, stored_by_xarray
+from .contents import Contents, Variable, contents, stored_by_xarray
 from .formats import storable
 from .ome import KINDS, axes_of, labels_of
 from .opened import INCOMPLETE
 from .opening import open
-from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
+from .paths import make_folder, need, removed, renamed, temporary_folder, zarr_files
 from .resume import check_not_read, check_same, note, noted
-from .run import STAYS, How, Region, Units
+from .run import STAYS, How, Region, Unit, Units
 
 # The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr
 # look for nested arrays in groups, and would wonder about it there.
@@ -53,22 +52,26 @@ DESCRIBED = "zarr.json"
 UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
 
 
-def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> str | None:
+def save_zarr(result: Any, path: str, how: How) -> str | None:
     """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
     need("Writing a .zarr store", "dask.array", "zarr")
     is_image = path.lower().endswith(".ome.zarr")
     found = _image(result, path) if is_image else contents(result, of_zarr=True)
     for one in found.variables:
-        _check_dtype(one)
-    return _save(found.laid(how, chunks, shards), path, how)
+        if not storable(one.array.dtype):
+            raise TypeError(
+                f"a .zarr store cannot hold the {one.array.dtype} values{one.of}: convert them "
+                "first, such as array.astype('float64')"
+            )
+    return _save(found.laid(how), path, how)
 
 
 def _save(found: Contents, path: str, how: How) -> str | None:
     own = found.share(how.part)
     begun = _begun(path, found, own, how)
-    numbers = set(own) & _missing(path, found) if how.resume else own
+    units = set(own) & _missing(path, found) if how.resume else own
     if how.dry:
-        return found.told(path, numbers, how)
+        return found.told(path, units, how)
     if not begun:
         return None
     # The store is told from another one that has had its name.
@@ -77,7 +80,7 @@ def _save(found: Contents, path: str, how: How) -> str | None:
     if not how.part:
         # Each part of a store would need all of what lies there.
         found = _scratched(found, scratch, how)
-    found.write(numbers, put, path, how, STAYS)
+    found.write(units, put, path, how, STAYS)
     if not _missing(path, found):
         _finish(path)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -111,21 +114,20 @@ def _scratched(found: Contents, folder: str, how: How) -> Contents:
     return replace(found, variables=tuple(variables))
 
 
-def _missing(path: str, found: Contents) -> set[int]:
+def _missing(path: str, found: Contents) -> set[Unit]:
     """The units of which a file is missing; each appears when it is whole."""
-    missing, first = set(), 0
+    missing = set()
     for one in found.variables:
-        units, files = one.units, Units(one.array.shape, one.shards or one.chunks or ())
+        files = Units(one.array.shape, one.shards or one.chunks or ())
         for place in np.ndindex(files.counts):
             if not os.path.lexists(os.path.join(path, one.name, "c", *map(str, place))):
                 starts = [region.start for region in files.region(place)]
-                unit = tuple(n // size for n, size in zip(starts, units.size, strict=True))
-                missing.add(first + units.number(unit))
-        first += units.count
+                unit = [n // size for n, size in zip(starts, one.units.size, strict=True)]
+                missing.add((one.name, *unit))
     return missing
 
 
-def _begun(path: str, found: Contents, own: Collection[int], how: How) -> bool:
+def _begun(path: str, found: Contents, own: Collection[Unit], how: How) -> bool:
     """Lay out the store, or find the one that is being written; false if that is complete."""
     means = found.meaning
     fresh = not os.path.lexists(path)
@@ -177,16 +179,6 @@ def _opened(folder: str, once: str) -> Any:
         return zarr.open_array(folder, mode="r+")
 
 
-def _check_dtype(one: Variable) -> None:
-    """Raise where Zarr has no type for these numbers."""
-    dtype = one.array.dtype
-    if not storable(dtype):
-        raise TypeError(
-            f"a .zarr store cannot hold the {dtype} values{one.of}: convert them first, "
-            "such as array.astype('float64')"
-        )
-
-
 def _notes(path: str, found: Contents) -> str:
     """The folder of what is meant; readers of Zarr look for nested arrays in groups alone."""
     names = [variable.name for variable in found.variables]
@@ -202,10 +194,9 @@ def _is_unfinished(path: str) -> bool:
 
 def _finish(path: str) -> None:
     """Take away what says that it is not complete; to do it twice does no harm."""
-    name = os.path.join(path, DESCRIBED)
-    described = json.loads(Path(name).read_text(encoding="utf-8"))
-    if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
-        write_whole(name, json.dumps(described, indent=2).encode())
+    attributes = imported("zarr").open(path, mode="r+").attrs
+    with suppress(KeyError):
+        del attributes[INCOMPLETE]
 
 
 def _remove(path: str) -> None:
