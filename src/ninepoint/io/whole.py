@@ -9,11 +9,13 @@ and a function that lays it out at a path and gives what writes there:
 
 from __future__ import annotations
 
+import errno
+import math
 import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -23,7 +25,7 @@ from ..arrays.accepted import is_dataset, is_xarray
 from ..base.undisturbed import imported
 from ..language.dtypes import kind_of
 from ..language.warned import MetadataWarning, warn
-from .contents import Contents, Put, Variable, array_of, contents, stored_by_xarray
+from .contents import UNIT_BYTES, Contents, Put, Variable, array_of, contents, stored_by_xarray
 from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
 from .paths import make_folder, need, replacement
 from .resume import check_not_read
@@ -44,6 +46,7 @@ def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
             f"a {os.path.splitext(path)[1]} file is written as a whole: it cannot be written by "
             "several processes (part=), nor gone on with (resume=); save as .zarr, which can"
         )
+    path = os.path.abspath(path)
     is_there = os.path.lexists(path)
     if is_there:
         if not how.overwrite:
@@ -55,7 +58,7 @@ def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
     units = found.share(None)
     if how.dry:
         return found.told(path, units, how)
-    make_folder(os.path.dirname(path) or ".", how.who)
+    make_folder(os.path.dirname(path), how.who)
     with replacement(path) as temporary:
         found.write(units, lay_out(temporary), path, how, LOST)
     return None
@@ -105,17 +108,21 @@ def _write_netcdf(path: str, name: str, block: np.ndarray, region: Region) -> No
 _lock = threading.Lock()
 
 
+def _cluster() -> Any:
+    """What workers of a cluster have locks of; None where this is none."""
+    distributed: Any = sys.modules.get("distributed")
+    with suppress(AttributeError, ValueError):
+        distributed.get_worker()
+        return distributed
+    return None
+
+
 @contextmanager
 def _alone(path: str) -> Iterator[None]:
     """Keep others from writing to a file meanwhile: threads, processes, workers of a cluster."""
-    distributed: Any = sys.modules.get("distributed")
-    is_worker = False
     with _lock, ExitStack() as held:
-        # It may not be there, or be no worker's.
-        with suppress(AttributeError, ValueError):
-            is_worker = bool(distributed.get_worker())
-        if is_worker:
-            held.enter_context(distributed.Lock(f"ninepoint-{path}"))
+        if cluster := _cluster():
+            held.enter_context(cluster.Lock(f"ninepoint-{path}"))
         elif os.name != "nt":
             # No folder can be locked there; HDF5 says if two processes write at once.  Against
             # processes of this machine, as those of Dask's scheduler "processes".
@@ -183,8 +190,7 @@ def npy(result: Any, how: How) -> tuple[Contents, LayOut]:
 def _lay_out_npy(array: Any, path: str) -> Put:
     """Write the header; the elements are missing."""
     dtype = array.dtype.newbyteorder("=")
-    mapped = np.lib.format.open_memmap(path, "w+", dtype, array.shape)
-    return partial(_write_elements, path, mapped.offset, array.shape)
+    return _mapped(np.lib.format.open_memmap(path, "w+", dtype, array.shape).offset, array, path)
 
 
 def tiff(
@@ -195,9 +201,12 @@ def tiff(
     Pages are not compressed, so all have the same size, and are written in any order.
     """
     check_holds(TIFF, stack.dtype, frame)
-    return Contents((Variable("", stack),)).laid(how), partial(
-        _lay_out_tiff, stack, tiff_layout(frame) | (described or {})
-    )
+    # Rows of a page follow each other; so much of a page is written at once, at least.
+    row = math.prod(frame[1:]) * stack.dtype.itemsize
+    rows = min(frame[0], max(1, UNIT_BYTES // row))
+    pieces = (*(1 for _ in stack.shape[: -len(frame)]), rows, *frame[1:])
+    found = Contents((Variable("", stack, chunks=pieces),)).laid(how)
+    return found, partial(_lay_out_tiff, stack, tiff_layout(frame) | (described or {}))
 
 
 def _lay_out_tiff(stack: Any, options: Mapping[str, Any], path: str) -> Put:
@@ -209,22 +218,35 @@ def _lay_out_tiff(stack: Any, options: Mapping[str, Any], path: str) -> Put:
         count = len(file.pages)
         start, last = (file.pages[number].dataoffsets[0] for number in (0, count - 1))
     assert last == start + stack.nbytes // count * (count - 1), "pages follow each other"
-    return partial(_write_elements, path, start, stack.shape)
+    return _mapped(start, stack, path)
 
 
-def _write_elements(
-    path: str, start: int, shape: Shape, _: str, block: np.ndarray, region: Region
-) -> None:
-    """Write into a file whose elements follow each other from a byte on: what does so at once."""
-    block = np.asarray(block, block.dtype.newbyteorder("="))
-    axis = len(shape)
-    while axis and block.shape[axis - 1] == shape[axis - 1]:
-        axis -= 1
-    # A file that is gone stays so.
-    with open(path, "rb+") as file:
-        for place in np.ndindex(block.shape[: max(axis - 1, 0)]):
-            first = 0
-            for at, one in enumerate(region):
-                first = first * shape[at] + one.start + (place[at] if at < len(place) else 0)
-            file.seek(start + first * block.itemsize)
-            file.write(block[place].tobytes())
+# What says that there is no room; a system that cannot take room beforehand says other things.
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+
+
+def _mapped(start: int, array: Any, path: str) -> Put:
+    """Write elements that follow each other from a byte on, through a map of the file.
+
+    On a disk that is full a map would end the process, so room is taken where the system can.
+    """
+    if hasattr(os, "posix_fallocate"):
+        with open(path, "rb+") as file:
+            try:
+                os.posix_fallocate(file.fileno(), 0, os.path.getsize(path))
+            except OSError as error:
+                if error.errno in _FULL:
+                    words = f"{error.strerror}: the array takes {array.nbytes} bytes"
+                    raise OSError(error.errno, words) from error
+    dtype = array.dtype.newbyteorder("=")
+    return partial(_write_elements, (path, dtype, "r+", start, array.shape))
+
+
+def _write_elements(place: Any, _: str, block: np.ndarray, region: Region) -> None:
+    """Write some elements; two machines that write into one page of memory would lose some."""
+    cluster = _cluster()
+    with cluster.Lock(f"ninepoint-{place[0]}") if cluster else nullcontext():
+        target = np.memmap(*place)
+        target[region] = block
+        if cluster:
+            target.flush()
