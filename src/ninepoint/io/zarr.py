@@ -21,14 +21,15 @@ ones.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import threading
 import warnings
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
@@ -40,7 +41,7 @@ from .formats import storable
 from .ome import KINDS, axes_of, labels_of
 from .opened import INCOMPLETE
 from .opening import open
-from .paths import make_folder, need, removed, renamed, temporary_folder, zarr_files
+from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
 from .resume import check_not_read, check_same, note, noted
 from .run import STAYS, How, Region, Unit, Units
 
@@ -194,9 +195,10 @@ def _is_unfinished(path: str) -> bool:
 
 def _finish(path: str) -> None:
     """Take away what says that it is not complete; to do it twice does no harm."""
-    attributes = imported("zarr").open(path, mode="r+").attrs
-    with suppress(KeyError):
-        del attributes[INCOMPLETE]
+    name = os.path.join(path, DESCRIBED)
+    described = json.loads(Path(name).read_text(encoding="utf-8"))
+    if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
+        write_whole(name, json.dumps(described, indent=2).encode())
 
 
 def _remove(path: str) -> None:
