@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from .api.stencil import Stencil, stencil
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .gufuncs.api import Gufunc, gufunc
+    from .inspecting.explaining import explain
     from .inspecting.measuring import Measurement
-    from .inspecting.planned import explain
     from .inspecting.surroundings import info
     from .io.images import imread
     from .io.opening import open
     from .io.paths import ImageReadError
     from .io.saving import imsave, save
     from .iteration.slabs.slab import distribute
-    from .language.errors import StencilError
-    from .language.positions import index, spacing
-    from .language.statistics import entropy, mode, trimmed_mean
-    from .language.warned import (
+    from .language.errors import (
         ChannelWarning,
         MetadataWarning,
         PerformanceWarning,
         RoundingWarning,
+        StencilError,
     )
+    from .language.positions import index, spacing
+    from .language.statistics import entropy, mode, trimmed_mean
     from .lowering.schedule import Schedule
     from .running.recording import Lazy, compute, lazy
 
@@ -91,16 +91,17 @@ _PLACES = {
     ".arrays.conditions": "Condition dirichlet extrapolate neumann robin",
     ".gufuncs.api": "Gufunc gufunc",
     ".inspecting.measuring": "Measurement",
-    ".inspecting.planned": "explain",
+    ".inspecting.explaining": "explain",
     ".inspecting.surroundings": "info",
     ".io.images": "imread",
     ".io.opening": "open",
     ".io.paths": "ImageReadError",
     ".io.saving": "imsave save",
-    ".language.errors": "StencilError",
+    ".language.errors": (
+        "ChannelWarning MetadataWarning PerformanceWarning RoundingWarning StencilError"
+    ),
     ".language.positions": "index spacing",
     ".language.statistics": "entropy mode trimmed_mean",
-    ".language.warned": "ChannelWarning MetadataWarning PerformanceWarning RoundingWarning",
     ".lowering.schedule": "Schedule",
     ".api.pointwise": "Ufunc ufunc",
     ".running.recording": "Lazy compute lazy",

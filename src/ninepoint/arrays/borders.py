@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..language.dtypes import kind_of, most
 from ..language.errors import alike
 from .conditions import Condition, named_function
@@ -33,7 +34,7 @@ ALIASES: dict[str, Rule] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Boundary:
     """A `boundary=` option, read once where it was written, before the axes are counted.
 
@@ -96,7 +97,9 @@ class Boundary:
         ValueError
             If there is another number of entries.
         """
-        return self.bordered(ndim, "nearest") if self.conditions else _on(self, ndim)
+        if not self.conditions:
+            return _on(self, ndim)
+        return _on(self.with_conditions(lambda *_: "nearest", ndim), ndim)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -118,11 +121,6 @@ class Boundary:
                 "(a name or a (before, after) pair)."
             )
         return self.entries * ndim if self.each else self.entries
-
-    def bordered(self, ndim: int, name: Rule) -> Border:
-        """A border with one name in the place of all conditions."""
-        pairs = self.with_conditions(lambda *_: name, ndim).entries
-        return Border(cast(tuple[tuple[Rule, Rule], ...], pairs))
 
     def with_conditions(
         self, change: Callable[[Condition, int, int], Beyond], ndim: int | None = None
@@ -182,7 +180,7 @@ def _named(name: str) -> Boundary:
 
 @lru_cache(maxsize=256)
 def _on(boundary: Boundary, ndim: int) -> Border:
-    return boundary.bordered(ndim, "nearest")
+    return Border(cast(tuple[tuple[Rule, Rule], ...], boundary.sides(ndim)))
 
 
 def _pair(entry: object) -> Pair:

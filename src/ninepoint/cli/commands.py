@@ -36,8 +36,8 @@ from ..io.paths import AmongInputsError, natural_key, nth
 from ..io.progress import Bar, Progress, seen
 from ..io.run import How
 from ..io.saving import imsave, parse_pattern, save
-from ..language.displays import counted, many
 from ..language.errors import StencilError, alike
+from ..language.signature import counted, many
 from ..running.recording import lazy
 from . import UsageError
 
@@ -204,9 +204,11 @@ def _written(result: Any, target: Any, options: Namespace, bar: Bar) -> list[Pat
 
 def filters(options: Namespace) -> None:
     """Print the ready-made filters, with a line each."""
-    for name in _filters().__all__:
+    names = _filters().__all__
+    width = max(map(len, names)) + 2
+    for name in names:
         words = inspect.getdoc(getattr(_filters(), name)) or name
-        print(f"{name:<12}{words.splitlines()[0]}")
+        print(f"{name:<{width}}{words.splitlines()[0]}")
 
 
 def _filters() -> Any:
@@ -231,7 +233,10 @@ def explain(options: Namespace) -> None:
         dtype = native(dtypes[0] if dtypes else np.dtype("float64"))
         with _at_fault(ValueError, TypeError):
             made = kernel(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
-        one = Asked(made._call, (dtype,), (dtype,))
+        # Of a filter that is several ones the last.
+        call = made._node.made.call
+        types = (dtype,) * len(call.fields)
+        one = Asked(call, types, types)
     explaining = imported("..inspecting.explaining", __package__)
     if options.ir:
         print(explaining.intermediate(one))

@@ -28,8 +28,8 @@ import numpy as np
 from numba import cloudpickle
 from numba.stencils.stencil import StencilFunc
 
+from ..base.frozen import frozen
 from ..base.remembered import Registry, digest
-from ..language import errors
 from ..language.definitions import (
     Function,
     SelfReference,
@@ -38,8 +38,8 @@ from ..language.definitions import (
     returned_values,
     with_helpers,
 )
-from ..language.positions import Spacing
-from ..program.options import Parameters, no_number, renamed
+from ..language.errors import mistake
+from ..program.options import Parameters, check_parameters
 
 # The sizes of the core axes of one array: names, or numbers as text.
 Core: TypeAlias = tuple[str, ...]
@@ -114,7 +114,7 @@ CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "th
 Types: TypeAlias = tuple[np.dtype, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What a gufunc was decorated with besides its signature."""
 
@@ -180,7 +180,7 @@ class GufuncDefinition:
         writes = not returned_values(function.definition)
         self.outs = tuple(rest) if writes and len(rest) == nout else ()
         if writes and not self.outs:
-            raise errors.no_result(function.place, function.name)
+            raise mistake("no-result", function.place, function.name)
         self.scalars = tuple(p for p in parameters[nin:] if p not in self.outs)
         self.given = self.inputs + self.scalars
         self.cores = signature.inputs + ((),) * len(self.scalars)
@@ -196,25 +196,12 @@ class GufuncDefinition:
         return _restored, (self.token, _packed(self.function), self.signature, self.options)
 
     def _check(self) -> None:
-        for name, default in self.function.defaults.items():
-            if default is None:
-                raise ValueError(no_number(name, self.name))
-            if isinstance(default, Spacing):
-                raise ValueError(
-                    f"'{name}' of the gufunc '{self.name}' is {default!r}, and a gufunc has no "
-                    "axes that are counted so; leave the default out."
-                )
-        for name in self.function.parameters:
-            if name in CALL_OPTIONS and not (name == "out" and name in self.outs):
-                raise ValueError(
-                    f"'{name}' is an option of every call, so no parameter of '{self.name}' "
-                    f"can have that name; {renamed(name)}."
-                )
+        check_parameters(self.function, self.kind, {*CALL_OPTIONS} - ({"out"} & {*self.outs}))
         for name, _ in self.options.sizes:
             self.check_size(name)
         for value in self.function.constants.values():
             if isinstance(value, SelfReference) and value.name == self.name:
-                raise errors.recursion(self.function.place, self.name)
+                raise mistake("recursion", self.function.place, self.name)
 
     def check_size(self, name: str) -> None:
         """Raise unless a size is one that has to be told."""

@@ -6,17 +6,17 @@ explain("uint8", r=0.5)     ->     the call with r=0.5, and one uint8 for each f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..arrays import accepted
+from ..arrays.accepted import Arrays
 from ..backends.compiled import Compiled
-from ..language.displays import many
+from ..base.frozen import frozen
 from ..language.errors import hint
 from ..language.positions import Spacing
-from ..language.signature import OPTIONS
+from ..language.signature import OPTIONS, many
 from ..program.definition import Call, Definition
 from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, Place
@@ -24,7 +24,7 @@ from ..program.planning import Plan, plan
 from ..program.program import Program, program_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A call, and the types of its fields; `given` are these, or arrays that have them."""
 
@@ -59,9 +59,8 @@ class Asked:
 
     def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """What a call on these fields is given, by position and by name."""
-        definition = self.call.definition
-        values = {**dict(zip(definition.fields, fields, strict=True)), **self.call.scalars}
-        return definition.arguments.given(values)
+        values = {**dict(zip(self.call.fields, fields, strict=True)), **self.call.scalars}
+        return self.call.definition.arguments.given(values)
 
 
 def asked(
@@ -99,10 +98,16 @@ def asked(
     scalars = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
     # What coordinates would give is some float.
     scalars = {n: 1.0 if isinstance(v, Spacing) else v for n, v in scalars.items()}
-    options = {name: named[name] for name in OPTIONS if name in named}
-    Place(**{name: named[name] for name in PLACE if name in named}).check(given)
-    call = Call.of(definition, scalars, **options)
+    call = call_of(definition, scalars, named, given)
     return Asked(call, tuple(types) * each, given * each)
+
+
+def call_of(
+    definition: Definition, values: Mapping[str, Any], named: Mapping[str, Any], given: Arrays = ()
+) -> Call:
+    """The call with these values and the options among what is named, for fields of this kind."""
+    Place(**{name: named[name] for name in PLACE if name in named}).check(given)
+    return Call.of(definition, values, **{name: named[name] for name in OPTIONS if name in named})
 
 
 def _dtype(given: Any) -> np.dtype:

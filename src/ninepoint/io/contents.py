@@ -21,17 +21,18 @@ import secrets
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray, named
-from ..arrays.engines import as_dask
+from ..arrays.grid import as_dask
 from ..base import limits
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
-from ..language.displays import Explanation, Lines, counted, many
+from ..language.signature import Explanation, Lines, counted, many
 from .paths import Names, need
 from .progress import shown
 from .resume import sources
@@ -72,7 +73,7 @@ _OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "dtyp
 _OF_DASK = re.compile(r"-[0-9a-f]{32}$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """A Dask array, as it is stored, with the names of its axes.
 
@@ -138,7 +139,7 @@ class Variable:
         return replace(self, chunks=pieces, shards=files)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contents:
     """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
 
@@ -253,7 +254,8 @@ class Contents:
                 wanted |= dict.fromkeys(own)
         with shown(how.progress, len(units)) as advance:
             if wanted:
-                compute(arrays, wanted, advance, self._threads)
+                window = self.room.window(arrays) if self.room else 0
+                compute(arrays, wanted, advance, self._threads, window)
 
     @property
     def _threads(self) -> int | None:

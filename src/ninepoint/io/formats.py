@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from .paths import need
 
@@ -195,7 +196,7 @@ MODES = {
 BEST_DEFLATE_RATIO = 1100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """Shape `(rows, columns[, channels])` and dtype of one image."""
 

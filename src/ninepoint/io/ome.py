@@ -7,14 +7,14 @@ labels    the names of the channels, along c
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..arrays.accepted import is_xarray
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
-from ..language.warned import MetadataWarning, warn
+from ..language.errors import MetadataWarning, warn
 from .paths import need
 
 # The axes that OME has, in the order that it asks for.
@@ -27,7 +27,7 @@ _UNITS: dict[Any, str | None] = {symbol: unit for unit, symbol in _SYMBOLS.items
 _UNITS |= {"um": "micrometer", "micron": "micrometer", "sec": "second", "pixel": None}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Axis:
     """An axis, with evenly spaced positions."""
 

@@ -26,12 +26,12 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from .ome import Axis, image, labelled
 from .paths import (
@@ -321,7 +321,7 @@ Array: TypeAlias = np.ndarray
 OPEN = "open-{}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """An array that is read when it is sliced; `pieces` tells what is decoded at once.
 
@@ -421,7 +421,7 @@ def _box(entry: Any, n: int) -> tuple[slice, Any]:
     return slice(first, last + 1), slice(None, None, places.step)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What a file holds: arrays to read, by their names, and what it says about them.
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked
+from ..arrays.accepted import is_chunked, is_lazy
 from ..arrays.channels import coloured_shape
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
@@ -65,7 +65,7 @@ def save(
 
     Parameters
     ----------
-    result : NumPy or Dask array, DataArray or Dataset
+    result : NumPy or Dask array, DataArray, Dataset, or what `lazy` gives of one
         Lazy ones are computed by the scheduler in use: threads, or the workers of a client.
     path : path
         The suffix tells the format. ``"out.zarr"``: a store of Zarr, version 3, with coordinates
@@ -158,6 +158,7 @@ def save(
             "and save its parts without overwrite"
         )
     how = How(resume, part, progress, overwrite, None, None, memory, dry, chunks, shards)
+    result = result.compute() if is_lazy(result) else result
     text = local_path(path, "save writes local files, not to the URL {!r}")
     if not text:
         raise ValueError("the path of save is empty; give one such as 'out.zarr'")
@@ -228,6 +229,7 @@ def imsave(
     ----------
     array : NumPy or Dask array, DataArray, shape (frames, rows, columns[, channels]), or one image
         Up to 4 channels: grey, grey + alpha, RGB, RGBA. Bools are written as 0 and 255.
+        What `lazy` gives of an array is computed.
     pattern : path, or list of paths
         ``"smooth/{:04d}.png"``: the braces stand for the number of the frame, from 0, and the
         suffix for the format: .png, .jpg or .tif. A folder means ``{:04d}.png`` in it. A
@@ -286,7 +288,8 @@ def imsave(
     how = How(
         resume, None, progress, overwrite, compression=compression, quality=quality, who="imsave"
     )
-    paths: list[Path] = _save_images(array, pattern, how)
+    given = array.compute() if is_lazy(array) else array
+    paths: list[Path] = _save_images(given, pattern, how)
     return paths
 
 
@@ -342,13 +345,13 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
     if how.memory is not None:
         found = found.laid(how)
     units = {unit: paths[unit[1]] for unit in found.share(how.part)}
-    there = [path for path in units.values() if os.path.lexists(path)]
+    there = {path: None for path in units.values() if os.path.lexists(path)}
     if how.resume:
-        units = {unit: path for unit, path in units.items() if not os.path.lexists(path)}
-    elif there and not how.overwrite:
-        raise FileExistsError(f"{there[0]!r} exists; overwrite=True replaces it")
+        units = {unit: path for unit, path in units.items() if path not in there}
     if units:
         check_not_read(how.who, [stack], list(units.values()))
+    if there and not (how.overwrite or how.resume):
+        raise FileExistsError(f"{next(iter(there))!r} exists; overwrite=True replaces it")
     notes, means = os.path.join(folder, f".{name}.ninepoint"), ""
     if how.who == "save":
         means, begun = Contents((Variable("", array),)).meaning, noted(notes)

@@ -24,7 +24,7 @@ import numpy as np
 from ..arrays.accepted import is_dataset, is_xarray
 from ..base.undisturbed import imported
 from ..language.dtypes import kind_of
-from ..language.warned import MetadataWarning, warn
+from ..language.errors import MetadataWarning, warn
 from .contents import UNIT_BYTES, Contents, Put, Variable, array_of, contents, stored_by_xarray
 from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
 from .paths import make_folder, need, replacement

@@ -18,14 +18,12 @@ import linecache
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from . import errors
 from .definitions import Function, Unusable, dotted, with_helpers
-from .errors import Span, StencilError
+from .errors import Span, StencilError, mistake
 from .source import package, place_of, rebuild
 
 _Result = TypeVar("_Result")
@@ -46,8 +44,25 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     Raises
     ------
     StencilError
-        If that is not enough.
+        If that is not enough.  A mistake in a text of another package is one of the line that
+        calls it.
     """
+    try:
+        return _with_room(work, function)
+    except StencilError as error:
+        at = error.diagnostic.span
+        home = package(at.file)
+        call = None
+        if home and isinstance(function, Function) and not package(function.file):
+            call = _call(function, at.file)
+        if call is None:
+            raise
+        span, name = call
+        reason = f"{error.diagnostic.message.rstrip('.')} (line {at.line})"
+        raise mistake("foreign-function", span, name, home, reason) from None
+
+
+def _with_room(work: Callable[[], _Result], function: Function | types.FunctionType) -> _Result:
     try:
         return work()
     except RecursionError:
@@ -57,10 +72,10 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     except RecursionError:
         pass
     if isinstance(function, Function):
-        raise errors.too_deep(function.place, function.name)
+        raise mistake("too-deep", function.place, function.name)
     code, name = function.__code__, function.__name__
     line = linecache.getline(code.co_filename, code.co_firstlineno)
-    raise errors.too_deep(place_of(code, line or name), name)
+    raise mistake("too-deep", place_of(code, line or name), name)
 
 
 def frozen(function: Function) -> Any:
@@ -94,22 +109,6 @@ def _elsewhere(work: Callable[[], _Result]) -> _Result:
             threading.stack_size(stack)
             sys.setrecursionlimit(calls)
     return found.result()
-
-
-@contextmanager
-def shown_at_home(function: Function) -> Iterator[None]:
-    """Raise a mistake in a text of another package as one of the line that calls it."""
-    try:
-        yield
-    except StencilError as error:
-        at = error.diagnostic.span
-        home = package(at.file)
-        call = None if not home or package(function.file) else _call(function, at.file)
-        if call is None:
-            raise
-        span, name = call
-        reason = f"{error.diagnostic.message.rstrip('.')} (line {at.line})"
-        raise errors.foreign_function(span, name, home, reason) from None
 
 
 def _call(function: Function, file: str) -> tuple[Span, str] | None:

@@ -25,8 +25,8 @@ from ..arrays.layout import ABSENT, Border
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
 from ..base.remembered import Remembered
-from ..language.box import Box
 from ..language.dtypes import short
+from ..language.ir import Box
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
@@ -59,16 +59,14 @@ def plan(program: Program, there: bool = False) -> Plan:
     by itself.
     """
     key = program.wanted, program.schedule, there
-    found: Plan = program.graph.plans.made(key, lambda: (_single if there else _planned)(program))
+    found: Plan = program.graph.plans.made(key, lambda: _planned(program, there))
     return found
 
 
-def _single(program: Program) -> Plan:
-    return Plan(tuple(_group(program, [node]) for node in program.nodes), {})
-
-
-def _planned(program: Program) -> Plan:
+def _planned(program: Program, there: bool) -> Plan:
     """Nodes in sets that can be done in one pass; steps of an iteration are put together after."""
+    if there:
+        return Plan(tuple(_group(program, [node]) for node in program.nodes), {})
     schedule, stored = program.schedule, program.graph.stored
     forced = {name for name, how in schedule.stages if how == "whole"}
 
@@ -241,13 +239,8 @@ def apart(node: Node, other: Node, stored: Sequence[np.dtype] = ()) -> str:
 
 def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
     """Along which axes nodes look as along a ring; None if some do, and others do not."""
-    found = []
-    for axis in nodes[0].along:
-        kinds = rings(nodes, axis)
-        if len(kinds) > 1:
-            return None
-        found.append(True in kinds)
-    return tuple(found)
+    kinds = [rings(nodes, axis) for axis in nodes[0].along]
+    return None if any(len(one) > 1 for one in kinds) else tuple(True in one for one in kinds)
 
 
 def _linked(
@@ -257,14 +250,11 @@ def _linked(
 
     Values are called as `names` says, and what nodes have besides as nothing that is `taken`.
     """
-    borders: list[tuple[Border, Any]] = []
-    numbers: dict[Any, int] = {}
+    kinds = [(node.border, type(node.cval), repr(node.cval)) for node in nodes]
+    borders = {kind: (node.border, node.cval) for kind, node in zip(kinds, nodes, strict=True)}
     links: list[Link] = []
-    for node in nodes:
-        kernel, border, cval = node.compiled.as_part.single, node.border, node.call.cval
-        number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
-        if number == len(borders):
-            borders.append((border, cval))
+    for kind, node in zip(kinds, nodes, strict=True):
+        kernel, border, cval = node.compiled.as_part.single, node.border, node.cval
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
         fields = zip(kernel.fields, node.fields, strict=True)
@@ -277,20 +267,19 @@ def _linked(
                 {name: unlike(name, taken) for name in own},
                 node.compiled.out_dtypes,
                 node.compiled.reaches,
-                number,
+                list(borders).index(kind),
                 border.uses("keep"),
                 _leaves(node),
                 border.uses("keep") or (asked and not zero),
             )
         )
-    return links, borders
+    return links, list(borders.values())
 
 
 def _leaves(node: Node) -> bool:
     """Whether its border's rule leaves out points near the ends of an axis."""
-    reach = node.compiled.reach
-    sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
-    return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)
+    axes = zip(node.border.rules, node.compiled.reach.sides, strict=True)
+    return any(rule in ABSENT and far for axis in axes for rule, far in zip(*axis, strict=True))
 
 
 def common_margin(nodes: Nodes, outputs: Values) -> Box:

@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,11 @@ from numba.np.numpy_support import as_dtype
 
 from ...base.remembered import digest
 from ...base.undisturbed import undisturbed
-from ...language import errors
-from ...language.box import Box
 from ...language.definitions import Function, copied, meaning, returned_values, with_helpers
 from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
-from ...language.errors import Span
+from ...language.errors import Span, mistake
 from ...language.frame import refuse
-from ...language.ir import Kernel
+from ...language.ir import Box, Kernel
 from ...language.parameters import indexed_parameters, passed
 from ...language.source import live_names
 from ...language.statistics import in_order
@@ -46,8 +43,7 @@ from ..compiled import Compiled, Loaded, Module
 from ..patience import announced
 from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
-from .kept import Kept
-from .users import explained, first_use, jitted, reason
+from .users import Kept, explained, first_use, jitted, reason
 
 # What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
 _OURS: dict[Any, Any] = {
@@ -148,22 +144,19 @@ class Arguments:
     def band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
         """What computes a block, for a number of outputs, and stores them by that rule."""
         outs = [f"out{n}" for n in range(outputs)]
-        # Arguments are numbered: no name of the user's can then clash.
-        fields, arrays, scalars = (
-            {one.name: f"{kind}{k}" for k, one in enumerate(ones)}
-            for kind, ones in (
-                ("field", self.fields), ("table", self.tables), ("scalar", self.scalars)
-            )
-        )  # fmt: skip
-        seen = "wide({}[at])" if self.pointwise else "seen({}, at, outside)"
-        values = {name: seen.format(one) for name, one in fields.items()} | arrays | scalars
-        order = [*fields.values(), *outs, *arrays.values(), *scalars.values(), "outside"]
-        yield f"def band({', '.join(order)}):"
-        yield from (f"    {n} = unowned({n})" for n in (*fields.values(), "outside"))
-        yield from (f"    {n} = wide({n})" for n in arrays.values())
+        # What users named ends in an underscore, as nothing else does.
+        fields, tables, scalars = (
+            [f"{one.name}_" for one in ones] for ones in (self.fields, self.tables, self.scalars)
+        )
+        yield f"def band({', '.join([*fields, *outs, *tables, *scalars, 'outside'])}):"
+        yield from (f"    {n} = unowned({n})" for n in (*fields, "outside"))
+        yield from (f"    {n} = wide({n})" for n in tables)
         yield "    for at in np.ndindex(out0.shape):"
         yield "        go_on(outside)"
-        yield f"        value = point({', '.join(values[name] for name in self.given)})"
+        seen = "wide({}_[at])" if self.pointwise else "seen({}_, at, outside)"
+        pairs = self.given.items()
+        given = [(seen if isinstance(one, Field) else "{}_").format(n) for n, one in pairs]
+        yield f"        value = point({', '.join(given)})"
         for n, out in enumerate(outs):
             one = f"value[{n}]" if several else "value"
             yield f"        {out}[at] = {f'{overflow}({one}, {out})' if overflow else one}"
@@ -187,23 +180,23 @@ def _looks(function: Function, kinds: Arguments, request: Request) -> Box:
     names = {one.name for one in kinds.fields}
     reads = list(_reads(function, names, follow=declared is None))
     if not reads and declared is None:
-        raise errors.no_field(function.place, function.name)
+        raise mistake("no-field", function.place, function.name)
     reached: list[list[int]] = [[] for _ in declared or reads[0][2]]
     for span, node, offsets in reads:
         name = ast.unparse(node.value)
         if not isinstance(node.ctx, ast.Load):
-            raise errors.assigned_field(span, name)
+            raise mistake("assigned-field", span, name)
         if offsets and len(offsets) != len(reached):
-            raise errors.offset_count(span, name, len(offsets), len(reached))
+            raise mistake("offset-count", span, name, len(offsets), len(reached))
         if not offsets and declared is None:
-            raise errors.offset_not_constant(span, ast.unparse(node.slice))
+            raise mistake("offset-not-constant", span, ast.unparse(node.slice))
         for axis, ends in enumerate(_ends(one, span) for one in offsets):
             reached[axis] += ends
             if declared is not None:
                 least, most = declared[axis]
                 for one in ends:
                     if not least <= one <= most:
-                        raise errors.offset_outside(span, one, axis, least, most)
+                        raise mistake("offset-outside", span, one, axis, least, most)
     pairs = declared or [(min(one), max(one)) for one in reached]
     return Box(*(tuple(map(int, ends)) for ends in zip(*pairs, strict=True)))
 
@@ -212,12 +205,12 @@ def _ends(offset: Any, span: Span) -> tuple[int, int]:
     """The first and the last neighbour of what is read at an offset."""
     if isinstance(offset, slice):
         if offset.start is None or offset.stop is None:
-            raise errors.window_open(span)
+            raise mistake("window-open", span)
         if offset.start >= offset.stop:
-            raise errors.window_empty(span, offset.start, offset.stop)
+            raise mistake("window-empty", span, offset.start, offset.stop)
         return offset.start, offset.stop - 1
     if isinstance(offset, bool) or not isinstance(offset, int):
-        raise errors.offset_type(span, words(offset))
+        raise mistake("offset-type", span, words(offset))
     return offset, offset
 
 
@@ -280,13 +273,13 @@ def _inferred(
 
     def told(text: str, place: Span, error: Exception) -> Exception:
         if relative.NOT_WHOLE in text:
-            return errors.offset_type(place, "a number that is not whole")
-        return errors.not_compiled(place, reason(text))
+            return mistake("offset-type", place, "a number that is not whole")
+        return mistake("not-compiled", place, reason(text))
 
     with announced(name, [one.storage for one in given.fields]), explained(function, told):
         options = {"boundscheck": True, "fastmath": request.fastmath}
         made = jitted(_prepared(function), token, options, _held)
-        made._cache = Kept(cache.code_place(name, token, "point"))
+        made._cache = Kept(cache.code_named(name, token, "point"))
         made.compile(kinds)
     return made, made.overloads[kinds].signature.return_type
 
@@ -359,7 +352,7 @@ def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np
         for one in kinds.tables:
             if one.name not in indexed:
                 place = first_use(function, one.name)
-                raise errors.array_for_scalar(place, one.name, one.shape)
+                raise mistake("array-for-scalar", place, one.name, one.shape)
     # Where it returns at last.
     span = next(map(function.span, returned_values(function.definition)[::-1]), function.place)
     return [_dtype(kind, span, function) for kind in outputs], several
@@ -371,10 +364,10 @@ def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
     if isinstance(kind, types.Number | types.Boolean):
         return _exact(as_dtype(kind))
     if isinstance(kind, types.Optional | types.NoneType):
-        raise errors.no_return(span, function.name)
+        raise mistake("no-return", span, function.name)
     several = isinstance(kind, types.Array)
     what = f"an array of {kind.ndim} axes" if several else f"a value of type '{kind}'"
-    raise errors.not_a_number(span, what)
+    raise mistake("not-a-number", span, what)
 
 
 def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
@@ -389,7 +382,7 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # The band.
 
 
-def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
+def _loaded(point: Any, band: str, file: str, compiled: Compiled) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
@@ -397,11 +390,11 @@ def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
     """
     names = {**vars(relative), "point": point, "seen": relative.seen_within(compiled.reach)}
     exec(band, names)
-    names["band"].__qualname__ = f"{place.stem}.band"
+    names["band"].__qualname__ = file
     dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=compiled.fastmath)(
         names["band"]
     )
-    dispatcher._cache = Kept(place)
+    dispatcher._cache = Kept(file)
     given = [
         types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
         if one.ndim

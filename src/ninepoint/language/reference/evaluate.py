@@ -88,14 +88,13 @@ def evaluate(
     """
     kernel = _Kernel(function, setting)
     fields = {name: Field(kernel, name, array) for name, array in arrays.items()}
-    seen = [field.seen for field in fields.values()]
-    outputs, found = kernel.outputs(fields), []
+    seen = dict(enumerate(field.seen for field in fields.values()))
+    outputs, rules, cval = kernel.outputs(fields), setting.boundary, setting.cval
     kept: Any = (..., *(slice(None, None, step) for step in setting.every))
-    for k, reach in enumerate(setting.footprints):
-        field = seen[k] if k < len(seen) else None
-        rules, cval, values = setting.boundary, setting.cval, outputs[k, ...]
-        found.append(bordered(values, reach, rules, cval, field, kernel.factors)[kept])
-    return tuple(found)
+    return tuple(
+        bordered(outputs[k, ...], reach, rules, cval, seen.get(k), kernel.factors)[kept]
+        for k, reach in enumerate(setting.footprints)
+    )
 
 
 class _Reached(Exception):
@@ -108,7 +107,8 @@ class _Kernel:
     def __init__(self, function: Function, setting: Setting) -> None:
         self.setting, self.rules = setting, setting.boundary
         # How many results there are for each element; a point is that of a result.
-        self.factors = tuple(setting.upsample) or (1,) * len(self.rules)
+        ones = (1,) * len(self.rules)
+        self.factors, self.every = tuple(setting.upsample) or ones, setting.every or ones
         self._function, self._names = live(function), function.parameters
         self._by_name = {one.arg for one in function.definition.args.kwonlyargs}
         # Defaults are numbers of the kernel too.
@@ -218,8 +218,7 @@ class _Kernel:
         """
         if len(fields) > 1:
             raise TypeError("npt.index takes one field, or nothing")
-        found, every = [], self.setting.every
-        coarse = max(self.factors) == 1
+        found = []
         for axis, (point, k) in enumerate(zip(self._core, self.factors, strict=True)):
             if fields:
                 found.append(Position(point // k, 1, point // k))
@@ -227,9 +226,9 @@ class _Kernel:
             first = {0}
             if self.rules[axis][0] == "valid":
                 first = {max(0, -low[axis]) for low, _ in self.setting.footprints}
-            if len(first) > 1 and coarse:
+            if len(first) > 1 and max(self.factors) == 1:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            place = (point - k * min(first)) // (every[axis] if every and coarse else 1)
+            place = (point - k * min(first)) // self.every[axis]
             found.append(Position(place, k, place // k))
         return tuple(found) if len(found) > 1 else found[0]
 
