@@ -31,7 +31,7 @@ from ..backends.memory import empty
 from ..base.frozen import frozen
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last, scattered
-from .chains import Chain, fits, is_worth
+from .chains import Chain, is_worth, spans
 from .every import finer, thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
@@ -188,7 +188,9 @@ def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> S
     shape = whole_shape(fields)
     core = tuple(shape[axis] for axis in along)
     alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
-    if not alike or 0 in shape or not fits(core, compiled.reach):
+    # Points must be left whose neighbours all exist.
+    room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
+    if not alike or 0 in shape or not room:
         return None
     if group.steps:
         itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)

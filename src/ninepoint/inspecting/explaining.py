@@ -21,7 +21,6 @@ from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
-from ..backends.cuda.writing import written
 from ..base.tracebacks import door
 from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
@@ -145,7 +144,7 @@ def _tell_kernel(page: Lines, node: Node, there: bool = False) -> None:
         f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
     )
     if there:
-        launches = written(compiled, node.border.rules).launches
+        launches = node.text(node.border).launches
         page.add("launches", ", then ".join(launch.function for launch in launches))
     elif compiled.positions:
         page.add("positions", ", ".join(one.words for one in compiled.positions))
@@ -273,7 +272,7 @@ def texts(one: Asked, target: object) -> str:
         if general := node.compiled.cpu_only:
             place, reason = general
             raise mistake("gpu-general", place, node.label, reason)
-        found.append(written(node.compiled, node.border.rules).text)
+        found.append(node.text(node.border).text)
     return "\n\n".join(found)
 
 

@@ -34,7 +34,7 @@ from ..arrays.accepted import (
 from ..arrays.every import Every, steps_of
 from ..arrays.keys import Key, kinds
 from ..backends import cache
-from ..backends.compiled import Compiled
+from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction, Function
@@ -156,7 +156,7 @@ class Definition:
         self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
         self._check_names()
         self._factors = self.factors(options.upsample)
-        if self.may_call or not cache.noted(self.name, self.token):
+        if self.may_call or not is_known(self.name, self.token):
             with_room(self._check_body, function)
         _definitions.add(self.token, self)
 
@@ -342,16 +342,24 @@ class Definition:
         if self.options.schedule != Schedule():
             return self.options.schedule
         kinds = tuple(types)
-        return self._schedules.made(kinds, lambda: cache.tuned(self.token, kinds) or Schedule())
+        return self._schedules.made(
+            kinds,
+            lambda: cache.recalled(self._tuned(kinds), lambda found: found) or Schedule(),
+        )
 
     def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = cache.keep_tuned(self.token, types, schedule)
+        path = cache.keep(self._tuned(types), schedule)
         self._schedules[tuple(types)] = schedule
         # What was compiled is of the schedule before.
         self.compiled.clear()
         self.programs.clear()
         return path
+
+    def _tuned(self, types: DTypes) -> str:
+        """The file of what tuning found on this machine, for choices as they are now."""
+        meaning = self.token, *types, cache.machine(), Schedule()
+        return cache.named("tuned", "\n".join(map(str, meaning)), "schedule")
 
     def with_schedule(self, types: DTypes, schedule: Schedule) -> Definition:
         """Give the same meaning with another schedule, whatever tuning found for these types."""

@@ -24,8 +24,7 @@ from ..arrays.grid import results_of
 from ..arrays.layout import Border, Shape
 from ..arrays.numpy import Behind, broadcast_shape
 from ..arrays.regions import finer_values
-from ..backends import cache
-from ..backends.compiled import Compiled
+from ..backends.compiled import Compiled, recalled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
 from ..language.dtypes import Argument
@@ -37,7 +36,7 @@ from .definition import Call, Definition, stages
 
 if TYPE_CHECKING:
     from ..backends import pipeline as pipeline
-    from ..backends.cuda.source import Source
+    from ..backends.cuda.writing import Source
     from ..language.ir import Position
 else:
     # What was compiled before is not lowered.
@@ -433,8 +432,6 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:
-            found = cache.compiled(definition.name, (definition.token, key), compile)
-            if not found.unread:
-                cache.note(definition.name, definition.token)
+            found = recalled(definition.name, definition.token, key, compile)
             definition.compiled[key] = found
     return found
