@@ -31,7 +31,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     types = [accepted.native(field.dtype) for field in fields]
     computed = _at_elements if call.definition.pointwise else _at_points
     results = [
-        reference.store(value, dtype, call.overflow)
+        reference.store(value, dtype, call.options.overflow)
         for value, dtype in computed(call, fields, types, axes)
     ]
     return accepted.bare(results)
@@ -49,7 +49,7 @@ def _at_points(
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
     on_numpy.check_values(last.border, last.cval, last.compiled)
-    boundary = ghosts.turned(call.boundary, points.shape, along)
+    boundary = ghosts.turned(call.options.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
         shape, least = whole_shape(fields), -min(along)
@@ -66,7 +66,7 @@ def _at_points(
             boundary=_met(boundary.sides(last.ndim), last.reaches),
             footprints=[(box.lo, box.hi) for box in last.reaches],
             shape=points.shape,
-            cval=call.cval,
+            cval=call.options.cval,
             scalars=call.scalars,
             neighborhood=definition.options.neighborhood or (),
             every=last.every,
