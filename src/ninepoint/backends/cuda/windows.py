@@ -28,7 +28,7 @@ for $bit in range($bits):
     $below = i32(0)
     for all:
         $below = i32($below + i32($element < $trial))
-    $key = $trial if $below <= $rank else $key
+    $key = $trial if $below <= $low else $key
 """
 
 # The next one.
@@ -39,13 +39,14 @@ for all:
     $one = $element
     $upto = i32($upto + i32($one <= $key))
     $above = $one if ($one > $key) & ($one < $above) else $above
-$above = $key if $upto > $rank + 1 else $above
+$above = $key if $upto > $low + 1 else $above
 """
 
 _STRANGE = """
 $strange = False
 for all:
     $strange = $strange | ($item != $item)
+$at = 0 if $strange else 1
 """
 
 _VALID = """
@@ -59,35 +60,23 @@ class Windows(Point):
     """The texts of window loops of a body."""
 
     def ranked(self, window: Window) -> list[str]:
-        reduce = window.reduce
+        reduce, item = window.reduce, window.item
         machine = self.machine(reduce.result)
+        element = f"({item} if {item} == {item} else {SHORT[machine]}(inf))"
+        gathered, two = _VALID, reduce.kind != "nanrank"
         if reduce.kind == "quantile":
             if ordered_by(reduce):
                 # As it is stored an element has fewer bits to count by.
                 item = reduce.body[0].name
                 machine = self.types[item]
                 window = replace(window, item=item, known=self.known[item])
-            low, fraction = quantile_position(window.count, reduce.quantile)
-            lines, found = _of_rank(window, machine, window.item, str(low), fraction > 0)
-            lines += window.lines(_STRANGE) if window.known.nan else []
-            return [*lines, *window.between(found)]
-        filled = f"({window.item} if {window.item} == {window.item} else {SHORT[machine]}(inf))"
-        two = reduce.kind != "nanrank"
-        lines, found = _of_rank(window, machine, filled, f"low_{window.name}", two)
-        return [*window.lines(_VALID), *window.places(), *lines, *window.valid(found)]
-
-
-def _of_rank(
-    window: Window, machine: str, element: str, rank: str, two: bool
-) -> tuple[list[str], tuple[str, str]]:
-    """Lines that find the element of some rank, and the next one if `two` are wanted; both."""
-    keys = Keys(machine, window.known)
-    words = {"word": keys.short, "bits": keys.bits, "last": keys.bits - 1, "rank": rank}
-    program = _OF_RANK + _AND_NEXT.lstrip() * two
-    most, key = 2**keys.width - 1, f"key_{window.name}"
-    lines = window.lines(program, **words, most=most, element=keys.of(element))
-    above = f"above_{window.name}" if two else key
-    return lines, (keys.value(key), keys.value(above))
+            element, gathered = item, _STRANGE * window.known.nan
+            two = quantile_position(window.count, reduce.quantile)[1] > 0
+        keys = Keys(machine, window.known)
+        words = {"word": keys.short, "bits": keys.bits, "last": keys.bits - 1}
+        words |= {"most": 2**keys.width - 1, "element": keys.of(element)}
+        found = keys.value("$key"), keys.value("$above")
+        return window.ranked(gathered, _OF_RANK + _AND_NEXT * two, *found, **words)
 
 
 class Keys:
