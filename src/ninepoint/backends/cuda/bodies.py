@@ -63,8 +63,7 @@ _CONSTANT = 1 << 14
 class Body(Windows):
     """What is computed at a point by a function, of which nothing is written yet.
 
-    `read` gives an element of a field, so far along each axis and further along some: the lines
-    that come before it, and its text.
+    `read` gives an element of a field, so far along each axis and further along some.
     """
 
     least = 32
@@ -79,17 +78,14 @@ class Body(Windows):
         self._names = dict[str, str]()
         self._indices = set[str]()
         self._arrays = dict[str, Memory]()
-        self._made = 0
         for k, (name, dtype) in enumerate(function.kernel.scalars):
             self.take(name, dtype.numpy.name, f"k{k}")
         for name, one in function.coefficients.items():
             self.memory(name, one, len(one.shape))
 
-    def element(
-        self, field: str, origin: Offset, along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        lines, text = self._read(self, field, origin, along)
-        return lines, text
+    def element(self, field: str, origin: Offset, along: Mapping[int, str]) -> str:
+        text: str = self._read(self, field, origin, along)
+        return text
 
     def take(self, name: str, machine: str, text: str) -> str:
         """Give a value, of which there is a text in C++, a name."""
@@ -111,14 +107,9 @@ class Body(Windows):
         """Give an array, with so many axes, a name."""
         self._given[name], self._arrays[name] = (computed(array.dtype).name, ndim), array
 
-    def new(self, word: str) -> str:
-        """A name of the text that nothing else has."""
-        self._made += 1
-        return f"{word}_{self._made}_own"
-
     def result(self, atom: Atom) -> str:
         """The name in C++ of a value, once the body is printed."""
-        name = self.new("result")
+        name = f"result_{len(self._given)}_own"
         self._given[name] = self.machine(atom), 1
         self.lines.append(f"{name}[0] = {self.atom(atom)}")
         own = self._names[name] = self.function.fresh()

@@ -359,15 +359,13 @@ class Patches(Function):
     def _take(self, text: Body, name: str, read: Read) -> None:
         """Give an element its name, that is read where it is."""
         text.types[name] = computed(self.fields[read.field].dtype).name
-        before, element = self._read(text, read.field, read.offset, {})
-        text.lines += [*before, f"{name} = {element}"]
+        text.lines.append(f"{name} = {self._read(text, read.field, read.offset, {})}")
 
     def _read(
         self, text: Body, field: str, offset: Sequence[int], along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        """An element of a field, moved along axes, and the lines that come before it."""
+    ) -> str:
+        """An element of a field, moved along axes."""
         array = self.use(self.fields[field])
-        lines = list[str]()
         places = list[str]()
         absent = list[str]()
         for axis, step in enumerate(offset):
@@ -378,8 +376,7 @@ class Patches(Function):
             if array.region is None and not inside:
                 found = f"at{axis}({place}, {text.index(f'n{axis}')})"
                 if axis in along:
-                    place = text.new("place")
-                    lines.append(f"{place} = {found}")
+                    place = found
                 else:
                     place = text.index(f"a{axis}{'m' if step < 0 else 'p'}{abs(step)}")
                     self._found[axis, step] = f"const npt_index {place} = {found};"
@@ -390,7 +387,7 @@ class Patches(Function):
         if absent:
             name = text.constant(array.dtype)
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"
-        return lines, element
+        return element
 
     # What is stored.
 

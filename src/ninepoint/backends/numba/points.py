@@ -223,10 +223,8 @@ class Point(Operations):
         self.buffers = dict[str, str]()
         self.looks = False
 
-    def element(
-        self, field: str, origin: Offset, along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        """An element so far from an offset along some axes, and the lines that come before it."""
+    def element(self, field: str, origin: Offset, along: Mapping[int, str]) -> str:
+        """An element so far from an offset along some axes."""
         raise NotImplementedError
 
     def written(self, name: str, expr: Expr) -> list[str]:
@@ -304,9 +302,8 @@ class Point(Operations):
                 last = len(expr.origin) - 1
                 if expr.lanes > 1 and last in along:
                     along[last] = f"{expr.lanes} * {along[last]}"
-                lines, text = self.element(expr.field, expr.origin, along)
-                text = self._guarded(name, inner, reduce, text)
-                return [*lines, f"{inner} = {text}"]
+                text = self.element(expr.field, expr.origin, along)
+                return [f"{inner} = {self._guarded(name, inner, reduce, text)}"]
             case Weight():
                 machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
                 values = (Const(expr.dtype, text).value for text in expr.texts)
@@ -398,8 +395,7 @@ class Point(Operations):
             if outside(expr, axis, self.known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        before, text = self.element(expr.field, expr.origin, along)
-        return [*lines, *before, f"{name} = {text}"]
+        return [*lines, f"{name} = {self.element(expr.field, expr.origin, along)}"]
 
     def _inside(self, name: str, expr: Inside) -> list[str]:
         index, length = interval(expr.index, self.known), expr.length

@@ -54,8 +54,7 @@ def row_function(
             # All elements of the row are alike, and only the first is there.
             once.append(f"{own} = {point.rows[expr.field, expr.offset[:-1]][0]}[0]")
         else:
-            _, element = point.element(expr.field, expr.offset, {})
-            lines.append(f"{own} = {element}")
+            lines.append(f"{own} = {point.element(expr.field, expr.offset, {})}")
     place, over = "j", ["for j in range(n):"]
     if every > 1:
         place, over = "q0", ["for q0 in range(n):", f"    j = {every} * q0"]
@@ -85,9 +84,7 @@ class _Row(Point):
         self.layout, self.places = layout, layout.places
         self.rows = _labelled(body, layout)
 
-    def element(
-        self, field: str, origin: Offset, along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
+    def element(self, field: str, origin: Offset, along: Mapping[int, str]) -> str:
         row = field, origin[:-1]
         if row in self.rows and along.keys() <= {len(origin) - 1}:
             label, column = self.rows[row]
@@ -100,7 +97,7 @@ class _Row(Point):
             places = [plus(*one, step) for one, step in zip(index, steps, strict=True)]
             text = f"{field}[{', '.join(['b', *places])}]"
         load = self.layout.loads.get(field)
-        return [], f"{load}({text})" if load else text
+        return f"{load}({text})" if load else text
 
 
 def _labelled(body: Body, layout: Layout) -> Rows:
