@@ -37,8 +37,8 @@ from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
 from ...lowering.rolling import Kept
-from .layout import Layout, RowFunction, as_tuple
 from .points import filled, plus
+from .rows import Layout, RowFunction, as_tuple
 
 # A program, in which `$word` stands for a name of the function's own; the texts of what is made
 # once for all rows, and tables with their types.
