@@ -38,6 +38,7 @@ from ..language.ir import (
     Body,
     Box,
     Call,
+    Histogram,
     Kernel,
     Offset,
     Read,
