@@ -25,20 +25,6 @@ from .values import wrapped
 # What the least and the greatest of truths are.
 _OF_TRUTHS = {"minimum": "&", "maximum": "|"}
 
-# What generated text has of its own; other functions are NumPy's, or C's.
-_SUPPORTED = frozenset(
-    "integer_divide integer_modulo integer_power nearest_multiple round_to_half shift_left "
-    "shift_right floor_divide remainder saturate saturate_wide "
-    "exp_float32 exp_float64 complex lesser greater".split()
-)
-
-
-def called(name: str, *args: str) -> str:
-    """A function of a back end's support, or of the names that NumPy and C have for it."""
-    row = FLOAT_FUNCTIONS.get(name)
-    room = "np." if row is None or row.numpy else "math."
-    return f"{'' if name in _SUPPORTED else room}{name}({', '.join(args)})"
-
 
 def to(machine: str, text: str) -> str:
     """A value in a machine type: an integer is cut to it, a float cut off or rounded."""
@@ -133,11 +119,11 @@ class Operations:
             case "real" | "imag":
                 return f"{plain}.{expr.op}"
             case "conj":
-                return called("conj", plain)
+                return f"np.conj({plain})"
             case "abs" if expr.arg.dtype.is_complex:
-                return to(own, called("hypot", f"{plain}.real", f"{plain}.imag"))
+                return to(own, f"np.hypot({plain}.real, {plain}.imag)")
             case "abs" if expr.dtype.is_float:
-                return called("fabs", plain)
+                return f"np.fabs({plain})"
             case "abs":
                 return to(own, f"-{arg} if {arg} < {number(work, 0)} else {arg}")
         text = f"{expr.op}{arg}"
@@ -158,14 +144,16 @@ class Operations:
         if expr.op == "//" and self._simple_quotient(expr, own):
             # floor(a / b) is exact for a whole b while |a| < 2**53 (2**24 for float32), and
             # 14 times faster than the general rule, which takes a remainder first.
-            quotient = called("floor", f"{left} / {right}")
-            return f"{quotient} if {left} - {left} == 0 else {number(own, np.nan)}"
+            nan = number(own, np.nan)
+            return f"np.floor({left} / {right}) if {left} - {left} == 0 else {nan}"
         if expr.op == "//":
-            return called("floor_divide", left, right)
+            return f"floor_divide({left}, {right})"
         if expr.op == "%":
-            return to(own, called("remainder", left, right))
-        if expr.op == "**":
-            return self._float_power(expr, left, right, own)
+            return to(own, f"remainder({left}, {right})")
+        if expr.op == "**" and _known(expr.right) == 0.5 and not expr.dtype.is_complex:
+            # Unlike a power, a root of -inf would be nan and of -0.0 be -0.0.
+            inf, zero = number(own, np.inf), number(own, 0.0)
+            return f"np.sqrt({left}) + {zero} if {left} != -{inf} else {inf}"
         return f"{left} {expr.op} {right}"
 
     def _simple_quotient(self, expr: Binary, own: str) -> bool:
@@ -189,34 +177,31 @@ class Operations:
         # A comparison that is false for NaN gives `right`, NaN or not: one vector instruction.
         return f"({chosen}) if {left} == {left} else {left}"
 
-    def _float_power(self, expr: Binary, left: str, right: str, own: str) -> str:
-        if _known(expr.right) == 0.5 and not expr.dtype.is_complex:
-            # Unlike a power, a root of -inf would be nan and of -0.0 be -0.0.
-            inf = number(own, np.inf)
-            root = f"{called('sqrt', left)} + {number(own, 0.0)}"
-            return f"{root} if {left} != -{inf} else {inf}"
-        return f"{left} ** {right}"
-
     def _integer(self, expr: Binary, own: str, work: str) -> str:
         if own == "bool":
             left, right = self._both(expr)
             return f"{left} {_OF_TRUTHS.get(expr.op, expr.op)} {right}"
         left, right = self._both(expr, work)
+        known = _known(expr.right) or 0
         match expr.op:
             case "minimum" | "maximum":
                 op = "<" if expr.op == "minimum" else ">"
                 return _as(f"{left} if {left} {op} {right} else {right}", work, own)
+            case "//" if known > 0:
+                return self._floor_divide(expr, known, own, work)
             case "//":
-                return self._floor_divide(expr, own, work)
+                return to(own, f"integer_divide({left}, {right})")
+            case "%" if known > 0 and known & (known - 1) == 0:
+                return to(own, f"{left} & {number(work, known - 1)}")
             case "%":
-                return self._modulo(expr, own, work)
+                return to(own, f"integer_modulo({left}, {right})")
             case "round":
                 return self._wide_call("nearest_multiple", expr, own)
             case "**":
-                if _known(expr.right) not in (2, 3):
+                if known not in (2, 3):
                     return self._wide_call("integer_power", expr, own)
                 square = to(own, f"{left} * {left}")
-                return square if _known(expr.right) == 2 else to(own, f"{square} * {left}")
+                return square if known == 2 else to(own, f"{square} * {left}")
             case "<<" | ">>":
                 count = interval(expr.right, self.known)
                 if count.low < 0 or count.high >= BITS[work]:
@@ -227,12 +212,10 @@ class Operations:
 
     def _wide_call(self, name: str, expr: Binary, own: str) -> str:
         """A function of two integers of 64 bits."""
-        return to(own, called(name, *self._both(expr, expr.dtype.numpy.name)))
+        left, right = self._both(expr, expr.dtype.numpy.name)
+        return to(own, f"{name}({left}, {right})")
 
-    def _floor_divide(self, expr: Binary, own: str, work: str) -> str:
-        divisor = _known(expr.right) or 0
-        if divisor <= 0:
-            return to(own, called("integer_divide", *self._both(expr, work)))
+    def _floor_divide(self, expr: Binary, divisor: int, own: str, work: str) -> str:
         if divisor & (divisor - 1) == 0:
             bits = number(work, divisor.bit_length() - 1)
             return to(own, f"{self.atom(expr.left, work)} >> {bits}")
@@ -252,12 +235,6 @@ class Operations:
             return to(own, f"{to(own, quotient)} - {number(own, steps)}")
         return _as(quotient, machine, own)
 
-    def _modulo(self, expr: Binary, own: str, work: str) -> str:
-        divisor = _known(expr.right) or 0
-        if divisor <= 0 or divisor & (divisor - 1):
-            return to(own, called("integer_modulo", *self._both(expr, work)))
-        return to(own, f"{self.atom(expr.left, work)} & {number(work, divisor - 1)}")
-
     def _cast(self, expr: Cast, own: str) -> str:
         arg, source = expr.arg, expr.arg.dtype
         plain = self.atom(arg)
@@ -266,7 +243,7 @@ class Operations:
         if source.is_float and expr.dtype.is_integer:
             return self._truncation(expr, own)
         if expr.storage in SHORT_FLOATS:
-            return called(SHORT_FLOATS[expr.storage].round, to("float64", plain))
+            return f"{SHORT_FLOATS[expr.storage].round}({to('float64', plain)})"
         if expr.storage and expr.dtype.is_integer:
             return _as(self.atom(arg, expr.storage), expr.storage, own)
         if source is DType.BOOL and not expr.dtype.is_integer:
@@ -284,19 +261,24 @@ class Operations:
             return _as(to(wide, arg), wide, own)
         narrow = BITS[target] < 32
         name, limit = ("saturate", "int32") if narrow else ("saturate_wide", target)
-        return to(own, called(name, arg, number(limit, low), number(limit, high)))
+        return to(own, f"{name}({arg}, {number(limit, low)}, {number(limit, high)})")
 
     def _call(self, expr: Call, own: str) -> str:
-        args = [self.atom(arg) for arg in expr.args]
-        function, first = expr.function, args[0]
+        args = list(map(self.atom, expr.args))
+        function, given = expr.function, ", ".join(args)
         if function in ("isnan", "isinf", "isfinite"):
             if not expr.args[0].dtype.is_complex:
-                return _question(function, first)
-            real, imag = (_question(function, f"{first}.{part}") for part in ("real", "imag"))
+                return _question(function, given)
+            real, imag = (_question(function, f"{given}.{part}") for part in ("real", "imag"))
             return f"({real}) {'&' if function == 'isfinite' else '|'} ({imag})"
         if function == "exp" and expr.dtype.is_float:
-            return called(f"exp_{own}", *args)
-        return to(own, called(function, *args))
+            return f"exp_{own}({given})"
+        row, room = FLOAT_FUNCTIONS.get(function), "np."
+        if function == "complex":
+            room = ""
+        elif row and not row.numpy:
+            room = "math."
+        return to(own, f"{room}{function}({given})")
 
 
 def _as(text: str, machine: str, own: str) -> str:

@@ -25,7 +25,6 @@ import numpy as np
 from ...analysis.ranges import Interval
 from ...language.dtypes import computed
 from ...language.ir import Atom, Binary, DType, Kernel, Offset
-from ...loops.operations import called
 from ...loops.reading import Texts, functions_of, read
 from .printing import C_TYPES, Array, Local, Memory, Printer, block, loaded, number, stored_type
 from .source import Constant
@@ -127,7 +126,7 @@ class Body(Windows):
 
     def _float_extreme(self, expr: Binary, left: str, right: str) -> str:
         if expr.loose and expr.dtype is DType.F32:
-            return called("lesser" if expr.op == "minimum" else "greater", left, right)
+            return f"{'lesser' if expr.op == 'minimum' else 'greater'}({left}, {right})"
         return super()._float_extreme(expr, left, right)
 
 
