@@ -465,8 +465,7 @@ def _added(window: Window, terms: Sequence[str], sums: Mapping[str, str]) -> lis
     """Add terms over a window, short pieces of its last axis first."""
     *outer, length = window.reduce.shape
     last, pieces = len(outer), length > 2 * PIECE
-    end = f"p0 + {PIECE}"
-    elements = f"p0, {end} if {end} < {length} else {length}" if pieces else str(length)
+    elements = f"p0, min(p0 + {PIECE}, {length})" if pieces else str(length)
     lines = [name.replace("$", "$line_") for name in sums]
     adds = [f"{line} = {line} + {term}" for line, term in zip(lines, sums.values(), strict=True)]
     body = [
