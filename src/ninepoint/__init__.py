@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from .api.stencil import Stencil, stencil
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .gufuncs.api import Gufunc, gufunc
+    from .inspecting.explaining import explain
     from .inspecting.measuring import Measurement
-    from .inspecting.planned import explain
     from .inspecting.surroundings import info
-    from .io.frames import imsave
     from .io.images import imread
     from .io.opening import open
     from .io.paths import ImageReadError
-    from .io.saving import save
+    from .io.saving import imsave, save
     from .iteration.slabs.slab import distribute
     from .language.errors import (
         ChannelWarning,
@@ -92,13 +91,12 @@ _PLACES = {
     ".arrays.conditions": "Condition dirichlet extrapolate neumann robin",
     ".gufuncs.api": "Gufunc gufunc",
     ".inspecting.measuring": "Measurement",
-    ".inspecting.planned": "explain",
+    ".inspecting.explaining": "explain",
     ".inspecting.surroundings": "info",
-    ".io.frames": "imsave",
     ".io.images": "imread",
     ".io.opening": "open",
     ".io.paths": "ImageReadError",
-    ".io.saving": "save",
+    ".io.saving": "imsave save",
     ".language.errors": (
         "ChannelWarning MetadataWarning PerformanceWarning RoundingWarning StencilError"
     ),
