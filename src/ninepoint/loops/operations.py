@@ -79,8 +79,7 @@ class Operations:
         """An operand, in a given machine type."""
         if isinstance(atom, Const):
             return number(machine or self.machine(atom), atom.value)
-        own = machine in (None, self.types[atom.name])
-        return atom.name if own else to(machine, atom.name)
+        return atom.name if machine in (None, self.types[atom.name]) else to(machine, atom.name)
 
     def _both(self, expr: Binary, machine: str | None = None) -> tuple[str, str]:
         """Both operands, in a given machine type."""

@@ -166,10 +166,10 @@ class Body(Point):
         known, types = {"nan": float("nan"), "inf": float("inf")}, list(self._given.values())
         module = read("\n".join(text), _library(), known, types)
         for name, values in module.tables:
-            self.printer.arrays[name] = self._table(values)
+            self.printer.arrays[name] = self._constants(values)
         return self.printer.lines(module.function("band").body)
 
-    def _table(self, values: np.ndarray) -> Local:
+    def _constants(self, values: np.ndarray) -> Local:
         """An array of constants."""
         machine = values.dtype.name
         self._bytes += values.nbytes

@@ -243,7 +243,8 @@ class Patches:
             name: Local(f"c{k}", dtype, tuple(shape))
             for k, (name, dtype, shape) in enumerate(self.kernel.coefficients)
         }
-        types = {n: one.dtype for n, one in {**self.fields, **self.coefficients}.items()}
+        types = {name: one.dtype for name, one in self.fields.items()}
+        types |= {name: one.dtype for name, one in self.coefficients.items()}
         self.body = Body(self.name, self.kernel, self.known, types, self._read)
         for name, one in self.coefficients.items():
             self.body.memory(name, one, len(one.shape))
@@ -402,8 +403,8 @@ class Patches:
         low, high = array.region
         lines, absent = list[str](), list[str]()
         for axis, step in enumerate(one.lead):
-            told = f"{plus(f'i{axis}', step)}, {low[axis]}, {plus(f'n{axis}', high[axis])}"
-            lines.append(f"const npt_index a{axis} = npt_found<{finders(rules[axis])}>({told});")
+            place = f"{plus(f'i{axis}', step)}, {low[axis]}, {plus(f'n{axis}', high[axis])}"
+            lines.append(f"const npt_index a{axis} = npt_found<{finders(rules[axis])}>({place});")
             absent += [f"a{axis}"] * ("constant" in rules[axis])
         steps = array.steps([f"a{axis}" for axis in range(len(one.lead))])
         lines.append(f"const {array.stored} *const row = {' + '.join([array.name, *steps])};")
