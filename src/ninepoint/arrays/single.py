@@ -337,8 +337,7 @@ class Way:
             # Of positions none beyond the array is asked for, and any will do.
             axis = 1 + self._program.along[k - self._copied]
             line = field[tuple(slice(None if n == axis else 1) for n in range(field.ndim))]
-            first, length = gather.start[axis - 1], gather.shape[axis - 1]
-            places = np.arange(first, first + length).clip(0, line.shape[axis] - 1)
+            places = gather.sources[axis - 1].clip(0)
             return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))
         block, constant = empty((len(field), *gather.shape), dtype), self._constants[k]
         pad = native.padding()

@@ -10,6 +10,7 @@ and the arrays that it is given where they are done: its own, and what they make
 
 from __future__ import annotations
 
+import ast
 import math
 import threading
 from collections.abc import Mapping, Sequence
@@ -31,13 +32,13 @@ from ..arrays.accepted import (
     native,
     refuse_foreign,
 )
-from ..arrays.every import Every, steps_of
 from ..arrays.keys import Key, kinds
+from ..arrays.regions import Every, steps_of
 from ..backends import cache
 from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
-from ..language.definitions import ArrayFunction, Function
+from ..language.definitions import ArrayFunction, Function, Unusable, dotted
 from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
 from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
 from ..language.ir import DType
@@ -289,6 +290,11 @@ class Definition:
             if not arrays:
                 raise mistake("ufunc-no-field", function.place, function.name)
         elif not self.fields:
+            for node in ast.walk(function.definition):
+                held = function.constants.get(dotted(node))
+                if isinstance(held, Unusable):
+                    # What was to look at neighbours, such as a filter.
+                    raise mistake("bad-constant", function.span(node), dotted(node), held.words)
             raise mistake("no-field", function.place, function.name)
 
     def _check_body(self) -> None:

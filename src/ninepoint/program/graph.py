@@ -19,11 +19,10 @@ import numpy as np
 
 from ..arrays.accepted import DTypes
 from ..arrays.borders import Boundary, check_range
-from ..arrays.every import cut_shapes, steps_of
 from ..arrays.grid import results_of
 from ..arrays.layout import Border, Shape
 from ..arrays.numpy import Behind, broadcast_shape
-from ..arrays.regions import finer_values
+from ..arrays.regions import cut_shapes, finer_values, steps_of
 from ..backends.compiled import Compiled, recalled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later

@@ -106,15 +106,9 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         graph.warn()
     if cut:
         # Imported here: Dask is optional, and the caller has it.
-        from .dividing import Send, on_chunks
+        from .dividing import on_chunks
 
-        send: Send = None
-        if device is not None:
-            # Imported here: CuPy is optional.
-            from .sending import Sent
-
-            send = Sent.from_program
-        return on_chunks(program, arrays, send)
+        return on_chunks(program, arrays, device is not None)
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
     # To the current GPU the fields are copied, and the results back.  CuPy is optional.
