@@ -11,9 +11,8 @@ from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
-from ..arrays.every import cut_shapes
 from ..arrays.numpy import whole_shape
-from ..arrays.regions import finer_values
+from ..arrays.regions import cut_shapes, finer_values
 from ..language import reference
 from ..language.ir import Box
 from ..program.definition import Call

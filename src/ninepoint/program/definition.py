@@ -32,8 +32,8 @@ from ..arrays.accepted import (
     native,
     refuse_foreign,
 )
-from ..arrays.every import Every, steps_of
 from ..arrays.keys import Key, kinds
+from ..arrays.regions import Every, steps_of
 from ..backends import cache
 from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, digest

@@ -19,7 +19,7 @@ from ..arrays.accepted import (
     storage_types,
 )
 from ..arrays.borders import Boundary
-from ..arrays.every import Every, per_axis
+from ..arrays.regions import Every, per_axis
 from ..backends.threads import thread_count
 from ..base.frozen import frozen
 from ..language.definitions import Function
