@@ -13,8 +13,6 @@ STEP-th program goes through a GPU too, or through the stand-in of tests/cuda fo
 printed as a program that can be run, in this folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import faulthandler

@@ -1,7 +1,5 @@
 """The reference for functions that nobody decorated: what it is told of them is found here."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

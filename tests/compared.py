@@ -1,12 +1,18 @@
-"""How results of calls are compared, with each other and with steps that are done one by one."""
-
-from __future__ import annotations
+"""Whole numbers, and how results of calls are compared: with others, and with calls one by one."""
 
 from typing import Any
 
 import numpy as np
 
-from weighted import each
+
+def whole(*shape: int, dtype: str = "float64", seed: int = 0) -> np.ndarray:
+    """Whole numbers from 0 to 99: sums of them are exact in any order."""
+    return np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
+
+
+def each(results: Any) -> tuple[Any, ...]:
+    """Give the results of a call, of which there may be one, as a tuple."""
+    return results if isinstance(results, tuple) else (results,)
 
 
 def same(made: Any, wanted: Any) -> None:

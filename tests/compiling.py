@@ -1,7 +1,5 @@
 """What is compiled, as the folder of the cache tells."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from collections.abc import Iterator

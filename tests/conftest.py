@@ -1,7 +1,5 @@
 """Folders of this run, tests that leave nothing behind and end, Dask clients, golden files."""
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import gc

@@ -7,8 +7,6 @@ around: borders with rules, values, slopes and functions; decorators; stages; ar
 memory in any order, broadcast in any way; and now and then a mistake.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import linecache
@@ -158,9 +156,6 @@ def draw(kind: str, seed: int) -> Program:
     return made(rng, seed)
 
 
-# One kernel.
-
-
 def _case(rng: Random, **options: Any) -> kernels.Case:
     """A kernel all of whose fields are read; some have unlucky names."""
     while True:
@@ -173,7 +168,9 @@ def _case(rng: Random, **options: Any) -> kernels.Case:
 
 
 def _kernel(rng: Random, seed: int) -> Program:
-    case = _case(rng, size=rng.randint(1, 4), outputs=rng.choice([0, 0, 1]))
+    # In a loop that nobody knows the end of, now and then.
+    general, outputs = rng.random() < 0.15, rng.choice([0, 0, 1])
+    case = _case(rng, size=rng.randint(1, 4), outputs=outputs, general=general)
     mistake = rng.choice(["none"] * 6 + ["scalar", "option"])
     decorated = _table_names(case) | _scheduled(schedule(rng, 0.4))
     if rng.random() < 0.3:
@@ -250,9 +247,6 @@ def _named(options: Mapping[str, str]) -> str:
 def _kinds(case: kernels.Case) -> set[str]:
     # NumPy has no letter for the floats of other packages.
     return {np.dtype(dtype).kind.replace("V", "f") for dtype in case.fields.values()}
-
-
-# Decorators and options.
 
 
 def schedule(rng: Random, often: float = 1.0) -> dict[str, Any]:
@@ -399,9 +393,6 @@ def _plain(scalars: Mapping[str, str]) -> bool:
     return not any("float" in text for text in scalars.values())
 
 
-# Arrays.
-
-
 def _core(rng: Random, ndim: int, most: tuple[int, int, int]) -> tuple[int, ...]:
     """The lengths of axes, up to some number; now and then of larger ones."""
     longest = most[ndim - 1] * (2 if rng.random() < 0.05 else 1)
@@ -433,9 +424,6 @@ def tables(rng: Random, case: kernels.Case) -> dict[str, Given]:
         name: Given(kernels.values(rng, dtype, own, True))
         for name, (dtype, own) in case.standard.items()
     }
-
-
-# Pipelines.
 
 
 @dataclass
@@ -616,9 +604,6 @@ def _inputs(case: kernels.Case, inputs: dict[str, str], averages: bool) -> kerne
     return replace(case, fields=inputs, averages=averages or case.averages)
 
 
-# Steps in time.
-
-
 def _steps(rng: Random, seed: int) -> Program:
     staged = rng.random() < 0.5
     while True:
@@ -686,11 +671,9 @@ def _steps(rng: Random, seed: int) -> Program:
     )
 
 
-# Functions of numbers.
-
-
 def _ufunc(rng: Random, seed: int) -> Program:
-    case = _case(rng, ndim=1, pointwise=True, size=rng.randint(1, 4))
+    general = rng.random() < 0.15
+    case = _case(rng, ndim=1, pointwise=True, size=rng.randint(1, 4), general=general)
     decorated = _scheduled(schedule(rng, 0.3))
     if rng.random() < 0.2:
         decorated |= _stored(rng, case)

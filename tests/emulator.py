@@ -11,8 +11,6 @@ one of them is wrong.  `guarded` copies an array to memory with pages at its end
 touch.
 """
 
-from __future__ import annotations
-
 import atexit
 import ctypes
 import hashlib

@@ -3,8 +3,6 @@
 python lost_workers.py before midway all_before source
 """
 
-from __future__ import annotations
-
 import faulthandler
 import os
 import signal
@@ -23,10 +21,7 @@ import pytest
 
 import ninepoint as npt
 
-
-@npt.stencil(boundary="wrap")
-def drift(u):
-    return u[0, 0] + 0.1 * (u[-1, 0] - 2 * u[0, 0] + u[0, 1])
+drift = npt.stencil(lambda u: u[0, 0] + 0.1 * (u[-1, 0] - 2 * u[0, 0] + u[0, 1]), boundary="wrap")
 
 
 @npt.stencil(boundary="wrap")

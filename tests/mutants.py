@@ -9,8 +9,6 @@ test kills shows what nothing checks.  Each is tried in a copy of the tree, with
 own, for one of compiled kernels would hide it.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import os

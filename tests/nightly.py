@@ -1,7 +1,5 @@
 """What every run of the suite tries, and what only `make nightly` tries."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

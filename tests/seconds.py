@@ -3,8 +3,6 @@
 With pytest-xdist this is a plugin of the process that collects the reports, not of its workers.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import PurePath
 from typing import Any

@@ -5,8 +5,6 @@ more seeds are tried by `python tests/agree.py FIRST LAST`, and every night; tho
 in tests/cuda.
 """
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter
@@ -73,6 +71,17 @@ def test_many_programs_as_machine_code(kind, seeds, most):
     agrees(kind, seeds, most, compiled=True)
 
 
+# Limits with which small arrays go the ways of large ones: copied a few rows at a time, in slabs
+# and ends; and faces that are given apart, as to many workers.
+SMALL = {"block_elements": 40, "whole_bytes": (0, 0, 0), "workers_together": -1}
+
+
+@pytest.mark.parametrize("kind", ["kernel", "pipeline"])
+def test_small_arrays_that_go_the_ways_of_large_ones(kind):
+    with seams.limits(**SMALL):
+        agrees(kind, range(70_000, 70_000 + BATCH[kind]), 0)
+
+
 @pytest.mark.parametrize("kind", scale.KINDS)
 def test_what_lies_in_stores_gives_the_same(kind):
     with seams.interpreted():
@@ -111,16 +120,8 @@ def test_the_table_of_refusals_is_read():
 
 
 # What random programs have found.
-
-
-@npt.stencil
-def alike(x):
-    return x[0, 0]
-
-
-@npt.stencil
-def alike_row(x):
-    return x[0]
+alike = npt.stencil(lambda x: x[0, 0])
+alike_row = npt.stencil(lambda x: x[0])
 
 
 @npt.stencil(boundary="keep")
@@ -135,9 +136,7 @@ def second_is_whole(a, b):
     return s[1, 0]
 
 
-@npt.stencil
-def differing(x, y, unused=1):
-    return x[0, 1] - 10 * y[0, 0]
+differing = npt.stencil(lambda x, y, unused=1: x[0, 1] - 10 * y[0, 0])
 
 
 @npt.stencil
@@ -146,9 +145,7 @@ def staged(x, y, unused=1):
     return s[0, 1] - 10 * y[0, 0]
 
 
-@npt.stencil(every=2)
-def coarse(x):
-    return x[0]
+coarse = npt.stencil(lambda x: x[0], every=2)
 
 
 @npt.stencil(boundary="keep")
@@ -195,14 +192,8 @@ def test_no_steps_give_numbers_of_the_machines_byte_order():
 
 
 def test_a_border_value_where_nobody_looks_need_not_fit():
-    @npt.stencil(boundary=npt.dirichlet(0))
-    def here(x):
-        return x[0] * 2
-
-    @npt.stencil
-    def beside(x):
-        return here(x)[1]
-
+    here = npt.stencil(lambda x: x[0] * 2, boundary=npt.dirichlet(0))
+    beside = npt.stencil(lambda x: here(x)[1])
     x = np.arange(6)
     for kernel, right in ((here, x * 2), (beside, [*x[1:] * 2, 0])):
         for made in (kernel(x), kernel.debug(x), kernel(da.from_array(x, chunks=3)).compute()):
@@ -210,10 +201,7 @@ def test_a_border_value_where_nobody_looks_need_not_fit():
 
 
 def test_numbers_that_are_given_mix_with_floats_as_literals_do():
-    @npt.stencil
-    def kernel(x, k):
-        return x[0] * (k * 0.5) + k / 4
-
+    kernel = npt.stencil(lambda x, k: x[0] * (k * 0.5) + k / 4)
     image = np.arange(5, dtype="float32")
     assert kernel(image, 3).dtype == "float32"
     np.testing.assert_array_equal(kernel(image, 3), kernel.debug(image, 3))

@@ -1,7 +1,5 @@
 """The benchmarks: ours equals NumPy and SciPy on every problem, and the figures add up."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time

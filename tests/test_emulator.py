@@ -1,7 +1,5 @@
 """The emulator of CUDA: it computes what a GPU does, and tells what a GPU would not tell."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 

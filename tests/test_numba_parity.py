@@ -5,8 +5,6 @@ own rule, so Numba's is cast to it.  At the end stand the few differences, which
 in docs/recipe.md.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -51,9 +49,6 @@ def compare(kernel: Callable[..., Any], args: tuple[Any, ...], **options: Any) -
     np.testing.assert_allclose(result, expected.astype(result.dtype), rtol=bound, atol=bound)
 
 
-# Offsets, types, functions and branches.
-
-
 # Numba folds these only inside `njit(parallel=True)`; without, it needs the neighborhood.
 @case(PLANE, neighborhood=((-1, 1), (-2, 2)))
 def offsets_as_expressions(a):
@@ -91,9 +86,6 @@ def functions(a):
     return g + x + math.sqrt(abs(a[0, -1])) + max(a[0, 0], a[1, 0], 0.5) + addone(a[-2, 0])
 
 
-# Several arrays, numbers and coefficients.
-
-
 @case(FLOATS.astype("f4"), ROWS, np.eye(3, 4, dtype=bool), 3, cval=5)
 def three_arrays_and_a_number(a, b, c, w):
     if c[0, 0]:
@@ -111,9 +103,6 @@ def a_row_of_coefficients(a, b, c):
     for k in row:
         acc += 2 * k
     return a[0, 1] + row[1] * b[-1, 2 - s] + acc + c
-
-
-# Neighborhoods and slices.
 
 
 @case(LINE, neighborhood=((5, 10),))
@@ -146,9 +135,6 @@ def slices_and_functions(a):
     )
 
 
-# Buffers, loops and offsets that are computed.
-
-
 @case(LINE % 7, neighborhood=((-4, 4),))
 def while_and_break(a):
     k = 0
@@ -173,9 +159,6 @@ def test_same_values(label):
     compare(kernel, args, **options)
 
 
-# How it is called, and what happens to `out`.
-
-
 def test_the_decorator_a_lambda_and_out():
     for decorated in (numba.stencil, npt.stencil):
         result = decorated(lambda a: 0.3 * (a[-1] + a[0] + a[1]))(LINE[:5])
@@ -194,9 +177,6 @@ def test_the_decorator_a_lambda_and_out():
     np.testing.assert_array_equal(outs[2][:-1], outs[3][:-1])
     assert (outs[2][-1] == 1).all()
     assert (outs[3][-1] == 0).all()
-
-
-# Documented differences.
 
 
 def test_a_read_that_is_not_used_does_not_widen_the_border():

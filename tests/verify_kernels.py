@@ -7,8 +7,6 @@ A pass that breaks one of these is wrong, even where the numbers happen to be ri
 looked at after every pass; see `ninepoint.lowering.passes`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from itertools import pairwise

@@ -8,8 +8,6 @@
 A text uses the names of `Program.text`, so that what fails can be printed below it and run.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import re
@@ -102,8 +100,6 @@ def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> l
     found += rng.sample(on_dask, min(rng.choice([1, 2]), len(on_dask)))
     return rng.sample(found, most) if 0 < most < len(found) else found
 
-
-# Dask.
 
 COMPUTED = """\
 from ways import in_any_order
@@ -329,6 +325,7 @@ class _Ways:
             names = list(self.program.fields)[: len(results)]
             text = f"named |= {{n: np.array(fields[n]) for n in {names}}}\n"
             yield into("over the fields", f"[named[n] for n in {names}]", text)
+            yield into("over the fields, turned", f"[named[n][::-1] for n in {names}]", text)
             text = (
                 f"held = {{n: np.concatenate([fields[n][:1], fields[n]]) for n in {names}}}\n"
                 f"named |= {{n: held[n][1:] for n in {names}}}\n"

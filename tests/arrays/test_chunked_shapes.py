@@ -1,41 +1,21 @@
 """A result on Dask has the shape that NumPy's has, in chunks of the sizes that it says."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import dask.array as da
 import numpy as np
 import pytest
-from chunked import each, equal
+from chunked import equal
 
 import ninepoint as npt
+from compared import each
 from seams import interpreted
 
-
-@npt.stencil
-def added(x, y):
-    return 2 * x[0, 0] + y[0, 0]
-
-
-@npt.stencil(boundary="nearest")
-def both(x, y):
-    return x[0, -1] - y[2, 1], x[0, 0] + y[0, 0]
-
-
-@npt.stencil(boundary="valid")
-def inner(x, y):
-    return x[-1, 0] + y[1, 1]
-
-
-@npt.stencil(boundary="nearest", every=(1, 2))
-def coarse(x):
-    return x[0, 0] + x[0, 1]
-
-
-@npt.stencil(boundary="nearest", upsample=2)
-def fine(x, y):
-    return x[0, 0] + y[0, 1]
+added = npt.stencil(lambda x, y: 2 * x[0, 0] + y[0, 0])
+both = npt.stencil(lambda x, y: (x[0, -1] - y[2, 1], x[0, 0] + y[0, 0]), boundary="nearest")
+inner = npt.stencil(lambda x, y: x[-1, 0] + y[1, 1], boundary="valid")
+coarse = npt.stencil(lambda x: x[0, 0] + x[0, 1], boundary="nearest", every=(1, 2))
+fine = npt.stencil(lambda x, y: x[0, 0] + y[0, 1], boundary="nearest", upsample=2)
 
 
 @npt.stencil
@@ -50,14 +30,8 @@ def alone(x, y):
     return one[0, 0] * x[0, 0]
 
 
-@npt.stencil(boundary="nearest")
-def flat(x, y):
-    return x[-1] + y[0]
-
-
-@npt.ufunc
-def split(x, y):
-    return x - y, x + 1
+flat = npt.stencil(lambda x, y: x[-1] + y[0], boundary="nearest")
+split = npt.ufunc(lambda x, y: (x - y, x + 1))
 
 
 CALLS = {

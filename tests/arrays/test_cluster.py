@@ -1,7 +1,5 @@
 """Iterations on a Dask cluster, whose workers hold the state and may be killed."""
 
-from __future__ import annotations
-
 import gc
 import subprocess
 import sys
@@ -126,8 +124,6 @@ def test_workers_that_are_killed(case):
 
 
 # Graphs: blocks run where their chunks are.
-
-
 def made(block, block_id):
     """A chunk, which any worker may make."""
     rows, columns = np.indices(block.shape)

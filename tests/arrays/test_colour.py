@@ -1,7 +1,5 @@
 """Colour images: channels are no columns, wherever the images come from."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 
@@ -17,16 +15,8 @@ import ninepoint as npt
 
 RNG = np.random.default_rng(0)
 FILM = RNG.integers(0, 256, (3, 20, 24, 3), dtype=np.uint8)
-
-
-@npt.stencil(boundary="reflect")
-def smooth(x):
-    return x[-1:2, -1:2].sum() // 9
-
-
-@npt.stencil(boundary="reflect")
-def along(x):
-    return (x[-1] + x[0] + x[1]) // 3
+smooth = npt.stencil(lambda x: x[-1:2, -1:2].sum() // 9, boundary="reflect")
+along = npt.stencil(lambda x: (x[-1] + x[0] + x[1]) // 3, boundary="reflect")
 
 
 @npt.stencil(boundary="reflect")
@@ -35,9 +25,7 @@ def twice(x):
     return (once[-1, 0] + once[1, 0]) // 2
 
 
-@npt.stencil(boundary="reflect")
-def later(x):
-    return x[-1, 0, 0] - x[1, 0, 0]
+later = npt.stencil(lambda x: x[-1, 0, 0] - x[1, 0, 0], boundary="reflect")
 
 
 def channelwise(kernel, film):

@@ -1,7 +1,5 @@
 """Stencils on Dask arrays: lazy, in chunks of sizes that are told, in as few tasks as it takes."""
 
-from __future__ import annotations
-
 import math
 import os
 import pickle
@@ -19,14 +17,10 @@ from dask.graph_manipulation import bind, clone  # noqa: E402
 from dask.utils import key_split  # noqa: E402
 
 import ninepoint as npt  # noqa: E402
-import weighted  # noqa: E402
+from compared import whole  # noqa: E402
 from seams import interpreted  # noqa: E402
-from weighted import whole, window  # noqa: E402
 
-
-@npt.stencil
-def line(x):
-    return x[1] - x[-1]
+line = npt.stencil(lambda x: x[1] - x[-1])
 
 
 @npt.stencil(boundary="reflect")
@@ -56,13 +50,13 @@ def test_nothing_is_computed_at_the_call_and_then_what_is_needed_once():
 
 def test_chunks_of_the_result():
     x = da.zeros((10, 12), chunks=((3, 3, 1, 3), (5, 7)))
-    kernel = weighted.stencil(window([(-3, 1), (0, 2)]), window([(0, 0), (-6, 0)]))
+    kernel = npt.stencil(lambda x: (x[-3, 0] + x[1, 2], x[0, -6] - x[0, 0]))
     one, two = kernel(x, boundary="valid")
     assert one.chunks == ((3, 1, 2), (5, 5))
     assert two.chunks == ((3, 3, 1, 3), (6,))
     one, two = kernel(x, boundary="nearest")
     assert one.chunks == two.chunks == x.chunks
-    beyond = weighted.stencil(window([(-10, 1)]))
+    beyond = npt.stencil(lambda x: x[-10] + x[1])
     assert beyond(x, axes=(0,), boundary="valid").shape == (0, 12)
 
 
@@ -277,25 +271,7 @@ def test_blocks_of_axes_in_any_order():
                 equal(made, edged(x, other, boundary=rule, axes=axes))
 
 
-def test_faces_that_are_given_apart(limited, as_python):
-    """As to many workers: with the corners that came along the axes before."""
-    limited(workers_together=-1)
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        ndim = 1 + seed % 3
-        kernel, rule = weighted.drawn(rng, ndim), weighted.boundary(rng, ndim)
-        shape = (3, *rng.integers(9, 14, ndim).tolist())
-        fields = [whole(*shape, seed=k) for k in range(len(kernel.fields))]
-        if len(fields) > 1:
-            fields[1] = fields[1][seed % 3, ..., : 1 if seed % 2 else None]
-        cut = rng.integers(2, 9, 1 + ndim).tolist()
-        lazy = [da.from_array(x, chunks=tuple(cut[1 + ndim - x.ndim :])) for x in fields]
-        equal(kernel(*lazy, boundary=rule), kernel(*fields, boundary=rule))
-
-
 # Keys: equal calls have equal ones, and calls that mean anything else have others.
-
-
 def made(step=1, extra=0.5, weights=(1, 2, 1), **options):
     constant = np.array(weights)
 
@@ -335,9 +311,6 @@ def test_equal_calls_have_equal_keys_and_others_do_not():
         assert weighed(x, other)[0].name != name
 
 
-# Steps.
-
-
 def test_steps_that_are_left_over_compile_nothing(tmp_path, monkeypatch):
     """They are done by kernels that are there."""
     monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
@@ -367,9 +340,7 @@ def test_steps_that_are_left_over_compile_nothing(tmp_path, monkeypatch):
     assert seen == [63, 30, 60, 62]
 
 
-@npt.stencil(boundary="fill")
-def plain(c):
-    return c[0]
+plain = npt.stencil(lambda c: c[0], boundary="fill")
 
 
 def test_short_floats_are_rounded_between_steps_that_share_a_stage():

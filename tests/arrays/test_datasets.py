@@ -1,7 +1,5 @@
 """Datasets of xarray, mapped variable by variable, the accessor `npt`, and what files keep."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np
@@ -11,10 +9,7 @@ import xarray as xr
 import ninepoint as npt
 import ninepoint.xarray
 
-
-@npt.stencil(boundary="nearest")
-def smooth(u, by=0.25):
-    return by * (u[-1, 0] + u[1, 0]) + u[0, 1]
+smooth = npt.stencil(lambda u, by=0.25: by * (u[-1, 0] + u[1, 0]) + u[0, 1], boundary="nearest")
 
 
 @npt.stencil(boundary="nearest")
@@ -28,9 +23,7 @@ def slopes(u, k):
     return u[1, 0] - u[0, 0] * k[0, 0], u[0, 1] - u[0, 0]
 
 
-@npt.ufunc
-def product(a, b):
-    return a * b
+product = npt.ufunc(lambda a, b: a * b)
 
 
 def weather():

@@ -1,7 +1,5 @@
 """Lazy arrays of other libraries: results of the same kind, lazy, equal to NumPy to the bit."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """Arrays that can be sliced, as those of files are: each chunk is one task that reads its part."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -16,9 +14,10 @@ import agree  # noqa: E402
 import drawing  # noqa: E402
 import ninepoint as npt  # noqa: E402
 import ways  # noqa: E402
+from compared import whole  # noqa: E402
+from kernels import RULES  # noqa: E402
 from seams import interpreted, limits, view  # noqa: E402
 from sliced import Sliced, sliced  # noqa: E402
-from weighted import RULES, whole  # noqa: E402
 
 
 def is_one_task_a_chunk(made):

@@ -1,7 +1,5 @@
 """DataArrays: dimensions by name, labels kept, cut, laid or made; NumPy or Dask inside."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -19,19 +17,9 @@ def sided(x):
     return x[-1, 0] - 2 * x[1, -2], x[0, 0] + x[2, 0]
 
 
-@npt.stencil
-def down(x):
-    return x[1, 0] - 2 * x[0, -1]
-
-
-@npt.stencil(boundary="wrap")
-def mixed(x, y):
-    return x[0, 1] + 10 * y[-1, 0] + y[0, 2]
-
-
-@npt.stencil(boundary="nearest")
-def along(x):
-    return x[1] - 2 * x[0]
+down = npt.stencil(lambda x: x[1, 0] - 2 * x[0, -1])
+mixed = npt.stencil(lambda x, y: x[0, 1] + 10 * y[-1, 0] + y[0, 2], boundary="wrap")
+along = npt.stencil(lambda x: x[1] - 2 * x[0], boundary="nearest")
 
 
 @npt.stencil(boundary="mirror")
@@ -99,9 +87,6 @@ def test_several_fields_by_their_names():
         mixed(x, x.assign_coords(lat=x.lat + 1))
 
 
-# Lazy values.
-
-
 def plane(*dims):
     n = {"x": 9, "y": 7, "t": 3}
     values = np.random.default_rng(len(dims)).integers(0, 99, [n[dim] for dim in dims])
@@ -156,8 +141,6 @@ def test_lazy_values_with_and_without_names_are_computed_together():
     assert made[3] is a
 
 
-# Labels of values at the border, and of finer results.
-
 LABELS = [0.0, 2.0, 4.0, 6.0]
 
 
@@ -192,11 +175,7 @@ def test_values_at_the_border_are_laid_by_their_labels():
         heat(field.chunk(2), boundary=(npt.dirichlet(wall), "nearest"))
 
 
-@npt.stencil(upsample=2, boundary="nearest")
-def doubled(x):
-    return x[0]
-
-
+doubled = npt.stencil(lambda x: x[0], upsample=2, boundary="nearest")
 SCALES = {"s": 10**9, "ms": 10**6, "us": 10**3}
 
 

@@ -1,7 +1,5 @@
 """Gufuncs that several tests call, so that they are compiled once."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import ninepoint as npt

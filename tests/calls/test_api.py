@@ -1,7 +1,5 @@
 """What a user does with a stencil: coefficients, names, options, types of numbers."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -17,9 +15,6 @@ PLANE = RNG.normal(size=(23, 31))
 @npt.stencil(boundary="reflect")
 def lap(u):
     return u[-1, 0] + u[1, 0] + u[0, 1] + u[0, -1] - 4 * u[0, 0]
-
-
-# Scalars and coefficients.
 
 
 @npt.stencil(boundary="nearest")
@@ -48,9 +43,6 @@ def test_coefficients_by_rows_and_as_a_whole():
     np.testing.assert_allclose(weighed(line, w, 5)[1:-1], expected)
     with pytest.raises(TypeError, match="must be an array, not 3"):
         weighed(line, 3, 5)
-
-
-# Names.
 
 
 def test_a_stage_called_as_its_field():
@@ -99,10 +91,7 @@ def test_axes_are_missed_before_rules_are():
 # Python 3.14 warns of a part that is complex itself, and computes it as before.
 @pytest.mark.filterwarnings("ignore:complex:DeprecationWarning")
 def test_complex_of_two_parts_is_pythons():
-    @npt.stencil
-    def joined(x, y):
-        return complex(x[0], y[0])
-
+    joined = npt.stencil(lambda x, y: complex(x[0], y[0]))
     real = np.array([1, np.inf, -0.0, np.nan, -3])
     imag = np.array([np.inf, 2, -0.0, 1, np.nan])
     for x, y in ((real.astype("float32"), imag), (real, imag + 2j), (imag - 1j, real)):

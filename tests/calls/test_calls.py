@@ -3,8 +3,6 @@
 That calls are equal, or differ, tests/arrays/test_dask_keys.py shows.
 """
 
-from __future__ import annotations
-
 import pickle
 
 import dask.array as da
@@ -26,9 +24,7 @@ def pipeline(u, k):
     return a[0, 1] - a[0, -1]
 
 
-@npt.stencil(boundary="constant")
-def beside(x, r=1.0):
-    return x[-1] + r * x[1]
+beside = npt.stencil(lambda x, r=1.0: x[-1] + r * x[1], boundary="constant")
 
 
 def test_a_pickled_call_means_the_same():

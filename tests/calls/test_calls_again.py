@@ -1,7 +1,5 @@
 """Calls are prepared when they first come: the second must see all that is new in it."""
 
-from __future__ import annotations
-
 import os
 import threading
 
@@ -10,7 +8,7 @@ import pytest
 
 import ninepoint as npt
 from compared import same
-from weighted import whole as image
+from compared import whole as image
 
 difference = npt.stencil(lambda x, scale=2: (x[0, 1] - x[0, -1]) * scale)
 both = npt.stencil(lambda x, y: (x[0, 1] + y[1, 0], x[-1, 0] - y[0, 0]))
@@ -28,9 +26,6 @@ def weighted(x, w, scale):
         for j in range(3):
             total += w[i, j] * x[i - 1, j - 1]
     return scale * total
-
-
-# One call.
 
 
 @pytest.mark.parametrize(("shape", "boundary"), [((9, 7), "keep"), ((300, 500), "valid")])
@@ -172,9 +167,6 @@ def test_results_without_points_are_prepared():
             assert made.shape == (*lead, 0, columns)
 
 
-# Programs of several calls.
-
-
 slope = npt.stencil(lambda x, r, w=2: r * (x[0, 1] - x[0, -1]) + w * x[1, 0], boundary="wrap")
 
 
@@ -250,11 +242,7 @@ def in_options(x, c, wide):
 
 
 power = npt.stencil(lambda x, k: stage(x, 2**k)[0, 1] + stage(x, 8 // k)[0, 0])
-
-
 W = np.arange(9.0).reshape(3, 3)
-
-
 with_coefficients = npt.stencil(lambda x, w, scale: weighted(x, w, scale)[0, 1] - scale * x[0, 0])
 
 
@@ -281,9 +269,6 @@ def test_numbers_of_programs_may_change(program, as_python):
     if program is power:
         with pytest.raises(ZeroDivisionError):
             power(x, 0)
-
-
-# Threads.
 
 
 def test_threads_and_children_in_one_prepared_call():
@@ -339,9 +324,6 @@ def test_calls_that_are_shared_among_threads():
             given = {"out": out} if turn % 3 else {}
             result = difference(x, 2 + turn % 2, boundary="keep", threads=threads, **given)
             same(result, wanted[2 + turn % 2])
-
-
-# Lazy values.
 
 
 @pytest.mark.parametrize("shape", [(3, 9, 8), (300, 400)])

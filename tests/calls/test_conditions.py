@@ -1,7 +1,5 @@
 """Values, slopes and mixes at the border: by the reference, on every path, and their words."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 from functools import partial
@@ -155,10 +153,7 @@ def test_values_are_laid_as_the_fields_are() -> None:
 def test_each_image_of_a_stack_that_is_copied_has_its_own_values(limited: Any) -> None:
     limited(block_elements=100)
 
-    @npt.stencil
-    def apart(x):
-        return x[1, 0] - x[-1, 0]
-
+    apart = npt.stencil(lambda x: x[1, 0] - x[-1, 0])
     x, values = np.random.default_rng(3).random((6, 9, 8)), np.arange(48.0).reshape(6, 8)
     wanted = [
         apart(one, boundary=((npt.dirichlet(own), "nearest"), "nearest"))
@@ -210,9 +205,7 @@ def curved(u):
     return s[-1] + s[1]
 
 
-@npt.stencil
-def twice(u):
-    return 2 * before(u)[0]
+twice = npt.stencil(lambda u: 2 * before(u)[0])
 
 
 def test_stages_and_pickles() -> None:
@@ -301,10 +294,7 @@ def test_values_that_no_result_looks_at_are_not_asked_for() -> None:
 
 
 def test_values_beside_no_elements() -> None:
-    @npt.stencil
-    def across(u):
-        return u[-1, 0] + u[0, 1]
-
+    across = npt.stencil(lambda u: u[-1, 0] + u[0, 1])
     empty = np.empty((2, 0))
     assert across(empty, boundary=("nearest", npt.dirichlet(np.ones(2)))).shape == (2, 0)
     for call in (across, across.debug):

@@ -1,7 +1,5 @@
 """`every=`: the result is that of the call without it, of which points are left out."""
 
-from __future__ import annotations
-
 import pickle
 
 import dask.array as da

@@ -4,8 +4,6 @@ SciPy computes in float64 whatever it is given, so results on float64 differ by 
 only: `TINY` is a hundred units in the last place of the greatest value in an image.
 """
 
-from __future__ import annotations
-
 import inspect
 import itertools
 
@@ -105,9 +103,6 @@ def test_footprints_of_other_shapes():
     equal(filters.minimum(volume, footprint=cube), wanted)
     wanted = ndimage.maximum_filter(x, footprint=[[1], [0], [1]])
     equal(filters.maximum(x, footprint=[1, 0, 1], axes=0), wanted)
-
-
-# Types.
 
 
 @pytest.mark.parametrize(
@@ -212,9 +207,6 @@ def test_a_deviation_of_integers_is_a_float():
     assert filters.local_std(image((3, 3), "uint8"), 3, dtype="uint8").dtype == np.uint8
 
 
-# Axes, and other arrays.
-
-
 def test_axes_that_are_filtered():
     x = image((5, 6, 7))
     equal(filters.median(x), ndimage.median_filter(x, (1, 3, 3)))
@@ -285,9 +277,6 @@ def test_every_name_is_a_filter_of_an_image():
         assert next(iter(inspect.signature(getattr(filters, name)).parameters)) == "x"
 
 
-# What is missing.
-
-
 def at_rank(q):
     return lambda v: np.sort(v)[min(int(len(v) * q / 100), len(v) - 1)]
 
@@ -331,9 +320,6 @@ def test_without_nan_nothing_changes():
         for function in (filters.median, filters.minimum):
             counted = function(x, footprint=cross, min_count=4)
             equal(counted, function(x, footprint=cross), strict=True)
-
-
-# Shapes of windows.
 
 
 def test_shapes_are_those_of_other_packages():

@@ -1,7 +1,5 @@
 """Gufuncs on arrays of Dask, xarray, pandas and of others that ask for NumPy's functions."""
 
-from __future__ import annotations
-
 import pickle
 
 import dask.array as da

@@ -1,7 +1,5 @@
 """Compiling, caching, pickling, threads and errors of gufuncs, and the checks of their indices."""
 
-from __future__ import annotations
-
 import _thread
 import math
 import os
@@ -150,9 +148,6 @@ def test_options_and_looks():
             TOTAL(x, **options)
 
 
-# Errors.
-
-
 def test_errors_of_the_function_are_its_own_and_floats_give_none():
     @npt.gufunc("(n)->()")
     def checked(x):
@@ -196,9 +191,6 @@ def test_what_numba_cannot_compile_is_shown_at_the_users_line():
             npt.gufunc("(n)->(n)")(function)(np.ones(3))
         assert caught.value.diagnostic.span.text.strip() == line
         assert "Traceback" not in str(caught.value)
-
-
-# Indices that lie outside.
 
 
 def written(x, i):
@@ -300,9 +292,6 @@ def test_lines_are_those_of_the_file_as_it_is_now(tmp_path):
         line = one.split("\n").index("    return x[len(x)]") + 1
         with pytest.raises(IndexError, match=re.escape(f'File "{path}", line {line}\n')):
             last(np.ones(3))
-
-
-# Threads, interrupts and children.
 
 
 @npt.gufunc("()->()")

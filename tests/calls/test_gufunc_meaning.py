@@ -1,7 +1,5 @@
 """Gufuncs give what the plain function gives for each item, however arrays lie and are given."""
 
-from __future__ import annotations
-
 import numba
 import numpy as np
 import pytest
@@ -111,10 +109,7 @@ def test_axes_are_those_of_numpy():
         for call in (PRODUCT, PRODUCT.debug):
             np.testing.assert_allclose(call(a, b, axes=axes), wanted, rtol=1e-12)
 
-    @npt.gufunc("(n)->()")
-    def power(x, p=1):
-        return np.sum(x**p)
-
+    power = npt.gufunc("(n)->()")(lambda x, p=1: np.sum(x**p))
     x = np.arange(24.0).reshape(2, 3, 4)
     for axis in (0, 1, -1):
         for keepdims in (False, True):
@@ -136,10 +131,7 @@ def test_results_over_an_input():
 
 
 def test_numbers_by_name_and_by_default():
-    @npt.gufunc("(n)->(n)")
-    def powers(x, base, *, factor=2):
-        return base**x * factor
-
+    powers = npt.gufunc("(n)->(n)")(lambda x, base, *, factor=2: base**x * factor)
     x = np.arange(3)
     equal(powers(x, 3), [2, 6, 18])
     equal(powers(x, base=2, factor=5), [5, 10, 20])
@@ -149,10 +141,7 @@ def test_numbers_by_name_and_by_default():
 
 
 def test_sizes_that_only_results_have():
-    @npt.gufunc("(n)->(k)", sizes={"k": 2})
-    def first(x):
-        return x[: x[0] + 2] * 1
-
+    first = npt.gufunc("(n)->(k)", sizes={"k": 2})(lambda x: x[: x[0] + 2] * 1)
     x = np.arange(0, 6, 2) % 3
     counts = COUNTED(np.array([x, x + 3.0]), 4)
     equal(counts, [[1, 1, 1, 0], [1, 1, 0, 1]])

@@ -1,7 +1,5 @@
 """`Stencil.iterate` is so many calls, each on the result of the one before."""
 
-from __future__ import annotations
-
 import _thread
 import inspect
 import pickle
@@ -18,10 +16,9 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
-from compared import one_by_one, same
+from compared import one_by_one, same, whole
 from ninepoint import Schedule
 from seams import interpreted
-from weighted import whole
 
 ONE, THREE, FOUR = Schedule(steps=1), Schedule(steps=3), Schedule(steps=4)
 MIXED = (("fill", "keep"), ("mirror", "constant"))
@@ -55,9 +52,6 @@ ahead = npt.stencil(lambda u, c: u[1] * 0.5 + u[2] * 0.25 + c[1], schedule=FOUR,
 @npt.stencil(schedule=THREE, boundary=("fill", "keep", "wrap"), cval=3)
 def star(u):
     return u[0, 0, 0] / 2 + (u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 1] + u[0, 1, -1]) / 8
-
-
-# Steps of several calls.
 
 
 @npt.stencil(boundary="reflect")
@@ -171,8 +165,6 @@ def test_many_steps_of_an_array_that_no_cache_holds():
 
 
 # Steps of small arrays, whose calls are bound once.
-
-
 @npt.stencil(boundary="wrap")
 def pair(u, v, c, rate):
     return u[0, 0] + rate * c[0, 0] * (v[0, 1] - v[-1, 0]), v[0, 0] - rate * (u[1, 0] - u[0, -1])
@@ -240,9 +232,6 @@ def test_an_interrupt_is_heard_soon():
     same((e, h), before)
 
 
-# Scalars that change.
-
-
 def with_each(step, x, values):
     """The calls, with a value for each."""
     for value in values:
@@ -289,9 +278,6 @@ def test_options_of_calls_inside_differ_from_step_to_step():
 def test_no_steps_take_an_empty_list_of_whole_numbers():
     masked = npt.stencil(lambda u, k: u[0] & k)
     same(masked.iterate(np.arange(5), [], steps=0), np.arange(5))
-
-
-# Looking on.
 
 
 @pytest.mark.parametrize(("every", "wanted"), [(None, [9]), (4, [4, 8, 9]), (1, range(1, 10))])
@@ -365,9 +351,6 @@ def test_progress(capsys):
         assert words in said if words else not said
 
 
-# Other arrays.
-
-
 def test_what_steps_in_chunks_take_is_told_beforehand():
     x = da.zeros((400, 400), chunks=100)
     text = heat.iterate.explain(x, 0.2, steps=202, boundary="wrap")
@@ -429,8 +412,6 @@ def test_xarray_in_other_orders(chunks):
 
 
 # Mistakes; others are on the page of messages about steps.
-
-
 inner = npt.stencil(lambda u: u[-1, 0] + u[1, 0], boundary="valid")
 
 
@@ -460,9 +441,7 @@ WRONG = [
 ]
 
 
-@npt.stencil(boundary="keep")
-def cooled(u, r=0.25):
-    return u[0, 0] + r * laplace(u)[0, 0]
+cooled = npt.stencil(lambda u, r=0.25: u[0, 0] + r * laplace(u)[0, 0], boundary="keep")
 
 
 @pytest.mark.parametrize(("options", "error", "words"), WRONG, ids=lambda one: str(one)[:30])
@@ -490,9 +469,6 @@ def test_what_is_no_next_state_is_refused():
         for step in (heat, cooled):
             with pytest.raises(TypeError, match="out= is for NumPy arrays"):
                 step.iterate(x, steps=1, out=np.empty(STATE.shape))
-
-
-# What it costs, and out=.
 
 
 @pytest.mark.parametrize("schedule", [FOUR, ONE], ids=["chained", "single"])

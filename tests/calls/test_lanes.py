@@ -1,7 +1,5 @@
 """Stacks that lie innermost in memory: colour channels, levels of a volume."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import dask.array as da
@@ -14,11 +12,7 @@ from compared import same as equal
 RNG = np.random.default_rng(5)
 FRAME = RNG.integers(0, 255, (9, 13, 3), dtype="uint8")
 VOLUME = RNG.random((7, 8, 40))
-
-
-@npt.stencil
-def uneven(x):
-    return x[-1, 2] * 3 + x[0, 1] - x[1, -1]
+uneven = npt.stencil(lambda x: x[-1, 2] * 3 + x[0, 1] - x[1, -1])
 
 
 @npt.stencil

@@ -1,7 +1,5 @@
 """`len(x)`, `x.shape`, `x.ndim` and `x.size` are the whole array's, on every target."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numba
 import numpy as np

@@ -1,7 +1,5 @@
 """Options mean the same however a kernel is called: by itself, with stages or lazily."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -85,9 +83,6 @@ def test_what_looks_inside_refuses_options_as_calls_do():
                 look(FILM, dims=("y", "x"))
 
 
-# Fields of fewer axes.
-
-
 @npt.stencil(boundary="constant", cval=5)
 def edges(k):
     return k[-1, 0] + k[0, 1] - 2 * k[0, 0]
@@ -142,10 +137,7 @@ def test_axes_of_fields_of_fewer_axes(axes):
 
 
 def test_axes_of_a_stage_of_fewer_or_more_axes():
-    @npt.stencil(boundary="reflect")
-    def rest(u, s):
-        return u[0, 1] * s[-1, 0]
-
+    rest = npt.stencil(lambda u, s: u[0, 1] * s[-1, 0], boundary="reflect")
     x = da.from_array(FILM, chunks=4)
     for axes in (None, (0, 1), (2, 0)):
         order = (-2, -1) if axes is None else axes
@@ -168,9 +160,6 @@ def test_dims_of_fields_of_fewer_dimensions(swapped):
     xr.testing.assert_identical(found, after(u, stage, whole, dims=("t", "x")))
     made = of_fewer(u.chunk(t=3, x=4), k.chunk(x=5), dims=("t", "x"))
     xr.testing.assert_identical(made.compute(scheduler="sync"), found)
-
-
-# Lazy values.
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -202,9 +191,6 @@ def test_out_and_threads_of_a_lazy_call():
     with pytest.raises(ValueError, match="threads=0 is less than 1"):
         kernel(npt.lazy(FILM), threads=0)
     equal(kernel(npt.lazy(FILM), threads=1).compute(), kernel(FILM))
-
-
-# Outputs.
 
 
 two_of = npt.stencil(lambda x, y: (x[0, 0] + y[0, 1], y[0, 0]), boundary="keep")

@@ -1,7 +1,5 @@
 """`out=` takes arrays of other dtypes where NumPy would round, and none that would wrap."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
@@ -13,16 +11,8 @@ import ninepoint as npt
 RNG = np.random.default_rng(0)
 FILM = RNG.random((5, 40, 30)) * 1e3
 KEEP = (("keep", "mirror"), ("fill", "nearest"))
-
-
-@npt.stencil
-def alike(x):
-    return x[0, 0]
-
-
-@npt.stencil(boundary="nearest")
-def kernel(x):
-    return x[-1, 2] / 3 + x[0, 1]
+alike = npt.stencil(lambda x: x[0, 0])
+kernel = npt.stencil(lambda x: x[-1, 2] / 3 + x[0, 1], boundary="nearest")
 
 
 @npt.stencil(boundary="nearest")
@@ -37,9 +27,7 @@ def two_staged(x):
     return s[-1, 2] / 3, s[0, 1]
 
 
-@npt.stencil
-def turned(x, y):
-    return 2 * x[0, 1] + y[1, -1] - y[-3, 0], y[0, 1] - x[-1, 0]
+turned = npt.stencil(lambda x, y: (2 * x[0, 1] + y[1, -1] - y[-3, 0], y[0, 1] - x[-1, 0]))
 
 
 def lazily(x, **options):

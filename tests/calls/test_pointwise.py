@@ -3,8 +3,6 @@
 That their numbers are right on arrays of NumPy, Dask and xarray, random programs show.
 """
 
-from __future__ import annotations
-
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -24,9 +22,7 @@ def mix(x, y, *, k=3):
     return k * x - y
 
 
-@npt.ufunc
-def both(x, y):
-    return x + y, x > y
+both = npt.ufunc(lambda x, y: (x + y, x > y))
 
 
 @npt.ufunc
@@ -38,16 +34,9 @@ def halvings(n, *, least=1):
     return count
 
 
-@npt.stencil(boundary="nearest")
-def blur(x):
-    return (x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1]) / 4
-
-
+blur = npt.stencil(lambda x: (x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1]) / 4, boundary="nearest")
 IMAGE = np.random.default_rng(0).random((40, 30))
 SMALL = IMAGE[:5, :6]
-
-
-# Arrays of NumPy.
 
 
 def test_numbers_and_arrays_without_axes_give_numbers():
@@ -164,9 +153,6 @@ def test_neither_loops_nor_floats_nor_colours_are_a_reason_for_a_warning():
     assert np.isinf(found[1:]).all()
 
 
-# Arrays of other kinds.
-
-
 def test_chunks_even_of_unknown_size():
     known = IMAGE - 0.5
     x = da.from_array(known, chunks=(6, 30))
@@ -200,9 +186,6 @@ def test_xarray_broadcasts_by_name():
     assert made["names"].values.tolist() == list("pqrs")
 
 
-# In kernels.
-
-
 @npt.stencil(boundary="nearest")
 def edges(x):
     near = mix(blur(x), x, k=1)
@@ -220,9 +203,7 @@ def test_a_stage_in_one_pass():
 
 
 def test_on_numbers_it_is_a_helper():
-    @npt.ufunc
-    def distance(x, y):
-        return x - y if x > y else mix(y, x, k=1)
+    distance = npt.ufunc(lambda x, y: x - y if x > y else mix(y, x, k=1))
 
     @npt.stencil(boundary="nearest")
     def rough(x, k):
@@ -265,9 +246,6 @@ def test_lazy_values():
     assert mix(npt.lazy(np.array(2.0)), 1.0) == 5
 
 
-# Looking inside.
-
-
 def test_looks_inside_and_at_calls_with_numbers():
     text = mix.explain("uint8")
     assert "at one element of each array" in text
@@ -292,9 +270,6 @@ def test_looks_inside_and_at_calls_with_numbers():
 
 
 def test_steps():
-    @npt.ufunc
-    def newton(x, n):
-        return (x + n / x) / 2
-
+    newton = npt.ufunc(lambda x, n: (x + n / x) / 2)
     n = np.array([[2.0, 9.0], [16.0, 25.0]])
     np.testing.assert_allclose(newton.iterate(np.ones_like(n), n, steps=9), np.sqrt(n))

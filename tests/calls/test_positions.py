@@ -1,7 +1,5 @@
 """`npt.index` is where the point is in the whole array, on every target."""
 
-from __future__ import annotations
-
 import dask.array as da
 import numpy as np
 import pytest
@@ -93,9 +91,7 @@ def test_positions_are_numbers_of_64_bits_and_those_that_numpy_has():
     assert "index along axis 0" in staged.explain("int32")
 
 
-@npt.stencil
-def ramp(x):
-    return npt.index(x) * 2.5 - x[2]
+ramp = npt.stencil(lambda x: npt.index(x) * 2.5 - x[2])
 
 
 @pytest.mark.parametrize("columns", [8, 300])

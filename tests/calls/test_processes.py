@@ -1,7 +1,5 @@
 """Processes and threads: a stencil goes anywhere, and may be used from everywhere at once."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """What takes long says so: kernels that are not analysed, and compilations."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import pickle

@@ -1,7 +1,5 @@
 """Kernels that call others: what a stage is, and that to fuse them changes nothing."""
 
-from __future__ import annotations
-
 import tracemalloc
 from pathlib import Path
 
@@ -12,8 +10,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
-from compared import same
-from weighted import whole
+from compared import same, whole
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
@@ -59,9 +56,6 @@ def image(shape=(41, 53), dtype="float32", seed=0):
     return whole(*shape, dtype=dtype, seed=seed)
 
 
-# What a stage is.
-
-
 @npt.stencil(boundary="mirror")
 def thrice(x, n=2):
     for k in range(3):
@@ -75,9 +69,7 @@ def inner(x):
     return s[0, 0] - x[0, 0]
 
 
-@npt.stencil(boundary="wrap")
-def outer(x):
-    return inner(inner(x))[0, 1] + 2 * blur(x)[1, 0]
+outer = npt.stencil(lambda x: inner(inner(x))[0, 1] + 2 * blur(x)[1, 0], boundary="wrap")
 
 
 @pytest.mark.usefixtures("as_python")
@@ -152,9 +144,6 @@ def test_a_loop_can_read_stages():
     assert "it holds a loop with other turns at each point" in of_stage.explain("float32")
 
 
-# Expressions that are read at other points.
-
-
 @npt.stencil(boundary="mirror")
 def moved(x, gain=0.5):
     slope = gain * (x[1, 0] - x[-1, 0])
@@ -201,9 +190,6 @@ def test_some_calls_take_an_axis_for_a_ring_and_others_do_not(as_python):
     x = image((5, 6), "float64")
     same(a_ring_and_none(x), a_ring_and_none.debug(x))
     assert "some take it for a ring" in str(a_ring_and_none.explain("float64"))
-
-
-# How it is done.
 
 
 def test_it_is_the_array_of_a_separate_call_and_nothing_whole_is_allocated():
@@ -265,9 +251,6 @@ def test_workers_of_dask_know_what_remains():
     same(made.compute(scheduler="processes", num_workers=1), separately(x))
 
 
-# What is refused.
-
-
 alike = npt.stencil(lambda x: x[0, 0])
 
 
@@ -301,9 +284,6 @@ def test_what_a_border_cannot_hold_is_refused_beside_stages_too(kernel, dtype, w
     for call in (kernel, kernel.debug):
         with pytest.raises(ValueError, match=words):
             call(np.ones((3, 4), dtype))
-
-
-# Lazy values.
 
 
 def test_lazy_calls_are_what_calls_are():

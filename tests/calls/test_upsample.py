@@ -1,7 +1,5 @@
 """Results of several times as many points as their fields: `upsample=`, and `npt.index()`."""
 
-from __future__ import annotations
-
 from random import Random
 
 import dask.array as da
@@ -11,9 +9,8 @@ import xarray as xr
 
 import kernels
 import ninepoint as npt
-from compared import same
+from compared import each, same
 from seams import interpreted
-from weighted import each
 
 
 @npt.stencil(boundary="nearest", upsample=(2, 2))
@@ -144,14 +141,8 @@ def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
         detail(FINE[:7], SMALL)
 
 
-@npt.stencil(every=2)
-def halved(x):
-    return x[0, 0]
-
-
-@npt.stencil
-def sum_of(x, y):
-    return x[0, 0] + y[0, 0]
+halved = npt.stencil(lambda x: x[0, 0], every=2)
+sum_of = npt.stencil(lambda x, y: x[0, 0] + y[0, 0])
 
 
 def test_finer_fields_are_cut_beside_those_that_are_shorter_by_a_row():

@@ -1,16 +1,11 @@
 """Where the walls of border values lie."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import ninepoint as npt
 
-
-@npt.stencil
-def heat(u):
-    return u[0] + 0.25 * (u[-1] + u[1] - 2 * u[0])
+heat = npt.stencil(lambda u: u[0] + 0.25 * (u[-1] + u[1] - 2 * u[0]))
 
 
 def _error(cells: int, condition: npt.Condition) -> float:
@@ -41,10 +36,7 @@ def test_rules_with_names_hold_for_what_conditions_extend() -> None:
     x = np.random.default_rng(0).random((2, 5))
     before = npt.dirichlet(np.array([2.0, 2.0, 1.0, 0.5, 2.0])), "mirror"
     beside = npt.robin(1.5, 1, np.array([1.0, 2.0]), dx=0.5), npt.robin(0.0, 1, 2, dx=0.5)
-
-    @npt.stencil(boundary=(before, beside))
-    def kernel(x):
-        return x[-2, -1], x[2, -2]
+    kernel = npt.stencil(lambda x: (x[-2, -1], x[2, -2]), boundary=(before, beside))
 
     for made, wanted in zip(kernel(x), kernel.debug(x), strict=True):
         np.testing.assert_allclose(made, wanted, rtol=1e-12)

@@ -1,34 +1,18 @@
 """Arrays and files sent to a GPU and back, states there, and chunks of Dask that lie there."""
 
-from __future__ import annotations
-
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from cuda_stencils import (
-    ROW,
-    X,
-    between,
-    heat,
-    inner,
-    listed,
-    moment,
-    over,
-    same,
-    striped,
-    turn,
-    twice,
-    two,
-)
+from cuda_stencils import ROW, X, between, heat, inner, moment, over, striped, turn, twice, two
 from PIL import Image
 
 import ninepoint as npt
 import on_gpu
+from compared import each
 from ninepoint.cli import main
-
-# There and back.
+from on_gpu import same
 
 CALLS = {
     "axes": (between, (X, X), {"axes": (2, 0)}),
@@ -45,11 +29,11 @@ def test_arrays_are_sent_there_and_back(cupy, limited, name):
     call, given, options = CALLS[name]
     wanted = call.debug(*given, **options)
     found = call(*given, device="cuda", **options)
-    assert all(type(one) is np.ndarray for one in listed(found))
+    assert all(type(one) is np.ndarray for one in each(found))
     same(found, wanted)
-    out = tuple(map(np.empty_like, listed(wanted)))
+    out = tuple(map(np.empty_like, each(wanted)))
     call(*given, device="cuda", out=out, **options)
-    same(out, tuple(listed(wanted)))
+    same(out, each(wanted))
     # Less room than one array takes: a piece at a time.
     before, cupy.fake.room = cupy.fake.room, cupy.fake.used + 10_000
     cupy.fake.log.clear()
@@ -159,9 +143,6 @@ def test_calls_on_a_gpu_are_measured(cupy):
     assert {"upload", "get"} <= set(cupy.fake.log)
 
 
-# States.
-
-
 @npt.stencil(boundary="nearest")
 def wave(u, v, c=0.5):
     s = heat(u, c)
@@ -245,9 +226,7 @@ def test_states_of_all_kinds_are_sent(cupy):
     same(found, X)
 
 
-@npt.stencil
-def exchanged(u, v):
-    return v[0], u[0]
+exchanged = npt.stencil(lambda u, v: (v[0], u[0]))
 
 
 def test_how_far_a_step_goes(cupy):
@@ -266,9 +245,6 @@ def test_how_far_a_step_goes(cupy):
             named = {"steps": 2, "until": least}
             there = exchanged.iterate(cupy.asarray(a), cupy.asarray(b), **named)
             same(there, exchanged.iterate(a, b, **named))
-
-
-# Dask.
 
 
 def test_chunks_that_lie_there(cupy):
@@ -325,8 +301,6 @@ def test_blocks_that_find_no_room_beside_others_wait(cupy):
     with pytest.raises(MemoryError, match="the GPU has no room"):
         lazily.compute(scheduler="threads", num_workers=4)
 
-
-# Files.
 
 KERNELS = """\
 import ninepoint as npt

@@ -5,8 +5,6 @@ arrays of every width.  The texts of a group are built by one run of g++, and ea
 pages that nobody may touch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math
@@ -15,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cuda_stencils import listed
 
 import agree
 import drawing
 import ninepoint as npt
 import on_gpu
 import seams
+from compared import each
 from kernels import RULES
 
 # Nothing is written out, or done in stages.
@@ -70,9 +68,6 @@ def drawn(dtype, shape, seed=0):
 def test_random_programs(cupy, kind):
     _, wrong = agree.many(kind, range(6), most=1, gpu=1)
     assert not wrong, "\n\n".join(wrong)
-
-
-# Windows.
 
 
 def sums(x):
@@ -171,9 +166,6 @@ def large_windows():
     yield case(greatest, drawn("uint8", (32, 24)), boundary="valid")
 
 
-# Several points of a thread.
-
-
 def sum3(x):
     return (
         x[-1, -1] + x[-1, 0] + x[-1, 1] + x[0, -1] + x[0, 0] + x[0, 1] + x[1, -1] + x[1, 0]
@@ -246,12 +238,7 @@ def rows_of_any_width():
             yield case(one, *fields, boundary=boundary, cval=1, **options)
 
 
-# Steps and pipelines.
-
-
-@npt.stencil
-def rolled(u):
-    return (u[-1, 1] + 2 * u[2, -1] - u[0, -2] + u[0, 0]) * np.float32(0.25)
+rolled = npt.stencil(lambda u: (u[-1, 1] + 2 * u[2, -1] - u[0, -2] + u[0, 0]) * np.float32(0.25))
 
 
 @npt.stencil(boundary="mirror")
@@ -265,9 +252,7 @@ def halved(x):
     return x[0, 1] * 0.5 + x[-1, 0] * 0.25
 
 
-@npt.stencil(boundary="nearest")
-def around(x):
-    return np.median(x[-4:5, -4:5])
+around = npt.stencil(lambda x: np.median(x[-4:5, -4:5]), boundary="nearest")
 
 
 @npt.stencil(boundary="nearest")
@@ -294,9 +279,6 @@ def steps_and_calls():
     half, x = drawn("float16", (4, 9)), drawn("float32", (4, 5))
     yield from (case(halves_twice, x), case(medians_twice, x))
     yield from (case(halved, half, steps=3), case(around, x, steps=2))
-
-
-# Numbers.
 
 
 def middle(x, int, double=2, *, threadIdx=1.5):
@@ -431,10 +413,10 @@ def test_a_gpu_gives_what_the_cpu_gives(cupy, group):
     cases = list(group())
 
     def there(case: Case) -> Any:
-        return listed(case(*map(cupy.asarray, case.fields)))
+        return each(case(*map(cupy.asarray, case.fields)))
 
     with python, np.errstate(all="ignore"):
-        wanted = [listed(case(*case.fields)) for case in cases]
+        wanted = [each(case(*case.fields)) for case in cases]
         with on_gpu.prepared(lambda case=case: there(case) for case in cases):
             for way, (k, case) in itertools.product(["end", "begin"], enumerate(cases)):
                 with on_gpu.strictly(way):

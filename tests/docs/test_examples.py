@@ -4,8 +4,6 @@ The scripts check the numbers themselves.  The pages that say what each line bec
 cell of them, and no other.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import runpy

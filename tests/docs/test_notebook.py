@@ -4,8 +4,6 @@ Every block of some pages, every script of the gallery and the demo is pasted as
 session of IPython, with an unrelated error between each two, whose traceback IPython shows.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -137,7 +135,6 @@ def test_cells_that_import_define_and_use(tmp_path):
 
 
 # What a notebook shows: its kernel runs in a process of its own, as in front of a person.
-
 NOTEBOOK = """
 import json, sys, warnings
 warnings.simplefilter("ignore")

@@ -1,7 +1,5 @@
 """Scripts that run in processes with a cache of their own, and work on several threads."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The cache on disk: what is kept is used again, and whatever is wrong with it costs only time."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil
@@ -153,7 +151,6 @@ def test_cold_processes_at_once_and_warm_ones(tmp_path):
 
 
 # What may happen to a file, and what is said of it then.
-
 NOBODY = 65534
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners are POSIX's")
 root = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="root's")
@@ -297,9 +294,7 @@ def test_a_full_disk(tmp_path, limit):
 def damped(rate, x):
     """Apply a stencil with a number of its own."""
 
-    @npt.stencil(boundary="wrap")
-    def damped(x):
-        return x[0, 0] * rate + x[0, 1] * (1 - rate)
+    damped = npt.stencil(lambda x: x[0, 0] * rate + x[0, 1] * (1 - rate), boundary="wrap")
 
     return damped(x)
 

@@ -1,7 +1,5 @@
 """Interrupts and forks at any moment: what is half done is finished, or begun again."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

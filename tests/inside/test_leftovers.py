@@ -1,7 +1,5 @@
 """The check that no test leaves anything behind sees what is left, and ends it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

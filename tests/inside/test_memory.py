@@ -1,7 +1,5 @@
 """Memory that arrays leave behind is used again, never too early, and goes back to the system."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import os
@@ -265,9 +263,7 @@ def test_the_variable_is_a_number_of_mb(monkeypatch):
 
 
 def test_results_never_share_memory_with_one_another_or_the_fields():
-    @npt.stencil(boundary="wrap")
-    def edge(x):
-        return x[-1, 0] - x[1, 0]
+    edge = npt.stencil(lambda x: x[-1, 0] - x[1, 0], boundary="wrap")
 
     def by_hand(x):
         return np.roll(x, 1, 0) - np.roll(x, -1, 0)

@@ -4,8 +4,6 @@ Each way of computing is tried on arrays between protected pages.  As plain Pyth
 of a generated text is checked by the tests of windows and by random programs.
 """
 
-from __future__ import annotations
-
 import ctypes
 import itertools
 import signal
@@ -22,9 +20,6 @@ from ninepoint import Schedule
 from ninepoint.backends.llvm.layout import Kind
 
 RULES = ["fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"]
-
-
-# The tests' own tools.
 
 
 def peek(array, offset):
@@ -91,7 +86,6 @@ def test_generated_text_that_runs_as_python_is_held_to_its_arrays(line, words):
 
 
 # Machine code, one kernel for each way of computing.
-
 SMOOTH = np.outer([1, 2, 1], [1, 3, 1]) / 20
 
 
@@ -146,9 +140,6 @@ def test_compiled_code_stays_within_its_arrays(name):
                 stencil(image(*stack, *core), boundary=boundary, threads=1)
     stencil(image(*(20, 90, 60)[-ndim:]), threads=2)
     assert protected.Guard.calls > before
-
-
-# The arrays of users, on which compiled code works where they lie.
 
 
 @npt.stencil(standard_indexing=("w",))

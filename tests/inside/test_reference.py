@@ -1,7 +1,5 @@
 """The definition itself, against plain NumPy and SciPy on cases picked by hand."""
 
-from __future__ import annotations
-
 import math
 
 import numba
@@ -25,9 +23,6 @@ def values(function, *arrays, boundary="nearest", **options):
     """The only output, as a list."""
     (result,) = evaluate(function, arrays, boundary=boundary, **options)
     return result.tolist()
-
-
-# Borders.
 
 
 @pytest.mark.parametrize("offset", [-9, -2, 0, 1, 8])
@@ -89,7 +84,6 @@ def test_scipy_on_images():
 
 
 # Numbers: a kernel, what the field holds, and the value, whose type is the kernel's.
-
 SHORT, SINGLE = np.array([7], np.int16), np.array([3], np.float32)
 LONG, ONE = np.array([2**64 - 1], np.uint64), np.array([1], np.uint64)
 
@@ -159,9 +153,6 @@ def test_store():
     assert store(numbers[:2], np.float32).tolist() == [300, -1]
 
 
-# Windows.
-
-
 @pytest.mark.parametrize(
     "name", ["sum", "mean", "min", "max", "median", "std", "var", "argmin", "argmax", "ptp"]
 )
@@ -189,8 +180,6 @@ def test_a_weight_of_zero_reads_nothing():
     column = np.array([[0, 1, 0]])
     assert footprints(lambda x: (x[0:1, -1:2] * column).sum()) == (((0, 0), (0, 0)),)
 
-
-# Windows as arrays of NumPy.
 
 FUNCTIONS = {
     "sort": lambda w: np.sort(w, axis=0)[1, 2],
@@ -243,9 +232,6 @@ def test_integers_of_arrays_are_exact_and_copies_may_be_written():
     assert values(written, np.array([5, 3, 4]), **options) == [6 + 10 * 4 + 100 * 3]
 
 
-# Footprints.
-
-
 def branches(x, y):
     """Only the output that differs depends on the question."""
     if x[5] > 0:
@@ -290,9 +276,6 @@ def test_a_declared_neighborhood_is_enforced():
     assert values(kernel, x, neighborhood=[(-1, 1)], **options) == [1, 2, 3, 4, 0]
     with pytest.raises(IndexError, match=r"x\[1\] is outside the neighborhood"):
         evaluate(kernel, [x], neighborhood=[(-1, 0)], **options)
-
-
-# The function is the user's own.
 
 
 @numba.njit

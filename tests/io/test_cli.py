@@ -1,7 +1,5 @@
 """The command line, run on real files."""
 
-from __future__ import annotations
-
 import os
 import re
 import select
@@ -121,9 +119,6 @@ def run(*arguments):
     return subprocess.run(words, capture_output=True, text=True, timeout=60)
 
 
-# Images in, images out.
-
-
 def later(x, beyond=0):
     return np.concatenate([x[..., 1:, :], np.full_like(x[..., :1, :], beyond)], axis=-2)
 
@@ -216,8 +211,6 @@ def test_a_store_part_by_part(here, capsys):
 
 
 # Mistakes in data and kernels: one line, code 1.
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -281,8 +274,6 @@ def test_a_damaged_frame_leaves_the_others(here, capsys):
 
 
 # Mistakes in the command line: code 2.
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -319,9 +310,6 @@ def test_a_damaged_frame_leaves_the_others(here, capsys):
 def test_misuse(here, capsys, words, said):
     assert said in misused(capsys, ["apply", *words.split()])
     assert not (here / "o").exists()
-
-
-# The other commands.
 
 
 @pytest.mark.parametrize(
@@ -376,9 +364,6 @@ def test_cache_is_shown_and_cleared(here, capsys, monkeypatch):
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out == f"removed 1 files, 6 B, from {cache}\n"
     assert [file.name for file in cache.iterdir()] == ["mine.py"]
-
-
-# As a process.
 
 
 def test_help_has_examples_and_loads_nothing_heavy():

@@ -1,7 +1,5 @@
 """imsave on Dask clusters that are gone, go away or have nobody who works."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """imread and imsave on real files: what goes in comes out, lazily and in order."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 import warnings

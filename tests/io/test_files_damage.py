@@ -1,7 +1,5 @@
 """Damaged, hostile and unequal images: one error that names the file, no made-up pixels."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import struct

@@ -1,7 +1,5 @@
 """What imsave refuses, and what is on the disk after a failure."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys
@@ -16,9 +14,8 @@ from ninepoint import ImageReadError, imread, imsave
 
 STACK = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 
+
 # What else is refused is on the page of messages about files.
-
-
 @pytest.mark.parametrize("pattern", ["{0.real.__class__}.png", "{:>1000000000}.png", "{:{}}.png",
                                      "{" * 10**6 + "}" * 10**6 + ".png", "{}" * 10**5 + ".png"],
                          ids=range(5))  # fmt: skip

@@ -1,7 +1,5 @@
 """save: stores that are right for any chunks, gone on with after anything, or not at all."""
 
-from __future__ import annotations
-
 import os
 import re
 import resource
@@ -73,9 +71,6 @@ def begun(path, array, after=5, **options):
     with pytest.raises(Stop):
         npt.save(array, path, progress=stopping(after), **options)
     assert unfinished(path)
-
-
-# What is written.
 
 
 @pytest.mark.parametrize(
@@ -177,9 +172,6 @@ def test_what_is_refused_writes_nothing(tmp_path, given, error, words):
     assert not os.listdir(tmp_path)
 
 
-# What is there.
-
-
 def test_what_is_there_is_replaced_only_where_that_is_said(tmp_path):
     path = npt.save(lazy(), tmp_path / "a.zarr")
     with pytest.raises(FileExistsError, match=r"exists; overwrite=True replaces it"):
@@ -212,9 +204,6 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     with pytest.raises(PermissionError, match="cannot be written"):
         npt.save(lazy(), tmp_path / "a.zarr")
     tmp_path.chmod(0o700)
-
-
-# Going on.
 
 
 def test_resume_writes_what_is_left_and_nothing_else(tmp_path):
@@ -364,9 +353,6 @@ def test_workers_that_are_killed_lose_nothing(tmp_path):
     np.testing.assert_array_equal(npt.imread(tmp_path / "*.png"), IMAGE[:, :, None])
 
 
-# Other formats.
-
-
 def test_npy(tmp_path):
     path = npt.save(smooth(lazy()), tmp_path / "a.npy")
     np.testing.assert_array_equal(np.load(path), WANTED)
@@ -443,9 +429,6 @@ def test_axes_scales_and_channels_of_ome_zarr_are_kept(tmp_path):
     # What has names of its own for its channels, and is no image, is a group of variables.
     with xr.open_zarr(npt.save(cells, tmp_path / "d.zarr")) as plain:
         xr.testing.assert_identical(plain.cells.load(), cells.load())
-
-
-# Memory.
 
 
 def test_states_of_a_long_chain_lie_in_files_where_memory_is_short(tmp_path):

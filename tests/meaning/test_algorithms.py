@@ -3,8 +3,6 @@
 Generated code runs as plain Python on checked arrays; long lines and wide rows are compiled.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -45,8 +43,6 @@ def image(dtype: str, shape: tuple[int, ...] = (7, 9), seed: int = 0) -> np.ndar
     found[ends < 0.1], found[ends > 0.9] = info.min, info.max
     return found
 
-
-# Sums, means, extremes and more, on many windows.
 
 KINDS: dict[str, Callable[[Any], Any]] = {
     "sum": lambda w: w.sum(),
@@ -103,8 +99,6 @@ def test_windows_in_other_planes():
     ):
         agree(function, image(dtype, (3, 4, 5)), close=1e-12)
 
-
-# Weights.
 
 MANY = {
     "bool": np.array([[1, 0, 1], [0, 0, 0], [1, 0, 1]], bool),
@@ -183,9 +177,6 @@ def test_windows_that_go_axis_by_axis():
         agree(weighted_floats, x, close=1e-14)
 
 
-# Variance.
-
-
 def exact_variance(items: list[float]) -> Fraction:
     """Of numbers that are all whole parts of one power of two: their sums are of integers."""
     ratios = [item.as_integer_ratio() for item in items]
@@ -244,9 +235,6 @@ def test_variance_of_floats_keeps_its_digits(dtype, shape):
     result = by_text(npt.stencil(over("var", 3, 3), boundary="valid"), x)
     for found, items in zip(result.ravel(), views(x, 3, 3).reshape(-1, 9).tolist(), strict=True):
         assert found == float(exact_variance(items))
-
-
-# Ranks.
 
 
 def test_every_rank_of_every_window_of_zeros_and_ones():
@@ -315,8 +303,6 @@ def test_ranks_of_windows_that_slide(name: str, limited: Any) -> None:
         agree(function, x, close=close, boundary=SLID[dtype], schedule=schedule)
 
 
-# Shapes and masks.
-
 HOLED = np.random.default_rng(7).random((4, 7)) < 0.6
 BALL, WIDE, HUGE = npt.shapes.ball(2), npt.shapes.disk(4.2), npt.shapes.ring(13, 4)
 LINE = np.array([1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1], dtype=bool)
@@ -376,9 +362,6 @@ def test_windows_under_a_mask(dtype: str) -> None:
         lambda x: np.where(DISK, x[-4:5, -4:5], -np.inf).max() - x[0, 0],
     ):
         agree(function, x, close=1e-6)
-
-
-# Sums as they are written, sharing, whole numbers and division.
 
 
 def recipe(x):
@@ -461,9 +444,6 @@ def test_quotients_of_large_numbers_where_they_are_hardest(dtype):
     agree(divided(divisors), np.array(x, dtype))
 
 
-# Floats.
-
-
 @pytest.mark.parametrize(
     ("kind", "dtype", "height", "width"),
     [("sum", "float32", 1, 31), ("mean", "float64", 31, 1), ("sum", "float64", 9, 9),
@@ -511,9 +491,6 @@ def test_nan_and_infinity_spread_as_they_should(kind):
         np.testing.assert_allclose(result, wanted, rtol=close, atol=0)
 
 
-# Several rows at once, and results that are apart.
-
-
 def spread(x):
     return x[-1:2, -1:2].max() - x[-1:2, -1:2].min()
 
@@ -547,9 +524,6 @@ def test_nothing_beyond_the_array_is_read_for_results_that_are_apart(every):
                 np.testing.assert_array_equal(stencil(x, every=every), wanted)
 
 
-# How much is done.
-
-
 @pytest.mark.parametrize(
     ("function", "dtype", "most"),
     [
@@ -565,9 +539,6 @@ def test_nothing_beyond_the_array_is_read_for_results_that_are_apart(every):
 )
 def test_windows_are_few_loads(function, dtype, most):
     assert plan_of(npt.stencil(function), dtype).work.loads <= most
-
-
-# Lines of many weights.
 
 
 @pytest.mark.parametrize(
@@ -622,9 +593,6 @@ def test_a_long_sum_of_weights_that_are_an_argument():
           x[:, :, 0].astype("float16"), LONG, close=1e-5)  # fmt: skip
 
 
-# Squares of differences.
-
-
 def negated(x):
     down, across = x[-1, 0] - x[0, 0], x[0, 1] - x[0, 0]
     return -down * down * 3 + abs(across) - (across * 2) * (across * 2) + down * across + down
@@ -659,7 +627,6 @@ def test_a_bilateral_filter_is_computed_once_for_both_neighbours():
 
 
 # Rows are right whatever their width, and however many of them are made in a turn.
-
 WIDTHS = [3, 4, 7, 33, 35, 36, 42, 65, 66, 67, 68, 76, 77, 99, 129, 130, 131, 195, 447]
 
 

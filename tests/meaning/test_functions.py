@@ -1,7 +1,5 @@
 """Functions of numbers in kernels: as machine code and interpreted they give what debug gives."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings
@@ -9,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import WAYS, listed
+from agreement import WAYS
 
 import ninepoint as npt
+from compared import each
 from nightly import only
 
 PARTS = np.array([0.0, -0.0, 0.5, -1.25, 3.0, -40.0, 1e-3, np.inf, -np.inf, np.nan])
@@ -19,9 +18,6 @@ REAL = PARTS[np.isfinite(PARTS)]
 SPECIAL = np.array([complex(a, b) for a in PARTS for b in PARTS])
 FINITE = SPECIAL[np.isfinite(SPECIAL)]
 WHOLE = np.array([0, 1, 2, 90, 127, 3, 0])
-
-
-# Of complex numbers.
 
 
 def roots(x):
@@ -45,9 +41,6 @@ def powers(x):
 
 def questions(x):
     return np.isnan(x[0]), np.isinf(x[0]), np.isfinite(x[0]), x[0] == x[1], x[0] != x[1]
-
-
-# Of real ones, in C and made of others.
 
 
 def of_floats(x):
@@ -100,10 +93,10 @@ def agrees(kernel: Any, dtype: str, way: str) -> None:
     program = npt.stencil(boundary="nearest")(kernel)
     with WAYS[way](), warnings.catch_warnings():
         warnings.simplefilter("ignore", npt.PerformanceWarning)
-        made = listed(program(x))
+        made = each(program(x))
     single = x.dtype in ("float32", "complex64", "float16")
     rtol, atol = (2e-4, 2e-4) if single else (1e-9, 1e-12)
-    for one, other in zip(made, listed(program.debug(x)), strict=True):
+    for one, other in zip(made, each(program.debug(x)), strict=True):
         assert one.dtype == other.dtype
         for left, right in ((one.real, other.real), (one.imag, other.imag)):
             np.testing.assert_allclose(left, right, rtol=rtol, atol=atol)
@@ -117,9 +110,6 @@ def test_as_plain_python(kernel: Any, dtype: str) -> None:
 @pytest.mark.parametrize(("kernel", "dtype"), only(len(CASES) // 2, CASES))
 def test_as_machine_code(kernel: Any, dtype: str) -> None:
     agrees(kernel, dtype, "compiled")
-
-
-# As exact as they say, at every edge.
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Floats of 16 bits, NumPy's and that of ml_dtypes: all numbers, and every way to give them."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess
@@ -20,16 +18,8 @@ TYPES = (HALF, BFLOAT)
 both = pytest.mark.parametrize("dtype", TYPES, ids=str)
 BITS = np.arange(65536, dtype="uint16")
 IMAGE = np.random.default_rng(5).normal(size=(12, 15))
-
-
-@npt.ufunc(dtype="float32")
-def widened(x):
-    return x
-
-
-@npt.ufunc
-def same(x):
-    return x
+widened = npt.ufunc(lambda x: x, dtype="float32")
+same = npt.ufunc(lambda x: x)
 
 
 @npt.stencil(boundary="reflect")
@@ -216,8 +206,6 @@ def test_gufuncs(dtype) -> None:
 
 
 # What is none of them, though it has as many bytes.
-
-
 def test_what_is_refused() -> None:
     x, out = IMAGE.astype(BFLOAT), np.empty(IMAGE.shape, BFLOAT)
     stencil = npt.stencil(blur.__wrapped__, dtype=BFLOAT, boundary="reflect")

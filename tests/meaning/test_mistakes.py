@@ -1,7 +1,5 @@
 """Mistakes that no page of messages can show, and what an error has to be besides its words."""
 
-from __future__ import annotations
-
 import linecache
 import pickle
 import statistics
@@ -144,7 +142,6 @@ def test_nothing_is_written_before_an_error():
 
 
 # The smallest piece of source that is wrong stands between « and ».
-
 LAMBDAS = """
 ΔΔ = dict(
     left=npt.stencil(lambda x: x[-1]), right=npt.stencil(lambda größe: größe[1] * größe[«2.5»])

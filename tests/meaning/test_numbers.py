@@ -4,18 +4,17 @@ The same text is run as plain Python for many pairs of types, compiled for some,
 nobody knows the end of.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from agreement import WAYS, agree, alike, by_text, listed, views
+from agreement import WAYS, agree, alike, by_text, views
 
 import kernels
 import ninepoint as npt
+from compared import each
 from nightly import only
 from ninepoint import StencilError
 
@@ -100,7 +99,7 @@ def check(results: Any, rows: list[Any], fields: list[np.ndarray]) -> None:
     held = {"signed": False, "words": both, "any": any(words), "first": words[0]}
     held["rest"] = words[-1] if mixed else both
     numbers = [tuple(map(int, pair)) for pair in zip(*(f.tolist() for f in fields), strict=True)]
-    for result, (text, python, rule) in zip(listed(results), rows, strict=True):
+    for result, (text, python, rule) in zip(each(results), rows, strict=True):
         code = compile(python or text, "<python>", "eval")
         wanted = []
         for pair in numbers:
@@ -228,8 +227,6 @@ def test_sums_that_wrap_are_the_same_however_they_are_used(looping):
     assert agree(stencil, x, way="compiled")[0].tolist() == [False, True, True, True, True]
 
 
-# Truths.
-
 MASK = np.array([True, False, True])
 # As written, where `w` and `v` are windows of `m` and `x`, and `FLAG` is true; and as NumPy's.
 TRUTHS = {
@@ -278,8 +275,6 @@ def test_not_and_or_of_truths_are_those_of_numpy():
             np.testing.assert_array_equal(result, one, err_msg=text)
             assert (result.dtype == bool) == (one.dtype == bool), text
 
-
-# Numbers of the text that int64 does not hold.
 
 HUGE = 2**70
 LARGE = np.uint64(2**63 + 1)
@@ -334,9 +329,6 @@ def test_an_element_of_a_constant_array_is_a_number_of_the_text():
     words = np.array([2**63 - 1, 2**63], "uint64")
     assert agree(power, np.array([2**32 + 1, 3])).tolist() == [2**33 + 1, 9]
     np.testing.assert_array_equal(agree(product, words), words * np.uint64(3))
-
-
-# Types, rounding, powers.
 
 
 @pytest.mark.parametrize(
@@ -410,9 +402,6 @@ def test_functions_of_numpy_make_its_own_numbers_of_pythons(factor) -> None:
     x = np.arange(4, dtype=np.float32)
     kernel = npt.stencil(lambda x, whole=3, part=0.7: factor(whole, part) * x[0])
     alike(agree(kernel, x), factor(3, 0.7) * x)
-
-
-# What was wrong once.
 
 
 def test_extremes_of_products_by_loops_have_the_type_of_their_difference() -> None:

@@ -56,15 +56,11 @@ def from_text(text, name="<written>"):
     return names["f"]
 
 
-@npt.stencil
-def in_module(x):
-    return x[1] - x[-1]
+in_module = npt.stencil(lambda x: x[1] - x[-1])
 
 
 class Filters:
-    @npt.stencil
-    def in_class(x):
-        return x[1] - x[-1]
+    in_class = npt.stencil(lambda x: x[1] - x[-1])
 
     @staticmethod
     @npt.stencil
@@ -306,9 +302,6 @@ def test_texts_that_are_deeper_than_the_stack():
     kernel = npt.stencil(from_text(f"def f(x):\n    v0 = x[0]\n{lines}    return v1050\n"))
     assert "general" not in kernel.explain("int64")
     assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, stack)
-
-
-# What the names of a kernel mean.
 
 
 def test_names_are_read_once():

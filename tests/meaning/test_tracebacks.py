@@ -1,7 +1,5 @@
 """A traceback of a user's mistake shows the user's frames only; our own failures show them all."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

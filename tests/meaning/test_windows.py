@@ -1,7 +1,5 @@
 """Parts of windows: by a mask, by `where=`, without NaN; and statistics that SciPy has."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import warnings
@@ -17,8 +15,6 @@ import kernels
 import ninepoint as npt
 from nightly import only
 from seams import plan_of
-
-# Those that a constant array picks.
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=bool)
 DISK = npt.shapes.disk(3)
@@ -122,8 +118,6 @@ def test_what_is_divided_by_no_truths_is_positive() -> None:
     for made in agree(kernel, x):
         assert not (made < 0).any()
 
-
-# Without NaN.
 
 REDUCTIONS = (
     np.nansum, np.nanprod, np.nanmean, np.nanmin, np.nanmax, np.nanvar, np.nanstd,
@@ -273,8 +267,6 @@ def test_counts_beside_means_are_floats_where_nothing_else_is_asked() -> None:
     assert "f32(-0.0)" in over_nine(np.nanmean).source(x)
 
 
-# By a mask.
-
 NONE = np.zeros((3, 3), bool)
 NAMES = {"np": np, "CROSS": CROSS, "NONE": NONE}
 
@@ -312,9 +304,6 @@ def test_means_of_large_integers_do_not_wrap() -> None:
     kernel = npt.stencil(boundary="valid")(lambda x, m: x[-1:2].mean(where=m[-1:2]))
     for found in both(kernel, np.full(3, 2**62 + 2**40), np.array([True, True, True])):
         assert found[0] == 2.0**62 + 2.0**40
-
-
-# Statistics that NumPy has no name for.
 
 
 def entropy(values: np.ndarray) -> float:

@@ -1,7 +1,5 @@
 """uint64, whose differences are int64, what may wrap, and floats that are stored as integers."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -134,19 +132,9 @@ def test_whole_numbers_of_words() -> None:
     agree(kernel, np.array([2**63 + 1025, 2**53 + 1, 7, 0], np.uint64))
 
 
-# Floats that are stored as integers.
-
 image = np.random.default_rng(3).integers(0, 256, (9, 11), dtype=np.uint8)
-
-
-@npt.stencil(boundary="reflect")
-def blur(x):
-    return x[-1:2, -1:2].mean()
-
-
-@npt.stencil(boundary="reflect")
-def halves(x):
-    return (x[0, 0] + x[0, 1]) * 0.5 - 100
+blur = npt.stencil(lambda x: x[-1:2, -1:2].mean(), boundary="reflect")
+halves = npt.stencil(lambda x: (x[0, 0] + x[0, 1]) * 0.5 - 100, boundary="reflect")
 
 
 @npt.stencil(boundary="reflect", neighborhood=((0, 0), (-1, 1)))
@@ -157,9 +145,7 @@ def looped(x):
     return total / 2 - 100
 
 
-@npt.ufunc
-def added(x, y):
-    return x * 0.25 + y
+added = npt.ufunc(lambda x, y: x * 0.25 + y)
 
 
 @npt.stencil(boundary="reflect")

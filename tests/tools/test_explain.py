@@ -1,7 +1,5 @@
 """What `explain`, `bench` and pictures say is so: golden texts without times, and promises."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from pathlib import Path
@@ -69,9 +67,6 @@ GOLDEN = [
 def test_golden(stencil, dtype, options, golden):
     name = "_".join([stencil.__name__, *options.values()])
     golden(stencil.explain(dtype, **options), FOLDER / f"{name}.txt")
-
-
-# Notes on algorithms.
 
 
 @npt.stencil(boundary="nearest")
@@ -163,9 +158,6 @@ def test_every_launch_of_a_gpu_is_named_and_is_in_the_text(stencil, dtype):
     assert ("kernel_slopes" in said) == (stencil is steepness)
 
 
-# Times.
-
-
 @npt.stencil
 def picking(x):
     w = x[-1:2, 0]
@@ -217,9 +209,6 @@ def test_bench_refuses(given, options, error):
         nine.bench(given, **options)
 
 
-# Small arrays stand where they do in a call.
-
-
 @npt.stencil(standard_indexing="lut")
 def looked_up(x, lut, gain=2):
     return lut[1] * x[1] + lut[0] * x[0] * gain
@@ -251,9 +240,6 @@ def test_small_arrays_stand_where_they_do_in_a_call_to_measure():
     x, lut = np.arange(600.0), np.array([0.5, 2.0])
     assert looked_up.bench(x, lut, repeat=1).points == 600
     assert looked_up.schedule(x, lut) == looked_up.schedule("float64")
-
-
-# Pictures.
 
 
 @npt.stencil(boundary="wrap")

@@ -1,7 +1,5 @@
 """What Python and IPython show of the public names: `dir`, `help`, signatures, completed names."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import pydoc

@@ -1,7 +1,5 @@
 """What a report says of the machine: of its GPU too, without waiting for ever."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
