@@ -14,7 +14,6 @@ import seams
 import verify_kernels
 from leftovers import DaskTraces, Traces, keep_dask
 from ninepoint.lowering import passes
-from seconds import Seconds
 
 CACHE = "NINEPOINT_CACHE_DIR"
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
@@ -28,8 +27,6 @@ _stderr = []
 
 
 def pytest_configure(config):
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Seconds())
     # A busy machine would make tests of what is printed fail.
     os.environ.setdefault("NINEPOINT_QUIET", "1")
     # What holds of every kernel is looked at after each pass, whatever other processes compiled.

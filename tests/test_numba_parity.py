@@ -5,7 +5,6 @@ own rule, so Numba's is cast to it.  At the end stand the few differences, which
 in docs/recipe.md.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -63,27 +62,9 @@ def the_recipe(x):
             x[ 1, -1] + x[ 1, 0] + x[ 1, 1]) // 9  # fmt: skip
 
 
-@case(PLANE + 1j * PLANE[::-1])
-def complex_numbers(a):
-    t = 1.0j
-    return a[0, 1] * a[1, 0].conjugate() + abs(a[0, 0]) - a[0, 0].real * 2j + t
-
-
-@numba.njit
-def addone(a):
-    return a + 1
-
-
 @numba.njit
 def spread(window):
     return window.max() - window.min()
-
-
-@case(PLANE)
-def functions(a):
-    g = 4.0 + a[0, 1]
-    x = np.sin(10 + a[2, 1]) + math.exp(-(a[0, 0] ** 2))
-    return g + x + math.sqrt(abs(a[0, -1])) + max(a[0, 0], a[1, 0], 0.5) + addone(a[-2, 0])
 
 
 @case(FLOATS.astype("f4"), ROWS, np.eye(3, 4, dtype=bool), 3, cval=5)
@@ -103,17 +84,6 @@ def a_row_of_coefficients(a, b, c):
     for k in row:
         acc += 2 * k
     return a[0, 1] + row[1] * b[-1, 2 - s] + acc + c
-
-
-@case(LINE, neighborhood=((5, 10),))
-def only_ahead(a):
-    cumul = 0
-    for i in range(10, 4, -1):
-        k = 0.0
-        if i > 7:
-            k = 1j
-        cumul += a[i] + k
-    return cumul / 30
 
 
 @case(PLANE, PLANE.copy(), neighborhood=((-3, 0), (-3, 0)), standard_indexing="b", cval=1.5)

@@ -251,26 +251,6 @@ def test_tasks_are_called_by_what_they_do():
     assert names == ["gaussian", "median", "erode", "behind+1", "mean*6", "mean*2", "mean+2"]
 
 
-@npt.stencil
-def edged(x, y):
-    """Two results of two, which look to different sides."""
-    a, b = far(x, y)
-    return a[-1, 0] + b[0, 1] * x[0, 0], b[0, 0]
-
-
-def test_blocks_of_axes_in_any_order():
-    """What was noted of one block gives what the next one needs."""
-    rng = np.random.default_rng(1)
-    x = rng.integers(0, 99, (8, 2, 16, 12)).astype("float32")
-    y = rng.integers(0, 99, (16, 12)).astype("int16")
-    for axes, other in (((-2, -1), y), ((-4, -1), y[:8, None, None])):
-        for rows in (4, 16):
-            lazy = [da.from_array(a, chunks=(4, 2, rows, 3)[4 - a.ndim :]) for a in (x, other)]
-            for rule in ("valid", (("mirror", "fill"), ("reflect", "constant"))):
-                made = edged(*lazy, boundary=rule, axes=axes)
-                equal(made, edged(x, other, boundary=rule, axes=axes))
-
-
 # Keys: equal calls have equal ones, and calls that mean anything else have others.
 def made(step=1, extra=0.5, weights=(1, 2, 1), **options):
     constant = np.array(weights)

@@ -56,19 +56,6 @@ def test_the_result_is_a_part_of_the_full_one(shape):
     same(out, thin(x).astype("float32"))
 
 
-@pytest.mark.parametrize("chunks", [(1, 2), (3, 7), (20, 2)])
-def test_chunks_of_any_size(chunks):
-    x = RNG.integers(0, 99, (13, 11)).astype("int16")
-    lazy = da.from_array(x, chunks=chunks)
-    same(thin(lazy).compute(scheduler="sync"), thin(x))
-    same(thin(lazy, boundary="valid").compute(scheduler="sync"), thin(x, boundary="valid"))
-    same(da.compute(*pyramid(lazy), scheduler="sync"), of_pyramid(x))
-    # Of what is lazy in NumPy's arrays too, along axes in another order.
-    low = smooth(smooth(npt.lazy(x), axes=(1, 0), every=(3, 2)), axes=(1, 0))
-    same(low, smooth(np.ascontiguousarray(smooth(x)[::2, ::3]), axes=(1, 0)))
-    same(smooth(thin(lazy)[::-1]).compute(scheduler="sync"), smooth(thin(x)[::-1]))
-
-
 def test_labels_are_those_of_the_points():
     image = xr.DataArray(
         FILM,

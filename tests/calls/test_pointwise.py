@@ -5,7 +5,6 @@ That their numbers are right on arrays of NumPy, Dask and xarray, random program
 
 import pickle
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 
 import dask.array as da
 import numpy as np
@@ -120,18 +119,6 @@ def test_out_may_lie_over_a_field(step):
     memory = np.arange(20_000.0)
     expected = 3 * memory[::2] - y
     equal(mix(memory[::2], y, out=memory[10_000:]), expected)
-
-
-def test_threads_change_nothing():
-    x = np.random.default_rng(1).integers(0, 10**6, (700, 300))
-    wanted = np.where(x > 1, np.log2(np.maximum(x, 1)), 0) // 1
-    for threads in (1, 2, 3):
-        equal(halvings(x, threads=threads), wanted)
-        equal(mix(x, x[0], threads=threads), 3 * x - x[0])
-    x = x[:100]
-    with ThreadPoolExecutor(4) as pool:
-        for found in pool.map(lambda _: halvings(x), range(12)):
-            equal(found, wanted[:100])
 
 
 def test_neither_loops_nor_floats_nor_colours_are_a_reason_for_a_warning():

@@ -346,13 +346,21 @@ def test_numba_switched_off(tmp_path):
             near = x[-1:2]
             return near[near < n].sum()
 
-        try:
-            general(np.ones(4))
-        except RuntimeError as error:
-            print(error)
+        @npt.gufunc("(n),()->(n)")
+        def scaled(x, p, out):
+            for i in range(len(x)):
+                out[i] = x[i] * p
+
+        assert scaled.debug(np.arange(3.0), 2).tolist() == [0, 2, 4]
+        for call in (lambda: general(np.ones(4)), lambda: scaled(np.ones(4), 2)):
+            try:
+                call()
+            except RuntimeError as error:
+                print(error)
     """
-    words = output(start(tmp_path, SCRIPT, script, NUMBA_DISABLE_JIT="1"))
-    assert words == (
+    words = output(start(tmp_path, SCRIPT, script, NUMBA_DISABLE_JIT="1")).splitlines()
+    assert words[0] == (
         "'general' is compiled by Numba as it is written, so it does not run with "
         "NUMBA_DISABLE_JIT=1; unset that variable, or call general.debug(...)."
     )
+    assert "does not run with NUMBA_DISABLE_JIT=1; unset that variable, or call" in words[1]

@@ -8,7 +8,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import ndimage
 
-import ninepoint as npt
 from by_definition import evaluate, footprints
 from kernels import compiled
 from ninepoint.language.reference import store
@@ -338,15 +337,3 @@ def test_a_number_on_one_path_is_read_at_other_points(value):
     (result,) = evaluate(compiled(text, names={"ZERO": ZERO}), [x], boundary="wrap")
     f = np.where(x > 0, eval(value, {"ZERO": ZERO}), np.roll(x, -1))
     assert_allclose(store(result, f.dtype), np.roll(f, 1) + np.roll(f, -1) * 2)
-
-
-def test_debug_takes_axes():
-    kernel = npt.stencil(lambda x, y: x[-1, 0] * 10 + y[0, 1], boundary="wrap")
-    x, y = np.arange(60.0).reshape(3, 5, 4), np.arange(20.0).reshape(5, 4)
-    for axes in ((0, 1), (2, 0), (-2, -1)):
-        assert_array_equal(kernel.debug(x, y, axes=axes), kernel(x, y, axes=axes), strict=True)
-    assert kernel.debug(x, y, axes=(0, 1), boundary="valid").shape == (2, 4, 4)
-    with pytest.raises(TypeError, match="use axes= here"):
-        kernel.debug(x, y, dims=("y", "x"))
-    with pytest.raises(ValueError, match="names 1 axes"):
-        kernel.debug(x, y, axes=(0,))

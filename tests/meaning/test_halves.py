@@ -79,21 +79,6 @@ def test_all_numbers_on_a_processor_that_knows_none() -> None:
 
 
 @both
-def test_arrays_are_taken_as_they_are(dtype) -> None:
-    stencil = npt.stencil(lambda x: x[0, 1], dtype=dtype, boundary="wrap")
-    x = BITS.view(dtype).reshape(256, 256)
-    unaligned = np.frombuffer(bytearray(x.nbytes + 1), dtype, x.size, 1).reshape(x.shape)
-    unaligned[...] = x
-    other = x.astype(dtype.newbyteorder(">"))
-    for field in (x, x[::3, ::2], other, unaligned):
-        equal(stencil(field), np.roll(field, -1, 1).astype(dtype))
-    assert stencil(x[:0]).dtype == dtype
-    for out in (unaligned.copy(), np.zeros((256, 512), dtype)[:, ::2], np.zeros_like(other)):
-        assert stencil(x, out=out) is out
-        equal(out.astype(dtype), np.roll(x, -1, 1))
-
-
-@both
 def test_values_at_the_border_that_are_of_this_type(dtype) -> None:
     x = IMAGE.astype(dtype)
     one, line = dtype.type(1.7), np.linspace(-3, 3, 15).astype(dtype)
@@ -124,24 +109,12 @@ def test_every_way_to_call(dtype) -> None:
     of_loop = looping(x.astype("float32"))
     equal(looping(x, dtype=dtype), of_loop.astype(dtype))
     equal(looping.debug(x), of_loop)
-    chunked = blur(da.from_array(x, chunks=(7, 11)), dtype=dtype)
-    assert chunked.dtype == dtype
-    equal(chunked.compute(), rounded)
-    assert f"blur: x {dtype} -> float32" in blur.explain(x)
-
-
-@both
-def test_stages_and_steps(dtype) -> None:
-    x = IMAGE.astype(dtype)
-    slope = npt.stencil(lambda x: x[0, 1] - x[1, 0], boundary="reflect")
-    twice = npt.stencil(lambda x: slope(blur(x, dtype="bfloat16"))[0, 0])
-    for made in (twice(x), twice.debug(x)):
-        equal(made, slope(blur(x, dtype="bfloat16").astype("float32")))
     step = npt.stencil(blur.__wrapped__, dtype=dtype, boundary="wrap")
     for field in (x, da.from_array(x, chunks=9), xr.DataArray(x, dims=("y", "x"))):
         equal(np.asarray(step.iterate(field, steps=2)), step(step(x)))
     with pytest.raises(ValueError, match=f"gives float32 for a state of {dtype}"):
         blur.iterate(x, steps=2)
+    assert f"blur: x {dtype} -> float32" in blur.explain(x)
 
 
 @both

@@ -131,16 +131,11 @@ def test_operators_are_exact_beside_constants(dtype):
     only(2, [("int32", "int8"), ("int8", "int8"), ("uint64", "int64"), ("int8", "uint64")]),
 )
 def test_compiled_operators_are_exact(first, second):
-    fields = columns(first, second)
-    check(kernel_of(ARITHMETIC, "x, y")(*fields), ARITHMETIC, fields)
-    few = [field[::7] for field in fields]
-    check(kernel_of(ARITHMETIC, "x, y").debug(*few), ARITHMETIC, few)
-
-
-@pytest.mark.parametrize("dtype", only(2, ["int8", "int64", "uint64", "int16"]))
-def test_compiled_operators_are_exact_beside_constants(dtype):
-    check(kernel_of(CONSTANTS, "x")(*columns(dtype)), CONSTANTS, columns(dtype))
-    check(kernel_of(CONSTANTS, "x").debug(*columns(dtype)), CONSTANTS, columns(dtype))
+    for rows, names, dtypes in ((ARITHMETIC, "x, y", (first, second)), (CONSTANTS, "x", (first,))):
+        stencil, fields = kernel_of(rows, names), columns(*dtypes)
+        check(stencil(*fields), rows, fields)
+        few = [field[::7] for field in fields]
+        check(stencil.debug(*few), rows, few)
 
 
 def test_operators_are_exact_in_loops():

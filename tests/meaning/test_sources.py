@@ -147,34 +147,6 @@ def test_extra_decorators():
     assert twice.__name__ == "twice"
 
 
-# The shell would take over the hooks of this process.
-NOTEBOOK = r"""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    shell = InteractiveShell.instance()
-    def run(cell):
-        shell.run_cell(cell).raise_error()
-
-    run("import numpy as np, ninepoint as npt; x = np.array([1, 2, 4, 8])")
-    run("@npt.stencil\ndef smooth(x):\n    return x[1] - x[-1]\n")
-    run("assert smooth.debug(x).tolist() == [0, 3, 6, 0]")
-    run("@npt.stencil\ndef smooth(x):\n    return 2 * (x[1] - x[-1])\n")
-    run("assert smooth.debug(x).tolist() == [0, 6, 12, 0]")
-    run("import asyncio\nawait asyncio.sleep(0)\nright = npt.stencil(lambda x: x[1])")
-    run("here = %pwd\nleft = npt.stencil(lambda x: x[-1])\nassert left.debug(x)[1] == 1")
-    run("wrong = None\ntry:\n    npt.stencil(lambda x: x[0.5])\n"
-        "except npt.StencilError as error:\n    wrong = str(error)")
-    run("assert 'npt.stencil(lambda x: x[0.5])' in wrong, wrong")
-    print("done")
-"""
-
-
-def test_notebook_cells(tmp_path):
-    pytest.importorskip("IPython")
-    done = ran(NOTEBOOK, tmp_path, "-W", "ignore")
-    assert done.stdout.endswith("done\n"), done.stdout + done.stderr
-
-
 PROMPT = """
 import numpy as np
 import ninepoint as npt

@@ -1,15 +1,12 @@
 """A traceback of a user's mistake shows the user's frames only; our own failures show them all."""
 
-import json
-import os
-import subprocess
-import sys
 import traceback
 
 import numpy as np
 import pytest
 
 import ninepoint as npt
+from ipython_session import session
 from ninepoint.base import tracebacks
 
 PACKAGE = npt.__file__.removesuffix("__init__.py")
@@ -121,33 +118,9 @@ def test_what_is_not_a_users_mistake_keeps_its_frames(cut, monkeypatch):
     assert frames(ValueError, lambda: smooth(x, boundary="reflet")) > 1
 
 
-# A new process: the shell would take over the hooks of this one.
-SESSION = """
-import contextlib, io, json, sys
-from traitlets.config import Config
-from IPython.core.interactiveshell import InteractiveShell
-
-config = Config()
-config.HistoryManager.enabled = False
-shell = InteractiveShell.instance(config=config)
-first, *cells = json.load(sys.stdin)
-assert shell.run_cell(first).success
-printed = []
-for cell in cells:
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        assert not shell.run_cell(cell).success
-    printed.append(shown.getvalue())
-json.dump(printed, sys.stdout)
-"""
-
-
 def test_in_a_notebook(cut, tmp_path):
     pytest.importorskip("IPython")
-    done = subprocess.run(
-        [sys.executable, "-c", SESSION], env={**os.environ, "IPYTHONDIR": str(tmp_path)},
-        input=json.dumps([KERNELS, *MISTAKES]), capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    for mistake, printed in zip(MISTAKES, json.loads(done.stdout), strict=True):
+    given = [("", KERNELS, False), *((one, one, True) for one in MISTAKES)]
+    for mistake, printed in zip(MISTAKES, session(given, tmp_path)[1:], strict=True):
         assert PACKAGE not in printed, mistake
         assert len(printed.splitlines()) < 16, printed
