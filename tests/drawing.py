@@ -34,7 +34,7 @@ import pickle
 
 import dask
 import dask.array as da
-import ml_dtypes  # NumPy then knows bfloat16
+import ml_dtypes
 import numpy as np
 import xarray as xr
 from numpy import inf, nan

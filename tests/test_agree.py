@@ -20,6 +20,7 @@ import ninepoint as npt
 import scale
 import seams
 import ways
+from nightly import at_night
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
 INTERPRETED = {"kernel": (50, 2), "pipeline": (16, 2), "steps": (16, 2), "ufunc": (50, 2)}
@@ -48,32 +49,27 @@ def agrees(kind: str, seeds: range, most: int, *, compiled: bool = False) -> Non
     assert counts["arrays"] >= len(seeds) // 3
 
 
-@pytest.mark.parametrize(("kind", "seeds", "most"), batches(INTERPRETED, 0))
+@pytest.mark.parametrize(
+    ("kind", "seeds", "most"),
+    [*batches(INTERPRETED, 0), *map(at_night, batches(NIGHTLY, 100_000, 5))],
+)
 def test_every_way_gives_what_the_definition_says(kind, seeds, most):
     agrees(kind, seeds, most)
 
 
-@pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 50_000))
+@pytest.mark.usefixtures("protected_pages")
+@pytest.mark.parametrize(
+    ("kind", "seeds", "most"),
+    [*batches(COMPILED, 50_000), *map(at_night, batches(COMPILED, 60_000))],
+)
 def test_so_does_machine_code(kind, seeds, most):
     agrees(kind, seeds, most, compiled=True)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("kind", "seeds", "most"), batches(NIGHTLY, 100_000, 5))
-def test_many_programs(kind, seeds, most):
-    agrees(kind, seeds, most)
-
-
-@pytest.mark.nightly
-@pytest.mark.usefixtures("protected_pages")
-@pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 60_000))
-def test_many_programs_as_machine_code(kind, seeds, most):
-    agrees(kind, seeds, most, compiled=True)
-
-
 # Limits with which small arrays go the ways of large ones: copied a few rows at a time, in slabs
-# and ends; and faces that are given apart, as to many workers.
-SMALL = {"block_elements": 40, "whole_bytes": (0, 0, 0), "workers_together": -1}
+# and ends, with kernels that are transposed; and faces are given apart, as to many workers.
+SMALL = {"block_elements": 40, "whole_bytes": (0, 0, 0), "transposed_points": 0}
+SMALL |= {"workers_together": -1}
 
 
 @pytest.mark.parametrize("kind", ["kernel", "pipeline"])
@@ -97,11 +93,11 @@ def test_many_that_lie_in_stores():
 
 def test_a_failure_is_a_program(capsys):
     """It says which seed and which way, and can be run as it is printed."""
-    program = drawing.draw("kernel", 0)
+    program = drawing.draw("kernel", 3)
     running = agree.Running(program)
     made = running(ways.first(program))
     failure = str(running.disagreement(ways.ways(program, None)[0], made, made))
-    assert failure.startswith("# kernel 0, ")
+    assert failure.startswith("# kernel 3, ")
     drawing.executed(failure)
     # What is right, and what the way gives.
     told = capsys.readouterr().out

@@ -61,22 +61,6 @@ def test_a_wrong_peer_is_refused_and_not_timed() -> None:
     assert list(cell["refused"]) == ["wrong"]
 
 
-@pytest.mark.parametrize(
-    ("theirs", "interior", "expected"),
-    [
-        ([[1, 2, 3], [4, 5, 6], [7, 8, 9]], False, 0),
-        ([[1, 2, 3], [4, 5, 6], [7, 8, 10]], False, 1),
-        ([[1, 2, 3], [4, 5, 6], [7, 8, np.nan]], False, np.inf),
-        ([[0, 0, 0], [0, 5, 0], [0, 0, 0]], True, 0),
-        ([[7]], False, 2),
-        ([[1, 2]], False, np.inf),
-    ],
-)
-def test_difference(theirs: list[list[float]], interior: bool, expected: float) -> None:
-    ours = np.arange(1, 10).reshape(3, 3)
-    assert measure.difference(ours, np.array(theirs), (1, 1), interior) == expected
-
-
 def test_works_are_timed_in_turn_and_a_long_call_once() -> None:
     calls: list[str] = []
     works = {name: lambda name=name: calls.append(name) or time.sleep(0.01) for name in "ab"}
@@ -164,7 +148,6 @@ def test_the_pages_show_the_stored_results() -> None:
 
 @pytest.mark.nightly
 def test_the_picture_is_drawn_from_the_stored_results(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
     for path in plots.write(results.load(results.FILE), tmp_path):
         if path.suffix == ".svg":
             # The words of a picture, which matplotlib writes beside their shapes.

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import dask
 import dask.array as da
+import distributed
 import numpy as np
 import pytest
 from chunked import image, mean, near
 
 import ninepoint as npt
 from nightly import only
-
-distributed = pytest.importorskip("distributed")
 
 LOST = Path(__file__).parents[1] / "lost_workers.py"
 

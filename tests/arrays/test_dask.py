@@ -4,21 +4,21 @@ import math
 import os
 import pickle
 import time
+from functools import partial
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
+from chunked import equal, far, image, mean, near, tasks_of
+from dask.graph_manipulation import bind, clone
+from dask.utils import key_split
 
-dask = pytest.importorskip("dask")
-
-import dask.array as da  # noqa: E402
-import xarray as xr  # noqa: E402
-from chunked import equal, far, image, mean, near, tasks_of  # noqa: E402
-from dask.graph_manipulation import bind, clone  # noqa: E402
-from dask.utils import key_split  # noqa: E402
-
-import ninepoint as npt  # noqa: E402
-from compared import whole  # noqa: E402
-from seams import interpreted  # noqa: E402
+import ninepoint as npt
+from compared import whole
+from seams import interpreted
+from ways import as_told
 
 line = npt.stencil(lambda x: x[1] - x[-1])
 
@@ -333,3 +333,60 @@ def test_short_floats_are_rounded_between_steps_that_share_a_stage():
     u, c = (random.random(14) * 50).astype("float16"), random.random(14).astype("float32")
     lazy = step.iterate(da.from_array(u, chunks=14), da.from_array(c, chunks=14), steps=2)
     equal(lazy, step.iterate(u, c, steps=2))
+
+
+added = npt.stencil(lambda x, y: 2 * x[0, 0] + y[0, 0])
+inner = npt.stencil(lambda x, y: x[-1, 0] + y[1, 1], boundary="valid")
+coarse = npt.stencil(lambda x: x[0, 0] + x[0, 1], boundary="nearest", every=(1, 2))
+flat = npt.stencil(lambda x, y: x[-1] + y[0], boundary="nearest")
+
+
+@npt.stencil
+def of_fewer(x, y):
+    thin = coarse(y)
+    return x[0, 0] + thin[0, 0]
+
+
+@npt.stencil
+def of_fewest(x, y):
+    one = inner(x, y)
+    return one[0, 0] * x[0, 0]
+
+
+def test_a_stage_with_fewer_points_and_a_field_without_axes(as_python):
+    """Each chunk has the shape that was told, as random programs look at it."""
+    rng = np.random.default_rng(1)
+    pair, single = rng.random((6, 5)), np.array(3.0)
+    for call, x, y in (
+        (of_fewer, rng.random((3, 4)), rng.random((3, 2))),
+        (of_fewest, rng.random((3, 2)), rng.random((3, 2))),
+        (flat, pair, single),
+    ):
+        for cuts in ((-1, -1), (-1, None), (None, -1), (2, 1), ((4, 2), ())):
+            lazy = [
+                one if cut is None or (one is single and cut) else da.from_array(one, chunks=cut)
+                for one, cut in zip((x, y), cuts, strict=True)
+            ]
+            try:
+                wanted = call(x, y)
+            except ValueError:
+                with pytest.raises(ValueError, match=r"."):
+                    call(*lazy)
+                continue
+            made = call(*lazy)
+            assert made.shape == wanted.shape
+            equal(as_told(made), wanted)
+
+
+def test_fields_of_xarray_that_broadcast_and_are_saved(tmp_path):
+    x = xr.DataArray(np.arange(3.0), dims="x", coords={"x": [1, 2, 3]})
+    y = xr.DataArray(np.arange(4.0), dims="y")
+    for one, other in [(x.chunk(), y.chunk()), (x, y.chunk()), (x.chunk(2), y)]:
+        for call in (npt.ufunc(lambda x, y: 2 * x + y), partial(added, dims=("x", "y"))):
+            xr.testing.assert_identical(call(one, other).compute(), call(x, y))
+    lat, field = np.arange(4.0)[:, None], np.random.default_rng(0).random((4, 6))
+    npt.save(added(lat, da.from_array(field)), tmp_path / "sum.zarr")
+    equal(npt.open(tmp_path / "sum.zarr"), added(lat, field))
+    # Chunks without points.
+    lazy = npt.filters.mean(da.from_array(np.zeros((0, 6)), chunks=((0, 0), (2, 4))))
+    assert lazy.compute().shape == (0, 6)

@@ -114,7 +114,6 @@ def test_libraries_are_not_mixed(engine):
 
 def test_arrays_of_dask_array_are_saved_as_those_of_dask(tmp_path):
     da = pytest.importorskip("dask.array")
-    pytest.importorskip("zarr")
     x = DaskArray(None).cut(X, (7, 11))
     named = xr.DataArray(mean9(x, boundary="wrap"), dims=("y", "x"), name="u")
     npt.save(mean9(x, boundary="wrap"), tmp_path / "bare.zarr", progress=False)

@@ -2,19 +2,16 @@
 
 import pickle
 
+import dask
+import dask.array as da
 import numpy as np
-import pytest
+from chunked import equal, far, mean, near
 
-dask = pytest.importorskip("dask")
-
-import dask.array as da  # noqa: E402
-from chunked import equal, far, mean, near  # noqa: E402
-
-import ninepoint as npt  # noqa: E402
-from compared import whole  # noqa: E402
-from kernels import RULES  # noqa: E402
-from seams import interpreted, limits, view  # noqa: E402
-from sliced import Sliced, sliced  # noqa: E402
+import ninepoint as npt
+from compared import whole
+from kernels import RULES
+from seams import interpreted, limits, view
+from sliced import Sliced, sliced
 
 
 def is_one_task_a_chunk(made):
@@ -124,7 +121,6 @@ def test_blocks_of_which_a_result_has_nothing():
 
 
 def test_every_other_point_is_saved_in_other_chunks(tmp_path):
-    pytest.importorskip("zarr")
     a = whole(40, 40, dtype="int64")
     made = mean(sliced(a, -1), every=2)
     path = npt.save(made, tmp_path / "out.zarr", chunks=(10, 5), progress=False)

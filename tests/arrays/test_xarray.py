@@ -1,14 +1,12 @@
 """DataArrays: dimensions by name, labels kept, cut, laid or made; NumPy or Dask inside."""
 
+import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
 
-xr = pytest.importorskip("xarray")
-
-import dask.array as da  # noqa: E402
-
-import ninepoint as npt  # noqa: E402
-from seams import interpreted  # noqa: E402
+import ninepoint as npt
+from seams import interpreted
 
 
 @npt.stencil

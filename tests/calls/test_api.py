@@ -107,31 +107,20 @@ def test_complex_of_two_parts_is_pythons():
 
 @pytest.mark.parametrize("dtype", [">u2", ">c16"])
 def test_dtype_of_the_other_byte_order(dtype):
-    native = np.dtype(dtype).newbyteorder("=")
-    x = np.arange(60, dtype=">u1").reshape(6, 10)
-
-    def double(x):
-        return 2 * x[0, 0] + x[0, 1]
-
-    decorated = npt.stencil(dtype=dtype, overflow="saturate")(double)
-    called = npt.stencil(double)
-
-    @npt.stencil(dtype=dtype, overflow="saturate")
-    def staged(x):
-        y = called(x, dtype=dtype, overflow="saturate")
-        return y[0, 1] + y[0, 0]
-
-    exact, chunked = called(x).astype(native), da.from_array(x, chunks=3)
-    for found in (
-        decorated(x),
-        called(x, dtype=dtype, overflow="wrap"),
-        decorated(chunked).compute(),
-        decorated.debug(x),
-    ):
+    x, options = (
+        np.arange(60, dtype=">u1").reshape(6, 10),
+        {"dtype": dtype, "overflow": "saturate"},
+    )
+    plain = npt.stencil(lambda x: 2 * x[0, 0] + x[0, 1])
+    decorated = npt.stencil(**options)(plain.__wrapped__)
+    staged = npt.stencil(lambda x: plain(x, **options)[0, 1] + x[0, 0], **options)
+    exact, chunked = plain(x).astype(np.dtype(dtype).newbyteorder("=")), da.from_array(x, chunks=3)
+    for found in (decorated(x), plain(x, **options), decorated(chunked).compute(),
+                  decorated.debug(x)):  # fmt: skip
         equal(found, exact, strict=True)
         assert found.dtype.isnative
     equal(staged(x), staged(chunked).compute(), strict=True)
-    assert decorated.iterate(exact, steps=2).dtype == native
+    assert decorated.iterate(exact, steps=2).dtype == exact.dtype
     out = np.empty(x.shape, dtype)
     assert decorated(x, out=out) is out
     equal(out, exact)

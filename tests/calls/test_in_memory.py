@@ -121,18 +121,6 @@ def test_odd_arrays(rule: str, elements: int, limited: Any, uneven: npt.Stencil)
                 assert np.count_nonzero(out.base) == np.count_nonzero(out)
 
 
-@pytest.mark.parametrize("lead", [(200, 30), (7, 2, 5)])
-def test_a_stack_of_odd_strides(lead: Any, limited: Any, uneven: npt.Stencil) -> None:
-    limited(block_elements=3000)
-    x = whole(*lead[::-1], 6, 7)
-    axes = (*range(len(lead))[::-1], -2, -1)
-    wanted = uneven(x, boundary="wrap").transpose(axes)
-    equal(uneven(x.transpose(axes), boundary="wrap"), wanted)
-    out = np.empty_like(x).transpose(axes)
-    uneven(x.transpose(axes), boundary="wrap", out=out)
-    equal(out, wanted)
-
-
 def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
     kernel = npt.stencil(lambda x: x[0, 0] - x[1, -1])
     stored = np.memmap(tmp_path / "x", ">f4", "w+", shape=(40, 500, 500))

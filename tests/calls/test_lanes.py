@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -92,30 +91,7 @@ def test_pipelines() -> None:
     equal(uneven(x, axes=(0, 1)) - x, uneven(single, axes=(0, 1)) - single)
 
 
-MIXED: Any = (("fill", "mirror"), ("reflect", "nearest"))
 CORNERS: Any = (("keep", "fill"), ("fill", "keep"))
-
-
-@pytest.mark.parametrize("boundary", ["keep", "wrap", MIXED, CORNERS])
-def test_core_axes_in_another_order(boundary: Any, limited: Any) -> None:
-    limited(transposed_points=0)
-    square = FRAME[..., 0].copy()
-    options = {"boundary": boundary, "dtype": "int16", "overflow": "wrap"}
-    wanted = uneven(square, **options)
-    turned = np.asfortranarray(square)
-    gaps = np.zeros((13, 18), "uint8")
-    gaps[:, ::2] = square.T
-    for image in (turned, turned[::-1][::-1], gaps[:, ::2].T):
-        for out in (None, np.zeros_like(wanted), np.zeros_like(wanted, order="F")):
-            for _ in range(2):
-                equal(uneven(image, **options, out=out), wanted)
-    assert uneven(turned).flags.f_contiguous
-    equal(uneven(turned, every=(2, 3), **options), uneven(square, every=(2, 3), **options))
-    # Of a volume in Fortran's order the stack lies innermost as well.
-    film = np.asfortranarray(FRAME.transpose(2, 0, 1))
-    wanted = uneven(np.ascontiguousarray(film), **options)
-    for _ in range(2):
-        equal(uneven(film, **options), wanted)
 
 
 @pytest.mark.parametrize("boundary", ["reflect", CORNERS])
@@ -130,22 +106,6 @@ def test_reads_at_computed_offsets(boundary: Any, limited: Any) -> None:
         for image in (FRAME, film, np.asfortranarray(FRAME), np.asfortranarray(film)):
             result = sheared(image, axes=(0, 1), boundary=boundary)
             equal(result, planar(sheared, image, boundary=boundary))
-
-
-@pytest.mark.parametrize("boundary", ["reflect", "wrap"])
-def test_pipelines_whose_axes_lie_in_another_order(boundary: Any, limited: Any) -> None:
-    limited(transposed_points=0)
-    square = np.tile(FRAME[..., 0], (5, 4))
-    wanted = edges(square, boundary=boundary)
-    turned = np.asfortranarray(square)
-    for threads in (1, 2):
-        result = edges(turned, boundary=boundary, threads=threads)
-        # Where not all calls take an axis for a ring, they are done one by one.
-        assert result.flags.f_contiguous or boundary == "wrap"
-        equal(result, wanted)
-    equal(edges(square[::-1][::-1].T, axes=(1, 0), boundary=boundary).T, wanted)
-    cut = da.from_array(turned, chunks=(30, 40))
-    equal(edges(cut, boundary=boundary).compute(scheduler="sync"), wanted)
 
 
 def test_explain_says_how() -> None:

@@ -125,7 +125,10 @@ def test_every_target_knows_the_whole_array(one):
         same(one(lazy).compute(scheduler="sync"), one.debug(x))
 
 
-grid = npt.stencil(lambda x: 10 * npt.index(x)[0] + npt.index(x)[1], boundary="constant", cval=5)
+@npt.stencil(boundary="constant", cval=5)
+def grid(x):
+    i, j = npt.index(x)
+    return 10 * i + j
 
 
 def test_positions_are_numbers_of_64_bits_and_those_that_numpy_has():

@@ -5,7 +5,6 @@ of a generated text is checked by the tests of windows and by random programs.
 """
 
 import ctypes
-import itertools
 import signal
 from typing import Any
 
@@ -18,8 +17,6 @@ import seams
 from nightly import only
 from ninepoint import Schedule
 from ninepoint.backends.llvm.layout import Kind
-
-RULES = ["fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"]
 
 
 def peek(array, offset):
@@ -140,40 +137,3 @@ def test_compiled_code_stays_within_its_arrays(name):
                 stencil(image(*stack, *core), boundary=boundary, threads=1)
     stencil(image(*(20, 90, 60)[-ndim:]), threads=2)
     assert protected.Guard.calls > before
-
-
-@npt.stencil(standard_indexing=("w",))
-def correlated(x, w):
-    return (x[-1:2, -1:2] * w).sum() + w[0, 1]
-
-
-def in_layouts(x):
-    """The same values, in memory in other ways."""
-    stretched = np.zeros((*x.shape[:-1], x.shape[-1] * 2), x.dtype)
-    stretched[..., ::2] = x
-    backwards = x[::-1, ::-1].copy()[::-1, ::-1]
-    return [x, np.asfortranarray(x), backwards, x[::-1].copy()[::-1], stretched[..., ::2]]
-
-
-def stays_within(call, wanted, *fields):
-    """`call(*fields, out)` gives what is right between protected pages."""
-    for at_end in (False, True):
-        held = [protected.between(one, at_end=at_end, read_only=True) for one in fields]
-        out = protected.between(np.zeros_like(wanted), at_end=at_end, shared=True)
-        assert protected.survives(lambda held=held, out=out: call(*held, out)) == 0
-        np.testing.assert_array_equal(out, wanted)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "boundary"), only(2, itertools.product(["uint8", "float16", "float64"], RULES))
-)
-def test_arrays_of_users_between_protected_pages(dtype, boundary):
-    x = np.random.default_rng(0).integers(0, 9, (20, 31)).astype(dtype)
-    w = np.arange(9).reshape(3, 3).astype("int8" if dtype != "float64" else "float64")
-
-    def call(x, w, out):
-        for _ in range(3):
-            correlated(x, w, boundary=boundary, out=out, threads=1)
-
-    for layout in in_layouts(x):
-        stays_within(call, correlated(x, w, boundary=boundary), layout, w)

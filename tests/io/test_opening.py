@@ -6,17 +6,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import dask
+import h5py
 import numpy as np
 import pytest
+import tifffile
+import xarray as xr
+import zarr
 
 import ninepoint as npt
-
-dask = pytest.importorskip("dask")
-zarr = pytest.importorskip("zarr")
-xr = pytest.importorskip("xarray")
-h5py = pytest.importorskip("h5py")
-tifffile = pytest.importorskip("tifffile")
-
 
 A = np.random.default_rng(0).random((60, 80), dtype="f4")
 rise = npt.stencil(lambda x: x[1, 0] - x[-1, -2], boundary="reflect")
@@ -115,7 +113,6 @@ def test_labels(engine: Any) -> None:
 
 
 def test_missing_values_of_netcdf_are_nan() -> None:
-    pytest.importorskip("h5netcdf")
     x = np.arange(600, dtype="i2").reshape(20, 30)
     d = xr.Dataset({"u": (("y", "x"), np.where(x == 33, np.nan, x / 4).astype("f4"))})
     code = {"dtype": "i2", "scale_factor": 0.25, "_FillValue": -1, "chunksizes": (5, 5)}
@@ -139,7 +136,6 @@ def test_hdf5() -> None:
         for k, name in enumerate("yx"):
             file[name].make_scale(name)
             file["u"].dims[k].attach_scale(file[name])
-    pytest.importorskip("h5netcdf")
     scaled = npt.open("b.h5")
     assert scaled.dims == ("y", "x")
     assert is_right(scaled)

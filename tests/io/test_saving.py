@@ -11,12 +11,11 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
+import zarr
 
 import ninepoint as npt
 from seams import limits
-
-zarr = pytest.importorskip("zarr")
-xr = pytest.importorskip("xarray")
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (50, 37)).astype("float32")
 ELSE = "begun with another computation"
@@ -365,7 +364,6 @@ def test_npy(tmp_path):
 
 @pytest.mark.parametrize("suffix", [".nc", ".h5"])
 def test_netcdf(tmp_path, suffix):
-    pytest.importorskip("h5netcdf")
     named = xr.DataArray(
         lazy(), dims=("y", "x"), name="u", attrs={"units": "K"},
         coords={"y": np.arange(50) * 0.5, "area": (("y", "x"), IMAGE)},
@@ -378,7 +376,6 @@ def test_netcdf(tmp_path, suffix):
 
 @pytest.mark.parametrize("name", ["a.nc", "a.zarr"])
 def test_numbers_that_were_scaled_are_scaled_again(tmp_path, name):
-    pytest.importorskip("h5netcdf")
     packed = xr.DataArray(np.arange(600).reshape(20, 30) / 4, dims=("y", "x"), name="u")
     code = {"dtype": "i2", "scale_factor": 0.25, "_FillValue": -1}
     packed.to_netcdf(tmp_path / "in.nc", engine="h5netcdf", encoding={"u": code})

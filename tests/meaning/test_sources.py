@@ -256,7 +256,6 @@ DECORATED = """
 
 
 def test_tools_that_hang_things_on_syntax_trees(tmp_path):
-    pytest.importorskip("dask")
     done = ran(DECORATED, tmp_path)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 5000

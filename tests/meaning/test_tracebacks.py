@@ -119,7 +119,6 @@ def test_what_is_not_a_users_mistake_keeps_its_frames(cut, monkeypatch):
 
 
 def test_in_a_notebook(cut, tmp_path):
-    pytest.importorskip("IPython")
     given = [("", KERNELS, False), *((one, one, True) for one in MISTAKES)]
     for mistake, printed in zip(MISTAKES, session(given, tmp_path)[1:], strict=True):
         assert PACKAGE not in printed, mistake
