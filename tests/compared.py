@@ -1,5 +1,7 @@
-"""Whole numbers, and how results of calls are compared: with others, and with calls one by one."""
+"""Whole numbers, how results of calls are compared, and what a call takes of memory."""
 
+import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,3 +30,13 @@ def one_by_one(stencil: Any, *state: Any, steps: int, rest: Any = (), **options:
     for _ in range(steps):
         state = each(stencil(*state, *rest, **options))
     return state
+
+
+def most_memory(call: Callable[[], Any]) -> int:
+    """The most bytes that Python and NumPy hold during a call beside what they held before."""
+    tracemalloc.start()
+    try:
+        call()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()

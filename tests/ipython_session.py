@@ -1,12 +1,11 @@
 """Cells that run one after the other in one session of IPython."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+from own_process import printed
 
 # A new process: the shell would take over the hooks of this one.
 _SESSION = """
@@ -31,16 +30,12 @@ json.dump(printed, sys.stdout)
 def ran(script: str, given: Any, folder: Path, **more: str) -> Any:
     """What a script, which is given something on its standard input, prints last."""
     folder.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-c", script], input=json.dumps(given), cwd=folder,
-        env={**os.environ, "IPYTHONDIR": str(folder), "MPLBACKEND": "agg", **more},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    more |= {"IPYTHONDIR": str(folder), "MPLBACKEND": "agg"}
+    said = printed("-c", script, given=json.dumps(given), folder=folder, **more)
+    return json.loads(said.splitlines()[-1])
 
 
 def session(cells: Iterable[tuple[str, str, bool]], folder: Path) -> list[str]:
     """What each cell prints; a cell is its name, its text, and whether it fails."""
-    printed: list[str] = ran(_SESSION, list(cells), folder)
-    return printed
+    found: list[str] = ran(_SESSION, list(cells), folder)
+    return found

@@ -5,8 +5,6 @@ more seeds are tried by `python tests/agree.py FIRST LAST`, and every night; tho
 in tests/cuda.
 """
 
-import subprocess
-import sys
 from collections import Counter
 
 import dask.array as da
@@ -21,6 +19,7 @@ import scale
 import seams
 import ways
 from nightly import at_night
+from own_process import printed
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
 INTERPRETED = {"kernel": (50, 2), "pipeline": (16, 2), "steps": (16, 2), "ufunc": (50, 2)}
@@ -88,7 +87,7 @@ def test_what_lies_in_stores_gives_the_same(kind):
 @pytest.mark.nightly
 def test_many_that_lie_in_stores():
     for options in (["1000", "1100"], ["1000", "1010", "--workers"]):
-        subprocess.run([sys.executable, scale.__file__, *options], check=True, timeout=800)
+        printed(scale.__file__, *options)
 
 
 def test_a_failure_is_a_program(capsys):

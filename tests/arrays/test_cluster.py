@@ -1,8 +1,6 @@
 """Iterations on a Dask cluster, whose workers hold the state and may be killed."""
 
 import gc
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from chunked import image, mean, near
 
 import ninepoint as npt
 from nightly import only
+from own_process import printed
 
 LOST = Path(__file__).parents[1] / "lost_workers.py"
 
@@ -116,10 +115,7 @@ CASES = ["midway", "before", "all_before", "source", "given_up", "same_address",
 
 @pytest.mark.parametrize("case", only(1, CASES))
 def test_workers_that_are_killed(case):
-    done = subprocess.run(
-        [sys.executable, LOST, case], capture_output=True, text=True, timeout=400
-    )
-    assert done.stdout.split() == ["right", case], done.stderr
+    assert printed(LOST, case) == f"right {case}"
 
 
 # Graphs: blocks run where their chunks are.

@@ -10,12 +10,7 @@ import ninepoint as npt
 import ninepoint.xarray
 
 smooth = npt.stencil(lambda u, by=0.25: by * (u[-1, 0] + u[1, 0]) + u[0, 1], boundary="nearest")
-
-
-@npt.stencil(boundary="nearest")
-def staged(u, by=0.25):
-    s = smooth(u, by)
-    return s[0, 0]
+staged = npt.stencil(lambda u, by=0.25: smooth(u, by)[0, 0], boundary="nearest")
 
 
 @npt.stencil(boundary="nearest")

@@ -16,14 +16,7 @@ import ninepoint as npt
 
 X = np.array([1.0, 4.0, 9.0, 16.0])
 change = npt.stencil(lambda x: x[1] - x[0], boundary="nearest")
-
-
-@npt.stencil(boundary="nearest")
-def staged(x):
-    s = change(x)
-    return s[0]
-
-
+staged = npt.stencil(lambda x: change(x)[0], boundary="nearest")
 moved = npt.stencil(lambda y, x: x[1] - x[0] + 0 * y[0], boundary="nearest")
 table = npt.stencil(lambda y, x: y[0] * x[0], standard_indexing="x")
 

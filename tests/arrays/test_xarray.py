@@ -18,12 +18,7 @@ def sided(x):
 down = npt.stencil(lambda x: x[1, 0] - 2 * x[0, -1])
 mixed = npt.stencil(lambda x, y: x[0, 1] + 10 * y[-1, 0] + y[0, 2], boundary="wrap")
 along = npt.stencil(lambda x: x[1] - 2 * x[0], boundary="nearest")
-
-
-@npt.stencil(boundary="mirror")
-def staged(x, y):
-    s = down(y, boundary="nearest")
-    return x[0, 1] - s[1, 0]
+staged = npt.stencil(lambda x, y: x[0, 1] - down(y, boundary="nearest")[1, 0], boundary="mirror")
 
 
 def weather():

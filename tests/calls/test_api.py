@@ -113,7 +113,9 @@ def test_dtype_of_the_other_byte_order(dtype):
     )
     plain = npt.stencil(lambda x: 2 * x[0, 0] + x[0, 1])
     decorated = npt.stencil(**options)(plain.__wrapped__)
-    staged = npt.stencil(lambda x: plain(x, **options)[0, 1] + x[0, 0], **options)
+    staged = npt.stencil(
+        lambda x: plain(x, dtype=dtype, overflow="saturate")[0, 1] + x[0, 0], **options
+    )
     exact, chunked = plain(x).astype(np.dtype(dtype).newbyteorder("=")), da.from_array(x, chunks=3)
     for found in (decorated(x), plain(x, **options), decorated(chunked).compute(),
                   decorated.debug(x)):  # fmt: skip

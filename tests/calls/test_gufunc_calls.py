@@ -8,8 +8,6 @@ import random
 import re
 import runpy
 import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +19,7 @@ import pytest
 from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
+from own_process import printed
 
 
 @npt.gufunc("(n)->()")
@@ -33,11 +32,7 @@ def total(x):
 
 def run(path, text, *arguments, **variables):
     path.write_text(text)
-    command = [sys.executable, str(path), *map(str, arguments)]
-    environment = os.environ | variables
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed(path, *arguments, **variables)
 
 
 PROGRAM = """
@@ -69,11 +64,10 @@ def test_a_warm_start_compiles_nothing_and_pickles_leave_main(tmp_path):
     kept, cache = tmp_path / "pickle", tmp_path / "cache"
     program, variables = tmp_path / "program.py", {"NINEPOINT_CACHE_DIR": str(cache)}
     # Nothing is compiled at decoration.
-    assert run(program, PROGRAM, kept, **variables) == "False [0.0, 2.5, 5.0]\n"
+    assert run(program, PROGRAM, kept, **variables) == "False [0.0, 2.5, 5.0]"
     made = {file: file.stat().st_mtime_ns for file in cache.iterdir()}
     # Lines above it are not its meaning.
-    printed = run(program, "# a comment\n" + PROGRAM, kept, **variables)
-    assert printed == "True [0.0, 2.5, 5.0]\n"
+    assert run(program, "# a comment\n" + PROGRAM, kept, **variables) == "True [0.0, 2.5, 5.0]"
     assert {file: file.stat().st_mtime_ns for file in cache.iterdir()} == made
     scaled = pickle.loads(kept.read_bytes())
     equal(scaled(np.arange(3)), [0, 2.5, 5])

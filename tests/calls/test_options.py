@@ -89,27 +89,10 @@ def edges(k):
 
 
 line = npt.stencil(lambda k: k[-1] + 3 * k[1], boundary="nearest")
-
-
-@npt.stencil(boundary="reflect")
-def of_fewer(u, k):
-    s = edges(k)
-    return u[0, 1] * s[-1, 0] + k[0, 0]
-
-
+of_fewer = npt.stencil(lambda u, k: u[0, 1] * edges(k)[-1, 0] + k[0, 0], boundary="reflect")
 after = npt.stencil(lambda u, s, k: u[0, 1] * s[-1, 0] + k[0, 0], boundary="reflect")
-
-
-@npt.stencil(boundary="reflect")
-def of_lines(u, k):
-    s = line(k)
-    return u[0, 1] * s[-1, 0]
-
-
-@npt.stencil
-def row(u):
-    s = edges(u)
-    return s[1]
+of_lines = npt.stencil(lambda u, k: u[0, 1] * line(k)[-1, 0], boundary="reflect")
+row = npt.stencil(lambda u: edges(u)[1])
 
 
 @pytest.mark.parametrize("axes", [None, (2, 1), (0, 2), (-1, 0)])
@@ -194,14 +177,7 @@ def test_out_and_threads_of_a_lazy_call():
 
 
 two_of = npt.stencil(lambda x, y: (x[0, 0] + y[0, 1], y[0, 0]), boundary="keep")
-
-
-@npt.stencil(boundary="keep")
-def two_staged(x, y):
-    s = alike(x)
-    return s[0, 0] + y[0, 1], y[0, 0]
-
-
+two_staged = npt.stencil(lambda x, y: (alike(x)[0, 0] + y[0, 1], y[0, 0]), boundary="keep")
 WIDE = FILM.astype("int64")
 OVERLAPS = [((0, 0, 0), 1), ((576, 0, 8), 1), ((8 * 70, 8 * 8, 8), 1), ((8 * 72, 8 * 8, 8), -1)]
 

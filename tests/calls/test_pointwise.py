@@ -196,11 +196,7 @@ def test_numbers_beside_arrays_in_a_stage():
         return a[0, 0] + b[0, 1] - x[0, 0]
 
     # Nothing else shows that `x` is an array.
-    @npt.stencil(boundary="nearest")
-    def across(x, k):
-        near = mix(x, 2.0)
-        return near[0, 1] - k * mix(k, 1.0)
-
+    across = npt.stencil(lambda x, k: mix(x, 2.0)[0, 1] - k * mix(k, 1.0), boundary="nearest")
     a = 3 * IMAGE - 2
     right = np.pad(a, 1, mode="edge")[1:-1, 2:]
     equal(twice(IMAGE, 4.0), a + (4.0 - right) - IMAGE)

@@ -2,8 +2,6 @@
 
 import copy
 import pickle
-import subprocess
-import sys
 import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
+from own_process import printed
 
 X = np.arange(42, dtype="int16").reshape(6, 7)
 
@@ -22,11 +21,7 @@ def run(folder: Path, script: str) -> str:
     """What a script of its own prints."""
     file = folder / "script.py"
     file.write_text(textwrap.dedent(script))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", file], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return printed("-W", "error", file)
 
 
 def test_only_what_is_used_is_imported(tmp_path):
@@ -61,8 +56,7 @@ def test_only_what_is_used_is_imported(tmp_path):
         lazy = right(da.ones((1000000, 1000, 1000), chunks=("auto", -1, -1), dtype="int8"))
         print(lazy.dtype, lazy.shape, "numba" in sys.modules)
     """
-    printed = run(tmp_path, script).splitlines()
-    assert printed == [
+    assert run(tmp_path, script).splitlines() == [
         "<stencil right(x)> True True",
         "54.0 132.0 66.0",
         "int8 (1000000, 1000, 1000) False",

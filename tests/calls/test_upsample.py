@@ -225,17 +225,6 @@ def test_what_cannot_be_finer_says_so():
     ):
         with pytest.raises(TypeError, match="a GPU computes no finer results"):
             call()
-    other = npt.stencil(upsample=3)(lambda x: x[npt.index() // 2])
-    with pytest.raises(npt.StencilError, match=r"upsample=\(3,\) here, as in x\[i // 3\]"):
-        other(SMALL)
-
-    @npt.stencil(upsample=2)
-    def moved(x):
-        i = npt.index()
-        return x[i[1] // 2]
-
-    with pytest.raises(npt.StencilError, match="goes on by one"):
-        moved(np.arange(5.0))
 
 
 @npt.stencil(upsample=2, boundary="nearest")

@@ -197,12 +197,7 @@ def test_what_is_too_far_for_32_bits(cupy, limited, tmp_path, monkeypatch):
 
 # Regressions, and what random programs seldom draw.
 slope = npt.stencil(lambda x: x[1] - x[-1] + x[0], boundary="fill", cval=1)
-
-
-@npt.stencil
-def both(x, y):
-    s = slope(x)
-    return s[0] + y[1]
+both = npt.stencil(lambda x, y: slope(x)[0] + y[1])
 
 
 @npt.stencil(neighborhood=((-1, 1), (-1, 1)), boundary="reflect")

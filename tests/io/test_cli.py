@@ -14,6 +14,7 @@ from PIL import Image
 from scipy import ndimage
 
 import ninepoint as npt
+from own_process import printed
 
 # The command as it is installed.
 (command,) = entry_points(group="console_scripts", name="ninepoint")
@@ -376,9 +377,9 @@ try:
 except SystemExit as end:
     print(end.code, *{"numba", "dask", "PIL", "tifffile", "rich"} & {*sys.modules})
 """
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert "ninepoint apply gaussian photo.jpg soft.png" in ran.stdout
-    assert ran.stdout.endswith("\n0\n")
+    said = printed("-c", code)
+    assert "ninepoint apply gaussian photo.jpg soft.png" in said
+    assert said.endswith("\n0")
 
 
 def test_exit_codes_and_streams_of_a_process(here, capsys):

@@ -1,6 +1,5 @@
 """imread and imsave on real files: what goes in comes out, lazily and in order."""
 
-import pickle
 import sys
 import warnings
 
@@ -305,13 +304,6 @@ def test_resume_computes_only_what_is_missing(tmp_path):
     paths[4].unlink()
     imsave(stack, pattern, resume=True)
     equal(tmp_path, stack)
-
-
-def test_the_error_travels_to_another_process():
-    error = pickle.loads(pickle.dumps(ImageReadError("a.tif", 7, "it is empty", 2)))
-    assert (error.path, error.frame, error.reason, error.page) == ("a.tif", 7, "it is empty", 2)
-    assert str(error) == "cannot read frame 7 from a.tif, page 2: it is empty"
-    assert isinstance(error, OSError)
 
 
 def test_a_bar_can_be_forced(tmp_path, capsys):

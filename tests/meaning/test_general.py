@@ -1,8 +1,5 @@
 """Kernels that are not analysed: they run as well, with the same borders and numbers."""
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +9,7 @@ from agreement import alike
 
 import ninepoint as npt
 from nightly import only
+from own_process import printed
 from seams import plan_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
@@ -196,5 +194,4 @@ np.testing.assert_allclose(low(x), low.debug(x))
 def test_masks_pick_numbers_whoever_used_numba_before(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(NUMBA_FIRST)
-    environment = os.environ | {"NINEPOINT_CACHE_DIR": str(tmp_path / "cache")}
-    subprocess.run([sys.executable, str(program)], env=environment, check=True, timeout=300)
+    printed(program, NINEPOINT_CACHE_DIR=str(tmp_path / "cache"))

@@ -2,8 +2,6 @@
 
 import itertools
 import os
-import subprocess
-import sys
 
 import dask.array as da
 import ml_dtypes
@@ -12,6 +10,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
+from own_process import printed
 
 HALF, BFLOAT = np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)
 TYPES = (HALF, BFLOAT)
@@ -74,8 +73,7 @@ def test_all_numbers_and_what_rounds_to_them() -> None:
 def test_all_numbers_on_a_processor_that_knows_none() -> None:
     paths = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
     code = "import test_halves as t; t.test_all_numbers_and_what_rounds_to_them()"
-    environment = {**os.environ, "NUMBA_CPU_NAME": "generic", "PYTHONPATH": paths}
-    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    printed("-c", code, NUMBA_CPU_NAME="generic", PYTHONPATH=paths)
 
 
 @both
@@ -213,4 +211,4 @@ def test_the_package_comes_with_the_array() -> None:
     code = "import sys, ninepoint, numpy as np\n"
     code += "ninepoint.filters.mean(np.ones((9, 9), 'float16'), 3)\n"
     code += "assert 'ml_dtypes' not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True)
+    printed("-c", code)

@@ -100,15 +100,6 @@ def test_words_and_signed_numbers(kernel: Any, kinds: list[str]) -> None:
         assert [one.dtype.name for one in made] == kinds
 
 
-def test_differences_are_signed() -> None:
-    exact = [int(value) for value in words]
-    first, negated, *_, second = differences(words)
-    assert first[1:-1].tolist() == [b - a for a, b in zip(exact[:-2], exact[2:], strict=True)]
-    assert negated.tolist() == [-value for value in exact]
-    assert second[1] == -7
-    assert differences(great)[0][1] == 3
-
-
 def test_explain_tells_what_may_wrap() -> None:
     power = npt.stencil(lambda x: abs(x[0] - x[1]) ** 2)
     window = npt.stencil(lambda x: x[-1:2].sum())

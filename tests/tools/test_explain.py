@@ -194,21 +194,6 @@ def test_bench_counts_and_computes():
     assert nine.bench(np.ones((1500, 1500), "uint8"), repeat=1, threads=2).threads <= 2
 
 
-@pytest.mark.parametrize(
-    ("given", "options", "error"),
-    [
-        ([1, 2, 3], {}, TypeError),
-        (np.ones((0, 3)), {}, ValueError),
-        (np.ones((3, 3)), {"repeat": 0}, ValueError),
-        (np.ones((3, 3)), {"repeat": 1.5}, TypeError),
-        (np.ones((3, 3)), {"dims": ("a", "b")}, TypeError),
-    ],
-)
-def test_bench_refuses(given, options, error):
-    with pytest.raises(error):
-        nine.bench(given, **options)
-
-
 @npt.stencil(standard_indexing="lut")
 def looked_up(x, lut, gain=2):
     return lut[1] * x[1] + lut[0] * x[0] * gain

@@ -53,14 +53,3 @@ def test_a_damaged_file_is_as_if_it_were_not_there():
     for text in ("", "{", "[]", '{"tile": "wide"}', '{"other": 1}', "null"):
         path.write_text(text)
         assert schedule() == npt.Schedule()
-
-
-def test_refusals():
-    scheduled = npt.stencil(schedule=npt.Schedule(tile=3))(slope.__wrapped__)
-    for stencil, given, error, words in (
-        (scheduled, X, ValueError, "decorated with a schedule"),
-        (slope, X[:0], ValueError, "'x' is empty"),
-        (slope, X.tolist(), TypeError, "measures arrays of NumPy"),
-    ):
-        with pytest.raises(error, match=words):
-            stencil.tune(given)
