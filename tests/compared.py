@@ -1,10 +1,14 @@
-"""Whole numbers, how results of calls are compared, and what a call takes of memory."""
+"""Whole numbers, how results of calls are compared, and what calls take and compile."""
 
+import os
+import tempfile
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 
 def whole(*shape: int, dtype: str = "float64", seed: int = 0) -> np.ndarray:
@@ -40,3 +44,12 @@ def most_memory(call: Callable[[], Any]) -> int:
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+
+
+@contextmanager
+def nothing_compiled() -> Iterator[None]:
+    """Fail where anything is compiled within the block, or is looked up among what was."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("NINEPOINT_CACHE_DIR", folder)
+        yield
+        assert os.listdir(folder) == []

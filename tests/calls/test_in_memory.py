@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
 from compared import most_memory, whole
-from kernels import RULES
 
 pair = npt.stencil(lambda x, y, a: (x[-2, 1] + a * y[0, -1], x[1, 0] - y[0, 3]))
 
@@ -69,12 +68,6 @@ def test_a_value_that_does_not_fit_is_refused_before_anything_runs() -> None:
             kernel(x, boundary=rule, cval=10**400, out=out)
     assert (out == 9).all()
     kernel(x, boundary="wrap", cval=10**400)
-
-
-def test_every_rule_on_stacks_of_tiny_images(uneven: npt.Stencil) -> None:
-    x = whole(100, 20, 5, 4)
-    for rule in RULES:
-        equal(uneven(x, boundary=rule)[7, 3], uneven.debug(x[7, 3], boundary=rule))
 
 
 def odd_arrays() -> dict[str, np.ndarray]:

@@ -2,6 +2,7 @@
 
 import warnings
 
+import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal as equal
@@ -139,3 +140,26 @@ def test_results_take_the_place_of_fields(rule, threads):
                 made = tuple(now[name] for name in out)
                 turned(*(now[name] for name in fields), **options, out=made)
                 equal(made, wanted)
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">c16"])
+def test_dtype_of_the_other_byte_order(dtype):
+    x, options = (
+        np.arange(60, dtype=">u1").reshape(6, 10),
+        {"dtype": dtype, "overflow": "saturate"},
+    )
+    plain = npt.stencil(lambda x: 2 * x[0, 0] + x[0, 1])
+    decorated = npt.stencil(**options)(plain.__wrapped__)
+    staged = npt.stencil(
+        lambda x: plain(x, dtype=dtype, overflow="saturate")[0, 1] + x[0, 0], **options
+    )
+    exact, chunked = plain(x).astype(np.dtype(dtype).newbyteorder("=")), da.from_array(x, chunks=3)
+    for found in (decorated(x), plain(x, **options), decorated(chunked).compute(),
+                  decorated.debug(x)):  # fmt: skip
+        equal(found, exact, strict=True)
+        assert found.dtype.isnative
+    equal(staged(x), staged(chunked).compute(), strict=True)
+    assert decorated.iterate(exact, steps=2).dtype == exact.dtype
+    out = np.empty(x.shape, dtype)
+    assert decorated(x, out=out) is out
+    equal(out, exact)

@@ -8,8 +8,7 @@ import xarray as xr
 from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
-from compared import same
-from compiling import nothing_compiled
+from compared import nothing_compiled, same
 from ninepoint import Schedule
 from seams import plan_of
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 import ninepoint as npt
 import ninepoint.xarray  # gives xarray objects the accessor
-from compiling import nothing_compiled
+from compared import nothing_compiled
 
 
 @npt.stencil(boundary=("valid", "wrap"))

@@ -324,3 +324,52 @@ def test_what_is_shared_of_rows_before_the_array(boundary):
     x = np.random.default_rng(0).random((8, 5)) + 1
     made = npt.stencil(boundary=boundary)(of_roots)
     same(made(x), made.debug(x))
+
+
+lap = npt.stencil(
+    lambda u: u[-1, 0] + u[1, 0] + u[0, 1] + u[0, -1] - 4 * u[0, 0], boundary="reflect"
+)
+
+
+def test_a_stage_called_as_its_field():
+    @npt.stencil
+    def twice(u):
+        u = lap(u)
+        u = u
+        u_2 = u[0, 1]
+        u = lap(u)
+        return u[0, 0] + u_2
+
+    plane = np.random.default_rng(0).normal(size=(23, 31))
+    inner = lap(plane)
+    wanted = lap(inner)
+    wanted[:, :-1] += inner[:, 1:]
+    wanted[:, -1] = 0
+    same(twice(plane), wanted)
+
+
+def test_the_schedule_means_stages_of_any_name():
+    def around(x):
+        s_0 = lap(x)
+        return s_0[1, 0] + s_0[-1, 0] + s_0[0, 2]
+
+    for how in ("rows", "whole"):
+        kernel = npt.stencil(schedule=npt.Schedule(stages=(("s_0", how),)))(around)
+        assert ("the schedule says so" in kernel.explain("float64")) == (how == "whole")
+
+
+def test_a_parameter_called_self():
+    @npt.stencil(boundary="keep")
+    def half(self, by=0.5):
+        return self[0] * by
+
+    x = np.arange(4.0)
+    same(half.iterate(self=x, steps=2), x / 4)
+    same(half.debug(self=x), half(self=x))
+    assert "half" in half.explain("float64", by=0.5)
+
+
+def test_axes_are_missed_before_rules_are():
+    for call in (lap, lap.debug):
+        with pytest.raises(ValueError, match="at least 2 dimensions"):
+            call(np.zeros(4), boundary=("wrap",) * 3)

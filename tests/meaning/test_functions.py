@@ -146,3 +146,20 @@ def test_functions_of_math_beyond_their_range_are_those_of_numpy():
     with np.errstate(all="ignore"):
         for result, wanted in zip(kernel(x), kernel.debug(x), strict=True):
             np.testing.assert_allclose(result, wanted, rtol=1e-13)
+
+
+# Python 3.14 warns of a part that is complex itself, and computes it as before.
+@pytest.mark.filterwarnings("ignore:complex:DeprecationWarning")
+def test_complex_of_two_parts_is_pythons():
+    joined = npt.stencil(lambda x, y: complex(x[0], y[0]))
+    real = np.array([1, np.inf, -0.0, np.nan, -3])
+    imag = np.array([np.inf, 2, -0.0, 1, np.nan])
+    for x, y in ((real.astype("float32"), imag), (real, imag + 2j), (imag - 1j, real)):
+        exact = np.array([complex(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)])
+        for found in (joined(x, y), joined.debug(x, y)):
+            assert found.dtype == np.complex128
+            for part, other in ((found.real, exact.real), (found.imag, exact.imag)):
+                np.testing.assert_array_equal(part, other)
+                assert (np.isnan(part) | (np.signbit(part) == np.signbit(other))).all()
+    whole = npt.stencil(lambda x: complex(x[0], 2) * complex(1) + complex(imag=x[0]))
+    assert whole(np.array([3.0])).tolist() == [3 + 5j]

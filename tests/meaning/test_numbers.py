@@ -272,7 +272,6 @@ def test_not_and_or_of_truths_are_those_of_numpy():
 
 
 HUGE = 2**70
-LARGE = np.uint64(2**63 + 1)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
