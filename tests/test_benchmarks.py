@@ -78,16 +78,10 @@ def _cell(problem: str, threads: int = 1, **others: float) -> dict[str, Any]:
     """What is measured of a problem on its first array, with our time first."""
     found = next(one for one in PROBLEMS if one.name == problem)
     return {
-        "group": found.group,
-        "problem": problem,
-        "steps": found.steps,
-        "dtype": found.dtypes[0],
-        "shape": list(found.shapes[0]),
-        "threads": threads,
-        "times": others,
-        "refused": {},
+        "group": found.group, "problem": problem, "steps": found.steps, "dtype": found.dtypes[0],
+        "shape": list(found.shapes[0]), "threads": threads, "times": others, "refused": {},
         "notes": {},
-    }
+    }  # fmt: skip
 
 
 def _run(date: str, *cells: dict[str, Any]) -> dict[str, Any]:

@@ -108,14 +108,11 @@ def test_footprints_of_other_shapes():
 @pytest.mark.parametrize(
     ("name", "dtype", "made"),
     [
-        ("mean", "uint8", "uint8"),
-        ("mean", "int16", "int16"),
-        ("gaussian", "uint8", "uint8"),
-        ("median of an even size", "uint8", "uint8"),
-        ("sobel", "uint8", "int16"),
+        ("mean", "uint8", "uint8"), ("mean", "int16", "int16"), ("gaussian", "uint8", "uint8"),
+        ("median of an even size", "uint8", "uint8"), ("sobel", "uint8", "int16"),
         ("laplace", "uint8", "int16"),
     ],
-)
+)  # fmt: skip
 def test_integers_are_rounded_to_nearest_and_saturated_and_slopes_exact(name, dtype, made):
     ours, theirs, given = PAIRS[name]
     x = image((19, 21), dtype)
@@ -293,14 +290,11 @@ def holes():
 @pytest.mark.parametrize(
     ("function", "of_what_is_left", "q"),
     [
-        (filters.mean, np.mean, ()),
-        (filters.maximum, np.max, ()),
-        (filters.erode, np.min, ()),
-        (filters.median, at_rank(50), ()),
-        (filters.percentile, at_rank(30), (30,)),
+        (filters.mean, np.mean, ()), (filters.maximum, np.max, ()), (filters.erode, np.min, ()),
+        (filters.median, at_rank(50), ()), (filters.percentile, at_rank(30), (30,)),
         (filters.local_std, np.std, ()),
     ],
-)
+)  # fmt: skip
 def test_too_few_values_give_nan(function, of_what_is_left, q):
     x = holes()
     views = np.lib.stride_tricks.sliding_window_view(np.pad(x, 1, "symmetric"), (3, 3))

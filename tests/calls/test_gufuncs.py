@@ -79,14 +79,10 @@ def shared(x):
 
 # A function, its signature, and the core shapes of its inputs.
 CASES = [
-    (matmul, "(n,k),(k,m)->(n,m)", [(2, 3), (3, 4)]),
-    (shared, "(n)->(n),(n),(n)", [(5,)]),
-    (turned, "(n,m)->(m,n)", [(1, 4)]),
-    (scaled, "(n),()->(n)", [(4,), ()]),
-    (early, "(n)->(n)", [(3,)]),
-    (total, "(n)->()", [(3,)]),
-    (cumulated, "(n)->(n)", [(3,)]),
-]
+    (matmul, "(n,k),(k,m)->(n,m)", [(2, 3), (3, 4)]), (shared, "(n)->(n),(n),(n)", [(5,)]),
+    (turned, "(n,m)->(m,n)", [(1, 4)]), (scaled, "(n),()->(n)", [(4,), ()]),
+    (early, "(n)->(n)", [(3,)]), (total, "(n)->()", [(3,)]), (cumulated, "(n)->(n)", [(3,)]),
+]  # fmt: skip
 GUFUNCS = {function: npt.gufunc(signature)(function) for function, signature, _ in CASES}
 PRODUCT, TOTAL = GUFUNCS[matmul], GUFUNCS[total]
 COUNTED = npt.gufunc("(n)->(bins)")(counted)

@@ -128,12 +128,9 @@ def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
     up = bilinear(SMALL)
     same(edges.debug(SMALL), edges(SMALL))
     for made in (
-        detail.debug(FINE, SMALL),
-        detail(FINE, SMALL),
-        detail(npt.lazy(FINE), npt.lazy(SMALL)),
-        detail(cut(FINE), cut(SMALL)),
-        detail(FINE, cut(SMALL)),
-    ):
+        detail.debug(FINE, SMALL), detail(FINE, SMALL), detail(npt.lazy(FINE), npt.lazy(SMALL)),
+        detail(cut(FINE), cut(SMALL)), detail(FINE, cut(SMALL)),
+    ):  # fmt: skip
         same(made, FINE - up[:9])
     same(bilinear(bilinear(cut(SMALL))), bilinear(up))
     same(bilinear(bilinear(npt.lazy(SMALL))), bilinear(up))

@@ -232,12 +232,9 @@ def test_loops_that_end_and_shorter_stages(cupy):
     x = RNG.random((7, 15)) * 255
     short, long = np.array([[85.0], [-67.0]]), np.arange(14.0).reshape(2, 7)
     given = [
-        (both, short, long),
-        (moment, X[0, 0]),
-        (column, x.astype("int32")),
-        (brightest, x.astype("uint8")),
-        (follows, x.astype("float16")),
-    ]
+        (both, short, long), (moment, X[0, 0]), (column, x.astype("int32")),
+        (brightest, x.astype("uint8")), (follows, x.astype("float16")),
+    ]  # fmt: skip
     with on_gpu.prepared(lambda c=c, f=f: c(*map(cupy.asarray, f)) for c, *f in given):
         for call, *fields in given:
             same(call(*map(cupy.asarray, fields)), call(*fields))

@@ -90,18 +90,13 @@ def test_never_onto_a_source(tmp_path, layers):
 @pytest.mark.parametrize(
     ("source", "target", "refused"),
     [
-        ("", "new{}.tif", True),
-        ("**/*.png", "new{}.png", True),
-        ("../*/?.png", "7.png", True),
-        ("link/*.png", "new{}.png", True),
-        ("[0-3].png", "{:d}0.png", True),
-        ("*.png", "new{}.tif", True),
-        ("*.png", "deep/{}.png", False),
-        ("0.png", "new{}.png", False),
-        (["0.png", "1.png"], "new{}.png", True),
+        ("", "new{}.tif", True), ("**/*.png", "new{}.png", True), ("../*/?.png", "7.png", True),
+        ("link/*.png", "new{}.png", True), ("[0-3].png", "{:d}0.png", True),
+        ("*.png", "new{}.tif", True), ("*.png", "deep/{}.png", False),
+        ("0.png", "new{}.png", False), (["0.png", "1.png"], "new{}.png", True),
         (["0.png"], "new{}.png", False),
     ],
-)
+)  # fmt: skip
 def test_results_never_lie_among_their_inputs(tmp_path, source, target, refused):
     folder = tmp_path / "in"
     imsave(STACK, folder / "{}.png")

@@ -42,17 +42,10 @@ def modular(x):
 def extremes(x, y):
     least = min(x[0], y[0])
     return (
-        least,
-        least - 5,
-        max(x[0], y[0]),
-        np.minimum(x[0:2], y[0:2]).min(),
-        np.maximum(x[0:2], y[0:2]).max(),
-        (x[0:2] > y[0:2]).sum(),
-        x[0] < y[0] <= 5,
-        np.clip(x[0], -5, -1),
-        np.clip(y[0], -1, x[0]),
-        y[0] < x[0] - x[0],
-    )
+        least, least - 5, max(x[0], y[0]), np.minimum(x[0:2], y[0:2]).min(),
+        np.maximum(x[0:2], y[0:2]).max(), (x[0:2] > y[0:2]).sum(), x[0] < y[0] <= 5,
+        np.clip(x[0], -5, -1), np.clip(y[0], -1, x[0]), y[0] < x[0] - x[0],
+    )  # fmt: skip
 
 
 def at_the_end(x):

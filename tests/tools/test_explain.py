@@ -55,12 +55,9 @@ def steepness(u):
 
 
 GOLDEN = [
-    (nine, "int8", {}),
-    (laplace, "float64", {}),
-    (near, "float32", {}),
-    (steepness, "float32", {"device": "cuda"}),
-    (halvings, "float32", {"device": "cuda"}),
-]
+    (nine, "int8", {}), (laplace, "float64", {}), (near, "float32", {}),
+    (steepness, "float32", {"device": "cuda"}), (halvings, "float32", {"device": "cuda"}),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("stencil", "dtype", "options"), GOLDEN)
