@@ -9,6 +9,7 @@ import contextlib
 import itertools
 import math
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ import pytest
 
 import agree
 import drawing
+import kernels
 import ninepoint as npt
 import on_gpu
 import seams
 from compared import each
-from kernels import RULES
 
 # Nothing is written out, or done in stages.
 LOOPS = npt.Schedule(unrolled=0, network=0, sorted_columns=0)
@@ -47,21 +48,7 @@ def case(stencil: Any, *fields: np.ndarray, steps: int = 0, **named: Any) -> Cas
 
 def drawn(dtype, shape, seed=0):
     """Numbers of a type; many are the least or the greatest of it, some are NaN."""
-    random = np.random.default_rng(seed)
-    kind = np.dtype(dtype)
-    if kind.kind == "b":
-        return random.random(shape) < 0.5
-    if kind.kind in "iu":
-        info = np.iinfo(kind)
-        values = random.integers(info.min, info.max, shape, kind, endpoint=True)
-        ends = random.choice(np.array([info.min, info.max], kind), shape)
-        return np.where(random.random(shape) < 0.3, ends, values)
-    values = random.normal(0, 3, shape)
-    if kind.kind == "c":
-        values = values + 1j * random.normal(0, 3, shape)
-    elif kind.kind == "f":
-        values[random.random(shape) < 0.02] = np.nan
-    return values.astype(kind)
+    return kernels.values(Random(f"{dtype} {shape} {seed}"), dtype, shape, False)
 
 
 @pytest.mark.parametrize("kind", drawing.KINDS)
@@ -225,7 +212,7 @@ def rows_of_any_width():
     """Of types of all sizes, with all rules of borders."""
     shapes = {1: (3, 150), 2: (2, 7, 45), 3: (3, 5, 41)}
     for k, (function, ndim, dtypes, options) in enumerate(WIDE):
-        boundary: Any = RULES[k // 3 % len(RULES)]
+        boundary: Any = kernels.RULES[k // 3 % len(kernels.RULES)]
         if k % 3:
             boundary = tuple(SIDES[(k + axis) % len(SIDES)] for axis in range(ndim))
         if "keep" in str(boundary) and function in (both, outputs):

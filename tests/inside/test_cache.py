@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from own_process import output, start
 
 import ninepoint as npt
-from ninepoint.cli import main
+from own_process import output, start
 from seams import forget
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
@@ -309,19 +308,6 @@ def test_types_and_numbers_have_machine_code_of_their_own_which_is_made_once(pla
         npt.filters.gaussian(x, width)
     codes = [file for file in place.glob("*.o") if not file.name.startswith("shared")]
     assert len(codes) == 3 + 2 + 2
-
-
-def test_clear_leaves_what_is_not_ours(place):
-    edge(X)
-    (place / "notes.py").write_text("mine")
-    forget()
-    main(["cache", "--clear"])
-    assert [file.name for file in place.iterdir()] == ["notes.py"]
-    (place / "notes.py").unlink()
-    np.testing.assert_array_equal(edge(X), EXPECTED[edge])
-    for _ in range(2):
-        main(["cache", "--clear"])
-        assert not place.exists()
 
 
 def test_without_a_home_a_folder_goes_at_the_end(tmp_path):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import agree, alike, by_text, of_windows, views
+from agreement import agree, by_text, of_windows, views
 from scipy import stats
 
 import kernels
@@ -167,22 +167,6 @@ def test_variances() -> None:
     np.testing.assert_allclose(by_text(over_nine(np.nanvar), x), wanted, rtol=1e-7)
 
 
-def test_windows_that_are_computed_and_larger_ones() -> None:
-    @npt.stencil(boundary="valid")
-    def computed(x):
-        w = x[-1:2, -1:2]
-        return np.nanmean(w * WEIGHTS), np.isnan(w - x[0, 0]).sum(), np.nanmax(-w)
-
-    @npt.stencil(boundary="valid")
-    def larger(x):
-        w = x[-6:7, -1:2]
-        return np.nanmean(w), np.nanmax(w), np.nanstd(w)
-
-    alike(*both(computed, holes("float64")), close=1e-7)
-    x = np.concatenate([holes("float64"), holes("float64")[::-1]])
-    alike(*both(larger, x), close=1e-7)
-
-
 def test_averages_with_weights() -> None:
     @npt.stencil(boundary="valid", standard_indexing=("v",))
     def kernel(x, v):
@@ -198,23 +182,6 @@ def test_averages_with_weights() -> None:
     edge = np.array([-1.0, 0.0, 1.0])
     with pytest.raises(npt.StencilError, match="sum of the weights is zero"):
         npt.stencil(lambda x: np.average(x[-1:2], weights=edge))(np.zeros(5))
-
-
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
-def test_quantiles_of_what_is_there(dtype: str) -> None:
-    @npt.stencil(boundary="valid")
-    def kernel(x):
-        w = x[-1:2, -1:2]
-        return np.nanquantile(w * 2, 0.3), np.nanpercentile(w, 80), np.nanquantile(w, 1.0)
-
-    x = holes(dtype)
-    assert "understood" in kernel.explain(x.dtype)
-    wanted = [lambda w: np.nanquantile(w * 2, 0.3), lambda w: np.nanpercentile(w, 80), np.nanmax]
-    for found in both(kernel, x):
-        for result, function in zip(found, wanted, strict=True):
-            one = of_windows(function, x, 3, 3)
-            finite = np.isfinite(one)
-            np.testing.assert_allclose(result[finite], one[finite], rtol=1e-5)
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (4, 4), (9, 2), (1, 2), (1, 5), (1, 1)])
@@ -239,21 +206,6 @@ def test_large_windows_put_what_is_there_in_a_buffer(q: float) -> None:
     wanted = of_windows(lambda w: np.nanquantile(w, q), x, 9, 7)
     for found in both(kernel, x):
         np.testing.assert_allclose(found, wanted)
-
-
-def test_counts_beside_means_are_floats_where_nothing_else_is_asked() -> None:
-    """As floats of one type, in comparisons, as a result, and in lanes that are narrower."""
-
-    @npt.stencil(boundary="valid")
-    def kernel(x, m):
-        w, v = x[-1:2, -1:2], m[-1:2, -1:2]
-        few = np.isnan(w).sum()
-        mean = np.nanmean(w) if (w == w).sum() > 3 else np.nan
-        return mean, few / np.float32(9), few, v.mean(where=v > 2)
-
-    x, m = holes("float32"), np.arange(48, dtype="uint8").reshape(6, 8) % 11
-    alike(kernel(x, m), kernel.debug(x, m), close=1e-6)
-    assert "f32(-0.0)" in over_nine(np.nanmean).source(x)
 
 
 NONE = np.zeros((3, 3), bool)
