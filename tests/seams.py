@@ -35,7 +35,7 @@ from ninepoint.backends import cache
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver, writing
 from ninepoint.backends.llvm import library
-from ninepoint.backends.llvm.layout import Kind
+from ninepoint.backends.llvm.native import Kind
 from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded
 from ninepoint.backends.pipeline import compile_chain

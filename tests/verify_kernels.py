@@ -13,10 +13,9 @@ from itertools import pairwise
 
 from ninepoint.analysis.footprint import extents
 from ninepoint.language import ir
-from ninepoint.language.box import Box
 from ninepoint.language.dtypes import value_type
 from ninepoint.language.functions import FLOAT_FUNCTIONS
-from ninepoint.language.ir import COMPARISONS, Atom, Body, DType, Expr
+from ninepoint.language.ir import COMPARISONS, Atom, Body, Box, DType, Expr
 from ninepoint.lowering.kept import computed_at, full
 
 # Operators whose operands need not have one type.

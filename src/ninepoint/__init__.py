@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from .io.paths import ImageReadError
     from .io.saving import save
     from .iteration.slabs.slab import distribute
-    from .language.errors import StencilError
-    from .language.positions import index, spacing
-    from .language.statistics import entropy, mode, trimmed_mean
-    from .language.warned import (
+    from .language.errors import (
         ChannelWarning,
         MetadataWarning,
         PerformanceWarning,
         RoundingWarning,
+        StencilError,
     )
+    from .language.positions import index, spacing
+    from .language.statistics import entropy, mode, trimmed_mean
     from .lowering.schedule import Schedule
     from .running.recording import Lazy, compute, lazy
 
@@ -99,10 +99,11 @@ _PLACES = {
     ".io.opening": "open",
     ".io.paths": "ImageReadError",
     ".io.saving": "save",
-    ".language.errors": "StencilError",
+    ".language.errors": (
+        "ChannelWarning MetadataWarning PerformanceWarning RoundingWarning StencilError"
+    ),
     ".language.positions": "index spacing",
     ".language.statistics": "entropy mode trimmed_mean",
-    ".language.warned": "ChannelWarning MetadataWarning PerformanceWarning RoundingWarning",
     ".lowering.schedule": "Schedule",
     ".api.pointwise": "Ufunc ufunc",
     ".running.recording": "Lazy compute lazy",

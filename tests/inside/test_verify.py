@@ -7,8 +7,7 @@ import pytest
 
 import verify_kernels
 from ninepoint.language import ir
-from ninepoint.language.box import Box
-from ninepoint.language.ir import Assign, Binary, Call, DType, Read, Ref
+from ninepoint.language.ir import Assign, Binary, Box, Call, DType, Read, Ref
 from ninepoint.loops.nodes import Let, Name
 from ninepoint.loops.reading import NotRead, read
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
-from ..language.box import Box, joined
 from ..language.ir import (
     Atom,
+    Box,
     Expr,
     Gather,
     Kernel,
@@ -26,6 +26,7 @@ from ..language.ir import (
     Tap,
     at_each,
     atoms,
+    joined,
     made_as,
     named,
     needed,

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
-from ..language.functions import FLOAT_FUNCTIONS
+from ..language.functions import FLOAT_FUNCTIONS, PYTHON
 from ..language.ir import (
     COMPARISONS,
     MIRRORED,
@@ -59,7 +59,6 @@ from ..language.ir import (
     operands,
     zero_product,
 )
-from ..language.operators import PYTHON
 
 
 @frozen

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import spacings
 from ..arrays.accepted import (
     Arrays,
     is_chunked,
@@ -61,7 +60,7 @@ def iterated(
         from ..arrays import xarray as on_xarray
 
         named = on_xarray.Named(fields, program_of(call.spaced(), types).last.ndim)
-        found = spacings.found(call, named)
+        found = on_xarray.spacings(call, named)
         scalars, call = scalars.spaced(found), call.spaced(found)
     call.check_spaced()
     motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)

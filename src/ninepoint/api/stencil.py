@@ -80,7 +80,7 @@ else:
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    displays = Later("..language.displays", __package__)
+    displays = Later("..language.signature", __package__)
     debugging, explaining, measuring, picture, tuning = (
         Later(f"..inspecting.{name}", __package__)
         for name in "debugging explaining measuring picture tuning".split()

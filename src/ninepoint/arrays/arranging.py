@@ -24,23 +24,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, islice
+from dataclasses import replace
+from itertools import chain, islice, pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from ..backends.compiled import Compiled
 from ..base import limits
+from ..base.frozen import frozen
 from .layout import Array, Axes, PlainArrays, Shape
 from .numpy import whole_shape
-from .strided import memory_order, plain
 
 # What has more lanes is copied: a kernel is compiled for their number.
 MANY = 256
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Turned:
     """How arrays are given to a program: their axes in another order, some of which become one.
 
@@ -137,19 +138,14 @@ def core_last(ndim: int, core: Sequence[int]) -> Axes:
 
 def merging(arrays: PlainArrays) -> Turned:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
-    shape = arrays[0].shape
+    shape, strides = arrays[0].shape, [array.strides for array in arrays]
     if len(shape) == 1 or not math.prod(shape):
         return Turned(tuple(range(len(shape))))
-    order = memory_order(shape, [array.strides for array in arrays])
-    merged, before = list[Shape](), None
-    for axis in order:
-        n, steps = shape[axis], [array.strides[axis] for array in arrays]
-        if merged and (n == 1 or before in (None, [step * n for step in steps])):
-            merged[-1] += (n,)
-        else:
-            merged.append(())
-        before = steps if n != 1 else before
-    return Turned(order, tuple(merged) if any(merged) else ())
+    order = memory_order(shape, strides)
+    lengths = [shape[axis] for axis in order]
+    groups = together(lengths, [[steps[axis] for axis in order] for steps in strides])
+    merged = tuple(tuple(lengths[k] for k in group[1:]) for group in groups)
+    return Turned(order, merged if any(merged) else ())
 
 
 class Arrangement:
@@ -225,3 +221,83 @@ def told(program: Compiled, fields: PlainArrays, given: int) -> Iterator[tuple[s
     ]
     if copied:
         yield "strides", f"copied: {', '.join(copied)}, whose rows are none that it can read"
+
+
+# Where elements lie: what is known by lengths and strides.
+
+# Where arrays stand of which it only matters how they lie.
+SOMEWHERE = 1 << 40
+
+
+def standing(
+    address: int, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None
+) -> np.ndarray:
+    """An array that stands at an address, which is not 0; in C order, if no strides are given."""
+    lies = {
+        "version": 3, "data": (address, False), "shape": shape, "strides": strides,
+        "typestr": f"|V{dtype.itemsize}",
+    }  # fmt: skip
+    found: np.ndarray = np.asarray(SimpleNamespace(__array_interface__=lies))
+    return found.view(dtype)
+
+
+def stacked(array: np.ndarray, ndim: int) -> np.ndarray:
+    """An array of so many core axes whose leading axes are one; of no points -1 says nothing."""
+    lead = array.ndim - ndim
+    if lead < 2:
+        return array if lead else array[None]
+    return array.reshape(math.prod(array.shape[:lead]), *array.shape[lead:])
+
+
+def plain(array: np.ndarray, dtype: np.dtype, ndim: int) -> bool:
+    """Whether a program of so many axes can work on an array itself, its leading axes as one."""
+    lead = [k for k in range(array.ndim - ndim) if array.shape[k] != 1]
+    merge = (array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(lead))
+    readable = array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
+    return readable and all(merge)
+
+
+def scattered(compiled: Any, fields: Sequence[np.ndarray]) -> list[bool]:
+    """Which fields a program cannot read where they lie, so that they are copied before."""
+    ndim, given = compiled.ndim, len(fields) - len(compiled.along)
+    found = [
+        not plain(field, dtype, ndim)
+        for field, dtype in zip(fields, compiled.field_dtypes, strict=True)
+    ]
+    # Of a position one element of each row is read, wherever the others lie.
+    for k, axis in enumerate(compiled.along, given):
+        found[k] = found[k] and axis == ndim - 1
+    return found
+
+
+def memory_order(lengths: tuple[int, ...], steps: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Find an order of the axes in which the longest steps come first, and the last are short.
+
+    The steps are those of some arrays of these lengths.
+    """
+    far = [sum(map(abs, own)) for own in zip(*steps, strict=True)]
+    return tuple(sorted(range(len(lengths)), key=lambda axis: (lengths[axis] != 1, -far[axis])))
+
+
+def together(lengths: Sequence[int], steps: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The axes that lie in memory as one in all arrays, with those of length 1 behind them."""
+    groups: list[list[int]] = []
+    before: list[int] | None = None
+    for axis, n in enumerate(lengths):
+        own = [one[axis] for one in steps]
+        if groups and (n == 1 or before in (None, [step * n for step in own])):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+        before = own if n != 1 else before
+    return groups
+
+
+def merged_axes(
+    lengths: Sequence[int], steps: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Make axes one that lie in memory as one in all arrays, and leave out those of length 1."""
+    groups = ([k for k in one if lengths[k] != 1] for one in together(lengths, steps))
+    found = [one for one in groups if one]
+    made = [[own[one[-1]] for one in found] for own in steps]
+    return [math.prod(lengths[k] for k in one) for one in found], made

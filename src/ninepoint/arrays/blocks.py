@@ -34,14 +34,14 @@ import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..backends.memory import empty
 from ..backends.threads import serial
+from ..base.frozen import frozen
 from .accepted import bare, is_cupy
 from .grid import Chunks, outputs_of
 from .layout import Array, Region, Shape
@@ -51,7 +51,7 @@ from .regions import Block, Domain, Program, Span, looking
 Depths: TypeAlias = Sequence[tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """One axis of one block: its length, and of each chunk that it needs where pieces go.
 
@@ -122,6 +122,21 @@ def faces_of(chunk: Any, depths: Depths) -> Mapping[tuple[int, int], Array]:
     return faces
 
 
+class Slab(NamedTuple):
+    """All that is needed of a chunk, which lies as `near` says from all blocks that need it.
+
+    Along each axis it is a step beyond all of them, a step before, or (0) of its whole length.
+    """
+
+    near: Shape
+    array: Array
+
+
+def slab_of(held: Any, near: Shape, region: tuple[slice, ...]) -> Slab:
+    """Copy what is needed of a chunk, or read it from a source."""
+    return Slab(near, in_memory(held[region]).copy())
+
+
 def face_of(
     chunk: Any, axis: int, step: int, depths: tuple[int, int], around: Depths, *faces: Array
 ) -> Array:
@@ -168,13 +183,16 @@ def surrounded(
         axis = next(axis for axis, step in enumerate(steps) if step)
         if apart:
             target[:axis] = [slice(None)] * axis
+        elif type(face) is Slab:
+            source = [slice(None) if a else own for a, own in zip(face.near, source, strict=True)]
+            face = face.array
         else:
             face, source[axis] = face[axis, steps[axis]], slice(None)
         result[tuple(target)] = face[tuple(source)]
     return result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Job:
     """What every task of one program has in common: the program, and the shapes of its fields.
 

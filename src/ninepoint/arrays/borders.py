@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 from typing import Any, TypeAlias, cast, get_args
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..language.dtypes import kind_of, most
 from ..language.errors import alike
 from .conditions import Condition, named_function
@@ -33,7 +34,7 @@ ALIASES: dict[str, Rule] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Boundary:
     """A `boundary=` option, read once where it was written, before the axes are counted.
 

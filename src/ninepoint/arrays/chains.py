@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,12 +22,13 @@ from ..backends.compiled import Compiled
 from ..backends.memory import copied
 from ..backends.threads import run_parallel
 from ..base import limits
-from ..language.box import Box
+from ..base.frozen import frozen
 from ..language.dtypes import computed
+from ..language.ir import Box
 from ..lowering.chain import Edges
+from .arranging import scattered, stacked
 from .layout import Array, Border, PlainArrays, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
-from .strided import scattered, stacked
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -83,7 +83,7 @@ def is_worth(reach: Box, length: int, core: Shape, itemsize: int) -> bool:
     return all(n >= 4 * length * (s + 1) for n, s in zip(core, spans(reach), strict=True))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Chain:
     """What some calls or steps at once are compiled to; borders and constants of these calls.
 
@@ -141,7 +141,7 @@ class Chain:
         return counts
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Cut:
     """Some points along an axis: the first of them, and at which sides the array ends there.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..language.warned import ChannelWarning, warn
+from ..language.errors import ChannelWarning, warn
 from .accepted import Arrays, is_chunked, is_cupy, is_dask, is_xarray
 
 # Names that the axis of channels has in xarray; an axis of any other name is what it says.

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from ..language.box import joined
 from ..language.dtypes import kind_of, widened
+from ..language.ir import joined
 from .accepted import is_chunked, is_dask, is_xarray
-from .arranging import core_last
+from .arranging import core_last, stacked
 from .borders import Boundary, check_range, misfit
 from .conditions import Condition, weights
 from .executable import Executable
@@ -31,7 +31,6 @@ from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, source_indic
 from .numpy import Behind, whole_shape
 from .regions import Node
 from .single import Extension, Extensions, Single
-from .strided import stacked
 
 
 @dataclass(frozen=True, eq=False)

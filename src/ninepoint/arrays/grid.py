@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import accepted
+from ..base.frozen import frozen
 from . import numpy as on_numpy
-from .accepted import is_chunked, is_cupy
+from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
 from .every import thinned_sizes
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape, placed
@@ -73,11 +73,33 @@ def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
         # To name it by its elements would be to fetch them.
         options |= {"asarray": False, "name": False}
     else:
-        field = accepted.as_field(field)
+        field = as_field(field)
     return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
 
 
-@dataclass(frozen=True, slots=True)
+def as_dask(array: Any) -> Any:
+    """An array of dask-array as one of Dask, with the tasks that it has when it is computed.
+
+    Raises
+    ------
+    TypeError
+        If it is one of Cubed, which Dask cannot compute.
+    """
+    if is_cubed(array):
+        raise TypeError(
+            "an array of Cubed is written by Cubed: cubed.to_zarr(x, path), which "
+            "ninepoint.open(path) opens."
+        )
+    if is_dask(array) or not is_expression(array):
+        return array
+    # Imported here: dask-array has it.
+    import dask.array
+
+    untyped: Any = dask.array
+    return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
+
+
+@frozen
 class Output:
     """A wanted value: its type, and the points of the fields' shape that it has.
 
@@ -120,10 +142,10 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
         )
         every = placed(ones, node.along, node.every)
         factors = placed(ones, node.along, node.factors or (1,) * len(node.along))
-        for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
+        for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.extents, strict=True):
             spans = tuple((0, n) for n in shape)
             if node.works_along:
-                spans = placed(spans, node.along, one.extent.spans)
+                spans = placed(spans, node.along, one.spans)
             made[value] = Output(dtype, Region(spans), every, factors)
     return [made[value] for value in program.wanted]
 

@@ -20,16 +20,17 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..backends.memory import empty
+from ..base.frozen import frozen
 from .accepted import as_it_is, is_cupy, listed, write
-from .arranging import core_last
+from .arranging import core_last, scattered
 from .chains import Chain, fits, is_worth
 from .every import finer, thinned
 from .executable import Executable, Run
@@ -38,7 +39,6 @@ from .layout import Array, PlainArrays, Shape
 from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
-from .strided import scattered
 from .work import ByNumber, Group, Indices, Work, taken
 
 
@@ -64,7 +64,7 @@ Step: TypeAlias = Callable[[ByNumber, Given, ByNumber], dict[int, Array]]
 Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Numbers:
     """The numbers of nodes that are done as one: coefficients, then scalars.
 
@@ -101,7 +101,7 @@ class Numbers:
         ]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class OneCall:
     """A call of one node, or of several as one, on arrays of one kind.
 
@@ -225,37 +225,6 @@ def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> S
     return OneCall(run, pairs, group.outputs, numbers, into is not None)
 
 
-# What is bound, on values that are there, and arrays to write to.
-Bind = Callable[[Any, ByNumber, ByNumber], Step]
-
-
-class InTurn:
-    """Groups, or nodes, done one after the other; gives what is `wanted` of what they make.
-
-    What none of them reads any more, and nobody wants, is let go.
-    """
-
-    def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
-        self._steps: list[Step | None] = [None] * len(items)
-        self._items, self._wanted, self._bind = items, wanted, bind
-        last = {value: k for k, one in enumerate(items) for value in (*one.fields, *one.outputs)}
-        # What nobody reads after each of them.
-        self._done = [
-            [value for value, at in last.items() if at == k and value not in wanted]
-            for k in range(len(items))
-        ]
-
-    def __call__(self, values: ByNumber, given: Given, outs: ByNumber) -> dict[int, Array]:
-        known = dict(values)
-        for k, step in enumerate(self._steps):
-            if step is None:
-                step = self._steps[k] = self._bind(self._items[k], known, outs)
-            known.update(step(known, given, outs))
-            for value in self._done[k]:
-                known.pop(value, None)
-        return {value: known[value] for value in self._wanted if value in known}
-
-
 class Launches:
     """The groups of a plan on blocks of one kind: shapes, strides and types, and where they stand.
 
@@ -277,9 +246,10 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._wanted = wanted
+        self._groups, self._wanted = groups, wanted
         self._work = Work(nodes, wanted, block, threads)
-        self._steps = InTurn(groups, wanted, self._bound)
+        # Each with the values that nobody reads after it, and nobody wants.
+        self._steps: Sequence[tuple[Step, Sequence[int]]] = ()
 
     def __call__(
         self,
@@ -293,14 +263,33 @@ class Launches:
         shape and type, of nobody else, to write values to; what is made in another way is given as
         another array.
         """
-        values = self._steps(dict(enumerate(fields)), given, outs or {})
+        values, outs = dict(enumerate(fields)), outs or {}
+        for step, done in self._steps or self._bound(values, outs):
+            values.update(step(values, given, outs))
+            for value in done:
+                values.pop(value, None)
         return [self._work.given(value, values[value]) for value in self._wanted]
 
-    def _bound(self, group: Group, values: ByNumber, outs: ByNumber) -> Step:
-        """What does a group on such values."""
-        if len(group.nodes) == 1:
-            return bind_call(self._work, group.nodes[0], values, outs)
-        step = _bind_group(self._work, group, values, outs)
-        if step is None and group.steps:
-            return InTurn(group.steps, group.outputs, self._bound)
-        return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))
+    def _bound(self, values: ByNumber, outs: ByNumber) -> Iterator[tuple[Step, Sequence[int]]]:
+        """Bind each step when what it reads was made by those before."""
+        left: list[Group | Node] = [*self._groups]
+        found = []
+        while left:
+            one = left.pop(0)
+            step = self._step(one, values, outs)
+            if step is None:
+                left[:0] = one.steps or one.nodes
+                continue
+            others = {*self._wanted, *(value for other in left for value in other.fields)}
+            done = [value for value in (*one.fields, *one.outputs) if value not in others]
+            found.append((step, done))
+            yield found[-1]
+        self._steps = found
+
+    def _step(self, one: Group | Node, values: ByNumber, outs: ByNumber) -> Step | None:
+        """What does a node, or a group at once; None if that has to be done one by one."""
+        if not isinstance(one, Group):
+            return bind_call(self._work, one, values, outs)
+        if len(one.nodes) == 1:
+            return bind_call(self._work, one.nodes[0], values, outs)
+        return _bind_group(self._work, one, values, outs)

@@ -36,14 +36,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from ..base import limits
-from ..language.box import Box, joined
+from ..base.frozen import frozen
+from ..language.ir import Box, joined
 
 # Beyond a side that is a "ghost" are values of its own for each place, which no name says.
 Rule: TypeAlias = Literal[
@@ -69,7 +70,7 @@ Axes: TypeAlias = tuple[int, ...]
 Span: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Border:
     """The rule before and after the array along each core axis.
 
@@ -117,11 +118,11 @@ def source_indices(
 
 def _mapped(position: Array, n: int, rule: Rule) -> Array:
     match rule:
-        case "constant" | "ghost":
+        case "constant":
             return np.where((position >= 0) & (position < n), position, -1)
         case "wrap":
             return position % n
-        case "reflect":
+        case "reflect" | "ghost":
             folded = position % (2 * n)
             return np.where(folded < n, folded, 2 * n - 1 - folded)
         case "mirror":
@@ -136,20 +137,16 @@ def _mapped(position: Array, n: int, rule: Rule) -> Array:
 Index: TypeAlias = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ghosts:
-    """Where the ghosts of a block are beyond a side of an axis.
-
-    Along the axes before they are beside ghosts too, along those after beside copied elements.
+    """The ghosts of a block beyond one side of an axis; copied there is what they mirror.
 
     Attributes
     ----------
     axis, side : int
-        The axis, and 0 for the side before it, 1 for that after it.
+        The axis; 0 for the side before it, 1 for that after it.
     places : tuple of slice
-        The places of the ghosts in the block, axis by axis; `to` is that as an index.
-    mirrored : index
-        The places of the elements that they mirror.
+        The places of the ghosts in the block, axis by axis, and of what is beside them.
     which : slice
         Which of all ghosts beyond that side they are, in the order of positions.
     end : int
@@ -161,14 +158,12 @@ class Ghosts:
     axis: int
     side: int
     places: tuple[slice, ...]
-    to: Index
-    mirrored: Index
     which: slice
     end: int
     edge: tuple[Array, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gather:
     """How a block of arrays of one shape is filled, which begins at the point `start`.
 
@@ -195,7 +190,7 @@ def cut(span: Span, count: int) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Region:
     """The points first <= i < last, axis by axis."""
 
@@ -236,21 +231,7 @@ class Region:
         return into(slice(a - o, max(a, b) - o) for (a, b), o in ends)
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
-    """One output: the points its array covers, those that are computed, those that are written.
-
-    `extent.start` is the point that element 0 stands for (not 0 only under "valid"). A zone is
-    a region and whether it keeps what the field holds there; zones overlap, and are to be
-    written in their order.
-    """
-
-    extent: Region
-    window: Region
-    zones: tuple[tuple[Region, bool], ...]
-
-
-@dataclass(frozen=True, slots=True)
+@frozen
 class Piece:
     """Points that are computed in one run, of what is `read` of fields, or of blocks of them.
 
@@ -271,6 +252,8 @@ Zone: TypeAlias = tuple[int, Index, Index | None]
 class Layout:
     """The geometry of a stencil on fields of one core shape.
 
+    Each output has an `extent`, the points that its array covers, whose start is the point that
+    element 0 stands for (not 0 only under "valid"); and those of its `windows` are computed.
     `itemsize` is the bytes of one element of every field together; `every` is the step along each
     axis, if some points are not made: all outputs have the same first point then.
     """
@@ -288,22 +271,20 @@ class Layout:
         self.shape = shape
         self.border = border
         self.reach = joined(reaches)
-        self.outputs = tuple(_output(shape, reach, border) for reach in reaches)
+        extents, windows = zip(*(_points(shape, one, border) for one in reaches), strict=True)
         # The point of the fields at which the first result is made.
-        self.first = (0,) * len(shape)
-        if every:
-            (self.first,) = {output.extent.start for output in self.outputs}
-            self.outputs = tuple(self._thinned(output) for output in self.outputs)
-        windows = [output.window.spans for output in self.outputs if output.window.points]
+        (self.first,) = {one.start for one in extents} if every else {(0,) * len(shape)}
+        self.extents = list(map(self._made, extents))
+        self.windows = list(map(self._made, windows))
+        computed = [window.spans for window in self.windows if window.points]
         # The least region that holds all of them.
         self.computed = Region(
-            tuple((min(a)[0], max(b for _, b in a)) for a in zip(*windows, strict=True))
+            tuple((min(a)[0], max(b for _, b in a)) for a in zip(*computed, strict=True))
             or ((0, 0),) * len(shape)
         )
         self.points = self.computed.points
-        inside = _inside(shape, self.reach)
-        self.interior = (self._made(inside) if every else inside).clip(self.computed)
-        self.out_shapes = tuple(output.extent.shape for output in self.outputs)
+        self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)
+        self.out_shapes = tuple(extent.shape for extent in self.extents)
         # What is run, and then written, for some points along the first axis.
         self.done = cache(self._done)
 
@@ -320,10 +301,6 @@ class Layout:
         # To copy costs the same for fewer results.
         copied = math.prod(self.every) ** 2
         return self.points * copied * self.itemsize <= limit
-
-    def _thinned(self, output: Output) -> Output:
-        """An output of whose points some are made."""
-        return _with_zones(self.border, self._made(output.extent), self._made(output.window))
 
     def _made(self, region: Region) -> Region:
         """The results that are made at points of a region of the fields."""
@@ -344,14 +321,13 @@ class Layout:
 
     def _done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
         zones: list[Zone] = []
-        for k, output in enumerate(self.outputs):
-            for whole, keeps in output.zones:
+        for k, (extent, window) in enumerate(zip(self.extents, self.windows, strict=True)):
+            for whole, keeps in _zones(self.border, extent, window):
                 zone = whole.within(first, last)
                 axes = zip(zone.spans, self.first, self.every, strict=True)
                 kept = into(slice(n + s * a, n + s * b, s) for (a, b), n, s in axes)
                 if zone.points:
-                    index = zone.index(output.extent.start)
-                    zones.append((k, index, kept if keeps else None))
+                    zones.append((k, zone.index(extent.start), kept if keeps else None))
         box = self.computed.within(first, last)
         interior = self.interior.clip(box)
         regions = [interior, *around(interior, box)]
@@ -365,10 +341,10 @@ class Layout:
         inside = all(a >= 0 and b <= n for (a, b), n in zip(source.spans, self.shape, strict=True))
         gather = None if inside else self._gather(source)
         written = []
-        for output in self.outputs:
-            part = region.clip(output.extent)
+        for extent in self.extents:
+            part = region.clip(extent)
             some = None if part == region else part.index(region.start)
-            written.append((part.index(output.extent.start), some))
+            written.append((part.index(extent.start), some))
         read = source.index(gather.start if gather else (0,) * len(self.shape))
         return Piece(region, read, gather, tuple(written))
 
@@ -387,21 +363,17 @@ class Layout:
         head = 1 + len(sources), low, max(low, min(n, stop) - start)
         told = np.concatenate([head, *reversed(sources), [0]]).astype(np.int64)
         starts, shape = tuple(a for a, _ in spans), tuple(map(len, sources))
-        return Gather(starts, shape, sources, told, tuple(_ghosts(each)))
+        return Gather(starts, shape, sources, told, tuple(_ghosts(each, sources)))
 
-    def parts(self, span: Span, count: int) -> int:
-        """In how many parts, at the most so many, to cut points along the first axis.
+    def bands(self, count: int) -> list[Span]:
+        """Cut the first axis into about so many parts, the points before and after included.
 
         A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
         parts that is most of the work.
         """
-        rows = 1 + self.reach.hi[0] - self.reach.lo[0]
-        return max(1, min(count, (span[1] - span[0]) // min(4 * rows, 256)))
-
-    def bands(self, count: int) -> list[Span]:
-        """Cut the first axis into about so many parts, the points before and after included."""
-        span = self.computed.spans[0]
-        found = cut(span, self.parts(span, count)) or [span]
+        span, rows = self.computed.spans[0], 1 + self.reach.hi[0] - self.reach.lo[0]
+        most = (span[1] - span[0]) // min(4 * rows, 256)
+        found = cut(span, max(1, min(count, most))) or [span]
         found[0] = 0, found[0][1]
         found[-1] = found[-1][0], max(self.shape[0], span[1])
         return found
@@ -417,7 +389,8 @@ def _inside(shape: Shape, reach: Box) -> Region:
     return Region(tuple((low, n - high) for n, (low, high) in axes))
 
 
-def _output(shape: Shape, reach: Box, border: Border) -> Output:
+def _points(shape: Shape, reach: Box, border: Border) -> tuple[Region, Region]:
+    """The points that the array of an output covers, and those that are computed."""
     extent, window = [], []
     axes = zip(shape, _inside(shape, reach).spans, border.rules, strict=True)
     for n, (low, high), (before, after) in axes:
@@ -425,21 +398,19 @@ def _output(shape: Shape, reach: Box, border: Border) -> Output:
         first = low if before == "valid" else 0
         extent.append((first, max(first, high if after == "valid" else n)))
         window.append((low if before in ABSENT else 0, high if after in ABSENT else n))
-    return _with_zones(border, Region(tuple(extent)), Region(tuple(window)))
+    return Region(tuple(extent)), Region(tuple(window))
 
 
-def _with_zones(border: Border, extent: Region, window: Region) -> Output:
-    """An output, with what "fill" and "keep" write beside its window.
+def _zones(border: Border, extent: Region, window: Region) -> Iterator[tuple[Region, bool]]:
+    """What "fill" and "keep" write beside a window, and whether it is what the field holds there.
 
     At a corner the first axis decides, and before decides over after: it is written last.
     """
-    zones: list[tuple[Region, bool]] = []
     for axis in reversed(range(len(border.rules))):
         (a, b), (low, high), rules = extent.spans[axis], window.spans[axis], border.rules[axis]
         for rule, first, last in ((rules[1], max(a, high), b), (rules[0], a, min(b, low))):
             if first < last and rule in ("fill", "keep"):
-                zones.append((extent.along(axis, first, last), rule == "keep"))
-    return Output(extent, window, tuple(zones))
+                yield extent.along(axis, first, last), rule == "keep"
 
 
 def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
@@ -451,36 +422,28 @@ def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
     )
 
 
-def _ghosts(axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]]) -> Iterator[Ghosts]:
-    """The ghosts along each axis of a block in turn."""
-    inner, whole, edge = list[slice](), list[slice](), list[Array]()
-    for (start, stop), n, (before, after), lanes in axes:
-        # Where something is copied, and where ghosts are as well.
-        low = max(0, -start) if before in ("constant", "ghost") else 0
-        high = (min(n, stop) if after in ("constant", "ghost") else stop) - start
-        inner.append(slice(low, high))
-        ends = 0 if before == "ghost" else low, stop - start if after == "ghost" else high
-        whole.append(slice(*ends))
-        # Beyond the ends of an edge its last value stands.
-        before, after = ("nearest" if rule == "ghost" else rule for rule in (before, after))
-        edge.append(source_indices(start, stop, n, before, after, lanes))
-    for axis, ((start, stop), n, pair, _) in enumerate(axes):
+def _ghosts(
+    axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]], sources: Sequence[Array]
+) -> Iterator[Ghosts]:
+    """The ghosts along each axis of a block in turn.
+
+    Beside them are those along later axes, where the block has what these mirror; and those along
+    earlier ones, which are made: beyond the ends of an edge its last value stands.
+    """
+    whole, edge = list[slice](), list(sources)
+    for (start, stop), n, (before, after), _ in axes:
+        low = max(0, -start) if before == "constant" else 0
+        whole.append(slice(low, (min(n, stop) if after == "constant" else stop) - start))
+    for axis, ((start, stop), n, pair, lanes) in enumerate(axes):
         for side, first, last in ((0, start, 0), (1, n, stop)):
             if pair[side] == "ghost" and first < last:
                 own = slice(first - start, last - start)
-                places = (*whole[:axis], own, *inner[axis + 1 :])
-                mirrored: Any = source_indices(first, last, n, "reflect", "reflect") - start
-                if len(mirrored) == 1:
-                    mirrored = slice(mirrored[0], mirrored[0] + 1)
+                places = (*whole[:axis], own, *whole[axis + 1 :])
                 which = slice(last - first) if side else slice(first, None)
                 end = (n - 1 if side else 0) - start
-                at = beside(places, axis, mirrored)
-                yield Ghosts(axis, side, places, into(places), at, which, end, tuple(edge))
-
-
-def beside(places: Sequence[Any], axis: int, elements: Any) -> Index:
-    """Where the elements at some places along an axis are, beside others."""
-    return into((*places[:axis], elements, *places[axis + 1 :]))
+                yield Ghosts(axis, side, places, which, end, tuple(edge))
+        before, after = ("nearest" if rule == "ghost" else rule for rule in pair)
+        edge[axis] = source_indices(start, stop, n, before, after, lanes)
 
 
 def around(inner: Region, outer: Region) -> list[Region]:

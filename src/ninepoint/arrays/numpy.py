@@ -19,7 +19,6 @@ import numpy as np
 from ..language.dtypes import castable, kind_of, most, widened
 from .accepted import DTypes, check_writable, is_device, is_whole, listed, native
 from .layout import Array, Axes, Border, Shape
-from .strided import overlaps_itself
 
 T = TypeVar("T")
 
@@ -139,6 +138,23 @@ def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Ar
             raise shares_elements(array)
     check_writable(given)
     return given
+
+
+def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
+    """Whether two elements may be one: an axis does not step over all that shorter steps reach.
+
+    Steps are counted as the `size` of an element is, in elements or in bytes.
+    """
+    if 0 in lengths:
+        return False
+    reached = size
+    for step, length in sorted(
+        (abs(step), n) for step, n in zip(steps, lengths, strict=True) if n > 1
+    ):
+        if step < reached:
+            return True
+        reached += step * (length - 1)
+    return False
 
 
 def each_out(out: object, count: int) -> list[Any]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -19,6 +18,7 @@ import cubed
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
+from ..base.frozen import frozen
 from .accepted import Arrays, bare, is_cubed, listed
 from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
@@ -58,7 +58,7 @@ def _cuts(first: int, last: int, size: int) -> tuple[Span, ...]:
     return tuple(spans) or ((first, last),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Operation:
     """The results `which` of a program, in blocks between these cuts, of fields in such chunks."""
 

@@ -23,8 +23,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
+from ..base.frozen import frozen
 from ..base.remembered import Remembered
-from ..language.box import joined
+from ..language.ir import joined
 from .layout import Array, Region, Rule, Shape
 
 # The positions first <= i < last along an axis.
@@ -37,7 +38,7 @@ Finer: TypeAlias = Mapping[int, int]
 _FAR = 1 << 40
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Domain:
     """The whole array, of which a block is a part: its lengths along the last axes.
 
@@ -52,16 +53,20 @@ class Domain:
     lengths: Shape | None = None
 
 
-@dataclass(frozen=True, slots=True)
+# Of whole arrays nothing is said.
+WHOLE = Domain((), Region(()), Region(()))
+
+
+@frozen
 class Block:
-    """Arrays, and where in the domain they stand; without one they are whole.
+    """Arrays, and where in the domain they stand.
 
     The arrays have one shape along the axes of the domain, save that an array may lack axes, or
     have one element where it is the same all along.
     """
 
     arrays: tuple[Array, ...]
-    domain: Domain | None = None
+    domain: Domain = WHOLE
 
 
 def along(shape: Shape, axis: int, span: Span) -> Region:
@@ -119,21 +124,15 @@ def hull(one: Span | None, other: Span) -> Span:
 
 def needed(
     nodes: Sequence[Node], wanted: Iterable[int], span: Span, n: int, axis: int
-) -> tuple[dict[int, Span], list[Span | None]]:
-    """What must be known to give `span` of the wanted values along an axis of length `n`.
+) -> dict[int, Span]:
+    """What must be known of each value to give `span` of those wanted, of an axis of length `n`.
 
-    Returns
-    -------
-    dict, list
-        The span of each value, and the span of the fields of each node; None for nodes that
-        are not needed.
+    Each of the fields of a node has what is needed of all of them.
     """
     values: dict[int, Span] = dict.fromkeys(wanted, span)
-    taken: list[Span | None] = [None] * len(nodes)
     ring = True in rings(nodes, axis)
     whole = span == (0, n)
-    for position in reversed(range(len(nodes))):
-        node = nodes[position]
+    for node in reversed(nodes):
         made: Span | None = None
         for value in node.outputs:
             if value in values:
@@ -144,10 +143,9 @@ def needed(
         if ring and not whole and read[1] - read[0] >= n:
             # The same points again and again: the axis is done as a whole.
             return needed(nodes, wanted, (0, n), n, axis)
-        taken[position] = read
         for value in node.fields:
             values[value] = hull(values.get(value), read)
-    return values, taken
+    return values
 
 
 def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
@@ -228,7 +226,7 @@ class Looking:
 @lru_cache(maxsize=512)
 def _of_fields(one: Looking, span: Span, n: int) -> Span:
     """What is needed of the fields, all of them alike."""
-    values, _ = needed(one.nodes, one.wanted, span, n, one.axis)
+    values = needed(one.nodes, one.wanted, span, n, one.axis)
     found: Span | None = None
     for value in values.keys() & set(range(one.given)):
         found = hull(found, values[value])

@@ -25,6 +25,7 @@ from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel
 from ..base import limits
 from .accepted import write
+from .arranging import scattered, stacked
 from .layout import (
     Array,
     Axes,
@@ -38,12 +39,11 @@ from .layout import (
     Shape,
     Span,
     Zone,
-    beside,
     cut,
+    into,
     layout,
 )
 from .numpy import check_values
-from .strided import scattered, stacked
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -75,18 +75,17 @@ class Extension:
     def fill(self, block: Array, one: Ghosts, images: slice) -> None:
         """Make ghosts of a block of some images, which holds all that they are made of."""
         wide = np.complex128 if block.dtype.kind == "c" else np.float64
-        made = _at_edge(self.beta, one, images)
+        made, places = _at_edge(self.beta, one, images), [*one.places]
         for k, alpha in enumerate(self.alphas):
-            at = one.mirrored
             if self.from_end:
                 last = one.end - k if one.side else one.end + k
-                at = beside(one.places, one.axis, slice(last, last + 1))
-            value = np.asarray(block[at], wide)
+                places[one.axis] = slice(last, last + 1)
+            value = np.asarray(block[into(places)], wide)
             if isinstance(alpha, int):
                 made = made + value if alpha > 0 else made - value
             else:
                 made = made + _at_edge(alpha, one, images) * value
-        block[one.to] = made
+        block[into(one.places)] = made
 
 
 # What is laid before and after each axis; None where there are no ghosts.
@@ -230,15 +229,16 @@ class Way:
             else:
                 self._compute(arrays, numbers, (0, stack), self._whole)
             return
-        plan = self._plan
-        # Along the stack, else along the first axis.
-        count = _count(threads, stack * plan.points)
-        if stack >= count:
-            parts = [(images, self._whole) for images in cut((0, stack), count)]
-        else:
-            bands = plan.bands(-(-count // max(1, stack)))
-            parts = [((k, k + 1), band) for k in range(stack) for band in bands]
+        parts = self._parts(stack, self.points, threads)
         run_parallel([partial(self._compute, arrays, numbers, *one) for one in parts], threads)
+
+    def _parts(self, stack: int, points: int, threads: int) -> list[tuple[Span, Span]]:
+        """So many images of points in parts for threads: of the stack, else of the first axis."""
+        count = max(threads, min(threads * PARTS, stack * points // PART_POINTS))
+        if stack >= count:
+            return [(images, self._whole) for images in cut((0, stack), count)]
+        bands = self._plan.bands(-(-count // max(1, stack)))
+        return [((k, k + 1), band) for k in range(stack) for band in bands]
 
     @property
     def _lasts(self) -> bool:
@@ -276,7 +276,7 @@ class Way:
             self._run(arrays, numbers, piece, images)
         for k, zone, kept in zones:
             # All phases of a result keep the same.
-            field = arrays[k % (len(self._plan.outputs) // self._program.phases)]
+            field = arrays[k % (len(self._plan.extents) // self._program.phases)]
             source = self._constants[self._fields + k] if kept is None else field[kept]
             write(arrays[self._fields + k][zone], source)
 
@@ -299,16 +299,13 @@ class Way:
         """Where a table of pieces is, those of most points cut into parts for many threads."""
         each: list[tuple[Span, Piece]] = []
         for one in pieces:
-            parts, (first, last) = _count(threads, count * one.region.points), one.region.spans[0]
-            if threads == 1 or one.region.points * 2 <= self.points:
+            region = one.region
+            if threads == 1 or region.points * 2 <= self.points:
                 each.append(((0, count), one))
-            elif count >= parts:
-                each += [(images, one) for images in cut((0, count), parts)]
-            else:
-                bands = cut((first, last), self._plan.parts((first, last), parts))
-                each += [
-                    ((0, count), self._plan.piece(one.region.within(*band))) for band in bands
-                ]
+                continue
+            for images, band in self._parts(count, region.points, threads):
+                if (some := region.within(*band)).points:
+                    each.append((images, self._plan.piece(some)))
         words = [len(each)]
         for images, piece in each:
             words += self._words(images, piece)
@@ -377,11 +374,6 @@ class Way:
                     assert extension is not None
                     extension.fill(block, one, images)
         return block
-
-
-def _count(threads: int, points: int) -> int:
-    """In how many parts many threads do so many points."""
-    return max(threads, min(threads * PARTS, points // PART_POINTS))
 
 
 def _view(images: Span, place: Index) -> list[int]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..language.box import Box, joined
+from ..base.frozen import frozen
 from ..language.dtypes import computed
 from ..language.errors import Span
-from ..language.ir import DType
+from ..language.ir import Box, DType, joined
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
@@ -26,7 +25,7 @@ LOOP = "a loop with other turns at each point"
 WATCHED = "a loop that may not end, or a read that may be outside its neighborhood"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Module:
     """Generated text with one function, `band`, that computes a block.
 
@@ -42,7 +41,7 @@ class Module:
     checked: bool = False
     places: tuple[str, ...] = ()
     shorts: bool = False
-    opaque: Callable[[Path, Any], Any] | None = field(default=None, compare=False)
+    opaque: Callable[[str, Any], Any] | None = field(default=None, compare=False)
 
 
 # What a number is called, or the axis that it is the length along; and what makes of its value
@@ -50,7 +49,7 @@ class Module:
 Number: TypeAlias = tuple[str | int, Callable[[Any], Any]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loaded:
     """The function of a text, and whether its machine code was on disk.
 
@@ -65,7 +64,7 @@ class Loaded:
     crew: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Forms:
     """A kernel after one pass and the next, and what was asked for.
 

@@ -16,20 +16,19 @@ import ast
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ..analysis.control import bounded, loops
 from ..analysis.footprint import reaches
 from ..analysis.rewrite import simplify
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
-from ..language import errors
-from ..language.box import Box, joined
 from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
-from ..language.errors import Span
-from ..language.ir import Kernel
+from ..language.errors import Span, mistake
+from ..language.ir import Box, Kernel, joined
 from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
@@ -51,7 +50,7 @@ from .numba import cpu
 from .numba.loops import Loops
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Written:
     """What a text was written of, by its title.
 
@@ -108,7 +107,7 @@ def compile_kernel(
         reason, place = error.reason, error.span
     whole = [used for _, _, used in array_uses(function, _named(arguments, Field))]
     if any(whole) or asks_position(function):
-        raise errors.general_position(place, function.name, reason)
+        raise mistake("general-position", place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
     # class as it is made is a RuntimeError.
     general = imported(".numba.general", __package__)

@@ -6,10 +6,10 @@ in their place, so that small arrays in tests go the ways of large ones.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..base.frozen import frozen
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Limits:
     """Where one way of working ends and another begins."""
 

@@ -36,8 +36,8 @@ from ..io.paths import AmongInputsError, natural_key
 from ..io.progress import Bar, seen
 from ..io.run import How
 from ..io.saving import save
-from ..language.displays import counted, many
 from ..language.errors import StencilError, alike
+from ..language.signature import counted, many
 from ..running.recording import lazy
 from . import UsageError
 

@@ -16,13 +16,13 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 
 import numpy as np
 
 from ..api.stencil import Stencil, stencil
 from ..arrays.accepted import is_dataset
+from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
 from ..language.signature import with_options
@@ -37,7 +37,7 @@ Size: TypeAlias = tuple[int, ...]
 MOST_POINTS = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """A box of neighbours around a point, or those of them that a footprint names, as bytes."""
 

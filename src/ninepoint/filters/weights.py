@@ -9,7 +9,7 @@ import numpy as np
 
 from ..api.stencil import Stencil
 from ..language.dtypes import kind_of
-from ..language.warned import RoundingWarning, warn
+from ..language.errors import RoundingWarning, warn
 from ..shapes import finite, whole
 from .filtering import (
     KEPT,

@@ -7,7 +7,6 @@ results have.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,12 +14,13 @@ from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..arrays.accepted import as_field, bare, check_dtype, is_dask, native
 from ..arrays.layout import Shape
+from ..base.frozen import frozen
 from ..language.dtypes import computed
 from ..shapes import whole
 from .definition import CALL_OPTIONS, GufuncDefinition, Signature, Types
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Arguments:
     """The arguments of a call: inputs, numbers in the order of the parameters, options."""
 
@@ -96,7 +96,7 @@ def types_of(inputs: Sequence[np.dtype], scalars: Mapping[str, Any]) -> Types:
 # Stacks of items.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Items:
     """What is applied to items, and where the results belong.
 

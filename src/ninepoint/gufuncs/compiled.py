@@ -17,7 +17,6 @@ import functools
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -37,11 +36,11 @@ from ..backends.numba import users
 from ..backends.numba.compilers import BoundedCompiler
 from ..backends.numba.kept import Kept
 from ..backends.patience import announced
+from ..base.frozen import frozen
 from ..base.undisturbed import undisturbed
-from ..language import errors
 from ..language.definitions import returned_values
 from ..language.dtypes import castable, short
-from ..language.errors import Span
+from ..language.errors import Span, mistake
 from .calling import arguments, types_of
 from .definition import Core, GufuncDefinition, Signature, Types
 
@@ -63,7 +62,7 @@ class WrongShape(ValueError):
     """Its arguments are the number of a result, counted from 1, and the shape that it has."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Operand:
     """An array of a call as compiled code takes it: its dtype and its core axes."""
 
@@ -71,7 +70,7 @@ class Operand:
     core: Core
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Compiled:
     """A gufunc of NumPy's for exact types.
 
@@ -166,7 +165,7 @@ def _loop(
     if not definition.foreign:
         # Values of others may mean something else in another process.
         meaning = f"{definition.token}\n{dtypes}"
-        kept = Kept(cache.code_place(definition.name, meaning, "loop"))
+        kept = Kept(cache.code_named(definition.name, meaning, "loop"))
         found = kept.load_overload(arguments, cpu_target.target_context)
         if found is not None:
             return found
@@ -293,19 +292,23 @@ def inferred(definition: GufuncDefinition, types: Types) -> Types:
     function, outputs = definition.function, definition.signature.outputs
     place = function.span(returned_values(function.definition)[-1])
     if isinstance(found, kinds.Optional | kinds.NoneType):
-        raise errors.result_missing(function.place, definition.name)
+        raise mistake("result-missing", function.place, definition.name)
     given: Any = found if isinstance(found, kinds.BaseTuple) else (found,)
     if len(given) != len(outputs):
-        raise errors.result_count(place, str(definition.signature), len(outputs), len(given))
+        raise mistake("result-count", place, str(definition.signature), len(outputs), len(given))
     dtypes: list[np.dtype] = []
     for number, (kind, core) in enumerate(zip(given, outputs, strict=True), 1):
         axes, element = getattr(kind, "ndim", None), _element(kind)
         if axes == 0:
-            raise errors.result_type(place, number, "an array without axes; its number is x[()]")
+            raise mistake(
+                "result-type", place, number, "an array without axes; its number is x[()]"
+            )
         if not isinstance(element, kinds.Number | kinds.Boolean):
-            raise errors.result_type(place, number, f"a value of type '{element}'")
+            raise mistake("result-type", place, number, f"a value of type '{element}'")
         if (axes or 0) != len(core):
-            raise errors.result_axes(place, number, f"({','.join(core)})", len(core), axes or 0)
+            raise mistake(
+                "result-axes", place, number, f"({','.join(core)})", len(core), axes or 0
+            )
         dtypes.append(as_dtype(element))
     return tuple(dtypes)
 
@@ -373,7 +376,7 @@ def _stored_type(definition: GufuncDefinition, found: Any, name: str) -> np.dtyp
         function = definition.function
         nodes = ast.walk(function.definition.args)
         place = next(one for one in nodes if isinstance(one, ast.arg) and one.arg == name)
-        raise errors.result_unknown(function.span(place), name)
+        raise mistake("result-unknown", function.span(place), name)
     return np.result_type(*dtypes)
 
 
@@ -386,12 +389,12 @@ def mistakes(definition: GufuncDefinition) -> AbstractContextManager[None]:
     def words(text: str, place: Span, error: Exception) -> Exception:
         # Numba lacks an attribute of its own where a whole input is changed, as in `x += 1`.
         if isinstance(error, AttributeError) or _WRITES.search(text):
-            return errors.input_changed(place)
+            return mistake("input-changed", place)
         if _INDEXED_NUMBER.search(text):
-            return errors.core_number(place)
+            return mistake("core-number", place)
         if _ALGEBRA.search(text):
-            return errors.core_integers(place)
-        return errors.body_not_compiled(place, users.reason(text))
+            return mistake("core-integers", place)
+        return mistake("body-not-compiled", place, users.reason(text))
 
     return users.explained(definition.function, words)
 

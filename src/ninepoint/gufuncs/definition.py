@@ -28,8 +28,8 @@ import numpy as np
 from numba import cloudpickle
 from numba.stencils.stencil import StencilFunc
 
+from ..base.frozen import frozen
 from ..base.remembered import Registry, digest
-from ..language import errors
 from ..language.definitions import (
     Function,
     SelfReference,
@@ -38,6 +38,7 @@ from ..language.definitions import (
     returned_values,
     with_helpers,
 )
+from ..language.errors import mistake
 from ..language.positions import Spacing
 from ..program.options import Parameters, no_number, renamed
 
@@ -114,7 +115,7 @@ CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "th
 Types: TypeAlias = tuple[np.dtype, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What a gufunc was decorated with besides its signature."""
 
@@ -180,7 +181,7 @@ class GufuncDefinition:
         writes = not returned_values(function.definition)
         self.outs = tuple(rest) if writes and len(rest) == nout else ()
         if writes and not self.outs:
-            raise errors.no_result(function.place, function.name)
+            raise mistake("no-result", function.place, function.name)
         self.scalars = tuple(p for p in parameters[nin:] if p not in self.outs)
         self.given = self.inputs + self.scalars
         self.cores = signature.inputs + ((),) * len(self.scalars)
@@ -214,7 +215,7 @@ class GufuncDefinition:
             self.check_size(name)
         for value in self.function.constants.values():
             if isinstance(value, SelfReference) and value.name == self.name:
-                raise errors.recursion(self.function.place, self.name)
+                raise mistake("recursion", self.function.place, self.name)
 
     def check_size(self, name: str) -> None:
         """Raise unless a size is one that has to be told."""

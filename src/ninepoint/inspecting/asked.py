@@ -6,17 +6,16 @@ explain("uint8", r=0.5)     ->     the call with r=0.5, and one uint8 for each f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..arrays import accepted
 from ..backends.compiled import Compiled
-from ..language.displays import many
+from ..base.frozen import frozen
 from ..language.errors import hint
 from ..language.positions import Spacing
-from ..language.signature import OPTIONS
+from ..language.signature import OPTIONS, many
 from ..program.definition import Call, Definition
 from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, Place
@@ -24,7 +23,7 @@ from ..program.planning import Plan, plan
 from ..program.program import Program, program_of
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Asked:
     """A call, and the types of its fields; `given` are these, or arrays that have them."""
 

@@ -15,7 +15,7 @@ from ..arrays.every import cut_shapes
 from ..arrays.numpy import behind, whole_shape
 from ..arrays.regions import finer_values
 from ..language import reference
-from ..language.box import Box
+from ..language.ir import Box
 from ..program.definition import Call
 from ..program.graph import compiled
 from ..program.program import program_of

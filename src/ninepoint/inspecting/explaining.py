@@ -23,11 +23,10 @@ from ..arrays.regions import check_device
 from ..arrays.work import Group
 from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
-from ..language import errors
-from ..language.displays import Lines, many
+from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
+from ..language.signature import Lines, many
 from ..language.text import kernel_text
-from ..language.warned import SLOWER, slow_kernel
 from ..lowering.kept import rows_kept
 from ..lowering.notes import Note, notes, work
 from ..program.graph import Graph, Node, has_conditions
@@ -79,7 +78,7 @@ def _kernel_page(node: Node) -> Lines:
             *(() if place is None else (f"in line {place.line}: {place.text.strip()}",)),
             f"{how}, about {SLOWER} times",
             "as long as a kernel of the same reads that is analysed.",
-            slow_kernel.cure(compiled.reason),
+            cure("slow-kernel", compiled.reason),
         )
     else:
         how = "its inner loop can become vectors"
@@ -243,7 +242,7 @@ def _gpu_nodes(one: Asked) -> Sequence[Node]:
 def _gpu_source(node: Node) -> Source:
     if general := node.compiled.cpu_only:
         place, reason = general
-        raise errors.gpu_general(place, node.label, reason)
+        raise mistake("gpu-general", place, node.label, reason)
     return written(node.compiled, node.border.rules)
 
 

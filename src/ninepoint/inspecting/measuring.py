@@ -28,7 +28,7 @@ from ..arrays.accepted import as_field, is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
-from ..language.displays import counted, table, time_text
+from ..language.signature import counted, table, time_text
 from ..program.definition import Definition
 from ..program.options import Place
 from ..program.program import beside

@@ -21,9 +21,8 @@ from html import escape
 from ..analysis.footprint import tap_offsets
 from ..arrays.conditions import Condition
 from ..arrays.layout import Rule
-from ..language import errors
-from ..language.box import Box
-from ..language.ir import Kernel, Offset, Read, Reduce
+from ..language.errors import StencilError
+from ..language.ir import Box, Kernel, Offset, Read, Reduce
 from ..language.signature import signature_text
 from ..language.stages import StageCall
 from ..program.definition import Definition
@@ -49,7 +48,7 @@ def drawn(definition: Definition) -> str | None:
     try:
         one = asked(rest)
         compiled = one.last.compiled
-    except (errors.StencilError, TypeError, ValueError):
+    except (StencilError, TypeError, ValueError):
         return None
     if compiled.forms is None:
         return None

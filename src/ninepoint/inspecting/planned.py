@@ -6,7 +6,7 @@ from typing import Any
 
 from ..arrays.accepted import is_dask, is_dataset, is_xarray
 from ..base.tracebacks import door
-from ..language.displays import Explanation, counted
+from ..language.signature import Explanation, counted
 
 
 @door

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ..backends import cache as kernel_cache
 from ..backends.threads import cores, thread_count
-from ..language.displays import Explanation, counted
+from ..language.signature import Explanation, counted
 
 _PACKAGES = ("numpy", "numba", "llvmlite", "dask", "distributed", "xarray", "pillow", "tifffile",
              "rich", "scipy")  # fmt: skip

@@ -19,8 +19,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import listed
-from ..language.displays import table, time_text
+from ..base.frozen import frozen
 from ..language.ir import RANKED, Kernel, Reduce
+from ..language.signature import table, time_text
 from ..lowering.schedule import Schedule
 from ..program.definition import Definition
 from .asked import Asked
@@ -36,7 +37,7 @@ _SAMPLES = 7
 _GAIN = 0.97
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Trial:
     """One schedule, and how long a call took beside the best one at that time [s]."""
 

@@ -21,17 +21,18 @@ import secrets
 import sys
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
-from ..arrays.engines import as_dask
+from ..arrays.grid import as_dask
 from ..base import limits
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
-from ..language.displays import Explanation, Lines, counted, many
+from ..language.signature import Explanation, Lines, counted, many
 from .paths import need
 from .progress import Progress, shown
 from .resume import sources
@@ -71,7 +72,7 @@ _OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "dtyp
 _OF_DASK = re.compile(r"-[0-9a-f]{32}$")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Variable:
     """A Dask array, as it is stored, with the names of its axes.
 
@@ -142,7 +143,7 @@ class Variable:
         return None if cut is None else lengths(name, cut, shape, self.dims, shape)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Contents:
     """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
 

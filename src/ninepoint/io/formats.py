@@ -17,12 +17,12 @@ A palette is replaced by its colours: an index means nothing to a stencil.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from .paths import need
 
@@ -38,7 +38,7 @@ PNG_LEVEL = 1
 JPEG_QUALITY = 95
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Format:
     """A file format; `holds` maps a dtype to the numbers of channels that it may have."""
 
@@ -197,7 +197,7 @@ MODES = {
 BEST_DEFLATE_RATIO = 1100
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Header:
     """Shape `(rows, columns[, channels])` and dtype of one image."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -21,6 +21,7 @@ import numpy as np
 
 from ..arrays.accepted import is_dask, is_xarray
 from ..arrays.channels import coloured_shape
+from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from .contents import Contents, Variable, lazily
@@ -54,7 +55,7 @@ LONGEST_NAME = 255
 _NAME = re.compile(r"[^{}]*(\{0?(?::0?[0-9]{0,2}d?)?\})?[^{}]*")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Target:
     """A folder, and the template of the names in it, which has a number if `numbered`."""
 

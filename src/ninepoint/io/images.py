@@ -11,16 +11,16 @@ import itertools
 import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 import numpy as np
 
 from ..arrays.channels import stack_name
+from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from ..language.warned import MetadataWarning, warn
+from ..language.errors import MetadataWarning, warn
 from . import formats, tiff
 from .formats import IMAGES, TIFF, TIFF_SIGNATURES, Header
 from .paths import (
@@ -54,7 +54,7 @@ BATCH = 16
 _URLS = "imread reads local files, not the URL {!r}; download it first"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Frame:
     """A frame in a file as that was when the stack was opened.
 
@@ -67,7 +67,7 @@ class Frame:
     page: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Part:
     """Consecutive frames of a stack with one header; `first` is the number of the first.
 

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from .paths import (
     DAMAGE,
@@ -315,7 +315,7 @@ def listed(names: Sequence[str]) -> str:
 Array: TypeAlias = np.ndarray
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Opened:
     """An array that is read when it is sliced; `pieces` tells what is decoded at once.
 
@@ -412,7 +412,7 @@ def _box(entry: Any, n: int) -> tuple[slice, Any]:
     return slice(first, last + 1), slice(None, None, places.step)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Found:
     """What a store holds: an array to read, and what the store says about it.
 

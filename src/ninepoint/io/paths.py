@@ -20,11 +20,11 @@ import tokenize
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from os import PathLike
 from secrets import token_hex
 from typing import Any, TypeAlias
 
+from ..base.frozen import frozen
 from ..base.undisturbed import imported
 
 # What libraries raise on damaged files: found by cutting and by flipping bytes of valid ones
@@ -264,7 +264,7 @@ def natural_key(path: str) -> tuple[tuple[str | int, ...], str]:
     return tuple(int(p) if i % 2 else p for i, p in enumerate(pieces)), path
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Stamp:
     """A file as it was: size [bytes] and time of the last change [ns]; or another `sign`.
 

@@ -28,7 +28,6 @@ import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeAlias
@@ -38,6 +37,7 @@ import numpy as np
 from ..arrays.accepted import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..base import limits
+from ..base.frozen import frozen
 from ..base.undisturbed import imported, start
 from .progress import Advance, Progress, described_workers, finished
 
@@ -45,7 +45,7 @@ Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Units:
     """A grid over an array, whose cells have one size and are numbered as they lie in memory."""
 
@@ -152,7 +152,7 @@ def share(units: Units, part: tuple[int, int] | None) -> list[int]:
     return [units.number(place) for place in itertools.product(*itertools.starmap(range, box))]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class How:
     """What one was asked for besides an array and its place.
 
@@ -178,7 +178,7 @@ SHARE = 0.25
 HELD = 6
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Room:
     """How many bytes a run may take, and on how many threads, which share them."""
 
@@ -231,7 +231,7 @@ STAYS = "what is written stays, and resume=True goes on after it"
 LOST = "what was written is of no use, and is written again"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Writer:
     """The task for a unit, by its place in the grid, which `put` writes.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..arrays.channels import stack_name
 from ..base.undisturbed import imported
-from ..language.warned import MetadataWarning, warn
+from ..language.errors import MetadataWarning, warn
 from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim, check_like
 from .opened import Found, Opened, opened
 from .paths import need, readable

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..arrays.accepted import Arrays, is_chunked, is_cupy, is_whole, library_of, refuse_foreign
+from ..base.frozen import frozen
 from ..io.progress import SOON, Progress, shown
 from ..program.options import ByName
 
@@ -30,7 +30,7 @@ UNMADE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Iteration:
     """How often, who looks at the state in between, and where it is; it may `tell` of that."""
 

@@ -21,17 +21,17 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import Arrays, as_field, native, write
+from ..arrays.arranging import plain
 from ..arrays.chains import STEPS, is_worth, spans, usual_length
 from ..arrays.launching import Given
 from ..arrays.layout import PlainArrays, Region, Shape
 from ..arrays.numpy import too_few_axes, whole_shape
 from ..arrays.regions import Block, Domain, Looking, rings
-from ..arrays.strided import plain
 from ..arrays.work import cut
 from ..backends.memory import copied, empty
 from ..base.remembered import Remembered
-from ..language.box import Box
-from ..language.displays import counted
+from ..language.ir import Box
+from ..language.signature import counted
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node, has_conditions

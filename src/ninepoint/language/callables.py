@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from . import errors
 from .dtypes import short, value_type
-from .functions import FLOAT_FUNCTIONS
+from .errors import mistake
+from .functions import FLOAT_FUNCTIONS, UFUNCS, UNARY_UFUNCS
 from .ir import Call, Cast, Const, DType, Unary
 from .operations import (
     Builder,
@@ -36,7 +36,6 @@ from .operations import (
     truth,
     unary,
 )
-from .operators import UFUNCS, UNARY_UFUNCS
 from .values import Value, emit, is_number, wrapped
 
 
@@ -70,7 +69,7 @@ def _builtin_extreme(builtin: Any, *args: Any) -> Any:
     if not isinstance(items, tuple) or not items:
         window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
-        raise errors.wrong_arguments(builtin.__name__, needs)
+        raise mistake("wrong-arguments", builtin.__name__, needs)
     return functools.reduce(better, items)
 
 
@@ -111,7 +110,7 @@ def _round(value: Any, digits: Any = None) -> Any:
 def _numpy_round(value: Any, decimals: Any = 0) -> Any:
     lifted = real_number(value, "round()")
     if not isinstance(decimals, int):
-        raise errors.wrong_arguments("round", "the number of digits is not constant")
+        raise mistake("wrong-arguments", "round", "the number of digits is not constant")
     if lifted.dtype.is_integer:
         return lifted if decimals >= 0 else _whole_tens(lifted, 10**-decimals)
     dtype = lifted.dtype
@@ -260,7 +259,7 @@ def _cast(target: type, value: Any = 0) -> Any:
         return to_integer(lifted, storage.name)
     dtype = value_type(storage)
     if lifted.dtype.is_complex and not dtype.is_complex:
-        raise errors.bad_operand(f"np.{storage.name}", "complex numbers")
+        raise mistake("bad-operand", f"np.{storage.name}", "complex numbers")
     if short(storage):
         atom = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
         return emit(Cast(DType.F32, atom, storage.name), False, lifted.shape)
@@ -285,7 +284,7 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
 
 def _sum(items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
-        raise errors.wrong_arguments("sum", "it needs a tuple or a list of numbers")
+        raise mistake("wrong-arguments", "sum", "it needs a tuple or a list of numbers")
     return functools.reduce(partial(binary, "+"), items, start)
 
 

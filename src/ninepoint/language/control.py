@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ..base.frozen import frozen
 from .definitions import stored_names
 from .dtypes import promote
 from .frame import UNDEFINED, Frame
@@ -26,7 +27,7 @@ from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
 _READ = 8
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Type:
     """The type of a value that is carried.
 

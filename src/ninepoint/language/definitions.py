@@ -24,9 +24,10 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, TypeVar
 
+from ..base.frozen import frozen
 from . import statistics
 from .errors import Span
 
@@ -36,7 +37,7 @@ _Node = TypeVar("_Node", bound=ast.AST)
 _DEF = re.compile(r"(async\s+)?def\s+")
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unusable:
     """A value that no kernel can use; it is an error only where it is used.
 
@@ -50,7 +51,7 @@ class Unusable:
         return Unusable, (self.words,)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class SelfReference:
     """A function that is being captured already: calling it would be a recursion."""
 
@@ -67,7 +68,7 @@ class ArrayFunction:
     definition: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Function:
     """A function of the user as its text and the values it refers to.
 

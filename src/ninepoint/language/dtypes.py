@@ -9,15 +9,15 @@ shape.  They stand for what is given where a kernel is read, and name what was c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..base.frozen import frozen
 from .ir import DType
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Short:
     """How a float of 16 bits is loaded and stored: what makes a float32 of its bits, and back.
 
@@ -131,7 +131,7 @@ class _Array:
         return f"{self.name}_" if self.name[-1] in "_0123456789" else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Field(_Array):
     """A parameter that is read relative to the point.
 
@@ -144,7 +144,7 @@ class Field(_Array):
     pointwise: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coefficients(_Array):
     """A parameter that is a small array read absolutely."""
 
@@ -153,7 +153,7 @@ class Coefficients(_Array):
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Scalar:
     """A parameter that is a number; a weak one is Python's."""
 

@@ -14,22 +14,21 @@ import itertools
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from inspect import Signature
 from typing import Any
 
 import numpy as np
 
-from . import errors
+from ..base.frozen import frozen
 from .callables import FUNCTIONS, is_pure, strong
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
-from .errors import here
+from .errors import here, mistake
 from .frame import Frame, measured, position, refuse_node, whole_shape
-from .functions import from_numpy, is_shape
+from .functions import SYMBOLS, from_numpy, is_shape
 from .operations import binary, folded, logical, select, truth, unary, under
-from .operators import SYMBOLS
 from .positions import Spacing, index
 from .reductions import METHODS, REDUCTIONS
 from .signature import defaults_of, signature
@@ -132,7 +131,7 @@ class Expressions(Frame):
         if isinstance(value, np.ndarray) and value.ndim:
             return tuple(map(constant, value))
         if isinstance(value, Field) or is_number(value):
-            raise errors.bad_operand("A loop", words(value))
+            raise mistake("bad-operand", "A loop", words(value))
         raise NotUnderstood("a loop whose range is not constant")
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
@@ -142,7 +141,7 @@ class Expressions(Frame):
             return left + right
         if isinstance(left, tuple) and isinstance(right, int) and op == "*":
             if len(left) * right > LONGEST:
-                raise errors.bad_operand("'*'", f"{words(left)} and {right}")
+                raise mistake("bad-operand", "'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
         return settled(binary(op, left, right))
@@ -231,7 +230,7 @@ class Expressions(Frame):
             return partial(FUNCTIONS[np.conj], base)
         if (window or isinstance(base, Coefficients)) and hasattr(np.ndarray, node.attr):
             raise NotUnderstood(f"'{node.attr}' of {words(base)}")
-        raise errors.unknown_method(node.attr, words(base))
+        raise mistake("unknown-method", node.attr, words(base))
 
     def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
         saved = dict(self.names)
@@ -269,9 +268,9 @@ class Expressions(Frame):
         if callee.pointwise and not any(isinstance(one, Field) for one in given.all):
             return self.invoke(node, callee.function, given)
         if reading.axes.pointwise:
-            raise errors.ufunc_stage(given.name)
+            raise mistake("ufunc-stage", given.name)
         if self.function is not self.active[0]:
-            raise errors.stage_use(given.name)
+            raise mistake("stage-use", given.name)
         return stage(callee, given.args, given.named, names)
 
     def given(self, node: ast.Call) -> _Given:
@@ -299,7 +298,7 @@ class Expressions(Frame):
         if function is index:
             return position(args, given.named)
         if isinstance(function, SelfReference) or any(f is function for f in self.active):
-            raise errors.recursion(function.name)
+            raise mistake("recursion", function.name)
         if isinstance(function, Function):
             names = given.bound(signature(function.definition, function.defaults))
             called = span if function.own else self.called
@@ -313,7 +312,7 @@ class Expressions(Frame):
             # A method of a value, which is given first.
             return replace(given, args=(*function.args, *args)).built(function.func)
         if not callable(function):
-            raise errors.unknown_function(name)
+            raise mistake("unknown-function", name)
         if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
             return measured(whole_shape(args[0]), function.__name__)
         if function in _STRUCTURE:
@@ -322,7 +321,11 @@ class Expressions(Frame):
         if shape or isinstance(getattr(function, "__self__", None), np.ndarray):
             # The shape of a window, or a method of a constant: done while the kernel is read.
             if not is_known(given.all):
-                raise errors.shape_varies(name) if shape else NotUnderstood("a method of an array")
+                raise (
+                    mistake("shape-varies", name)
+                    if shape
+                    else NotUnderstood("a method of an array")
+                )
             return given.tried(function)
         if is_known(given.all) and is_pure(function):
             with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
@@ -330,7 +333,7 @@ class Expressions(Frame):
         if function not in KNOWN:
             if function is sorted or from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'")
-            raise errors.unknown_function(name)
+            raise mistake("unknown-function", name)
         given.check_fields()
         result = given.built(KNOWN[function])
         numpys = isinstance(function, np.ufunc) or from_numpy(function)
@@ -346,10 +349,10 @@ class Expressions(Frame):
         """Call a function that was defined inside the kernel."""
         span, definition = here.span, closure.definition
         if extra := definition.args.vararg or definition.args.kwarg:
-            raise errors.parameter_kind(self.function.span(extra), extra.arg)
+            raise mistake("parameter-kind", self.function.span(extra), extra.arg)
         names = given.bound(signature(definition, closure.defaults))
         if len(self.active) > 50:
-            raise errors.recursion(given.name)
+            raise mistake("recursion", given.name)
         inner = type(self)(self.function, {**closure.names, **names}, self.active)
         return inner.run(definition, span)
 
@@ -358,7 +361,7 @@ class Expressions(Frame):
 _NAMED = {"a_min": "low", "a_max": "high", "min": "low", "max": "high", "ndigits": "digits"}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Given:
     """What a function of this name is called with, by position and by name."""
 
@@ -375,14 +378,14 @@ class _Given:
         """Raise for a field that is given as a whole."""
         for one in self.all:
             if isinstance(one, Field):
-                raise errors.bad_operand(f"'{self.name}'", words(one))
+                raise mistake("bad-operand", f"'{self.name}'", words(one))
 
     def tried(self, function: Any) -> Any:
         """What a function gives for arguments that it may not take."""
         try:
             return settled(function(*self.args, **self.named))
         except (TypeError, ValueError) as error:
-            raise errors.wrong_arguments(self.name, str(error)) from error
+            raise mistake("wrong-arguments", self.name, str(error)) from error
 
     def arranged(self, function: Any) -> Any:
         """What a builtin gives that arranges values, without looking at them."""
@@ -406,9 +409,9 @@ class _Given:
             if not isinstance(one, int) and not (
                 isinstance(one, Value) and not one.shape and one.dtype.is_integer
             ):
-                raise errors.bad_operand(f"'{self.name}'", f"{words(one)} that is not whole")
+                raise mistake("bad-operand", f"'{self.name}'", f"{words(one)} that is not whole")
         if self.named or not 1 <= len(args) <= 3:
-            raise errors.wrong_arguments(self.name, "it takes 1 to 3 numbers")
+            raise mistake("wrong-arguments", self.name, "it takes 1 to 3 numbers")
         start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
         if isinstance(step, Value) or step == 0:
             raise NotUnderstood("a loop whose step is not constant")
@@ -424,7 +427,7 @@ class _Given:
         try:
             given = parameters.bind(*self.args, **named)
         except TypeError as error:
-            raise errors.wrong_arguments(self.name, str(error)) from None
+            raise mistake("wrong-arguments", self.name, str(error)) from None
         return builder(*given.args, **given.kwargs)
 
     def bound(self, parameters: Signature) -> dict[str, Any]:
@@ -432,12 +435,12 @@ class _Given:
         try:
             given = parameters.bind(*self.args, **self.named)
         except TypeError as error:
-            raise errors.wrong_arguments(self.name, str(error)) from None
+            raise mistake("wrong-arguments", self.name, str(error)) from None
         given.apply_defaults()
         for name, value in given.arguments.items():
             if isinstance(value, Spacing):
                 words = f"'{name}' is {value!r}, which only a call of a stencil knows"
-                raise errors.wrong_arguments(self.name, words)
+                raise mistake("wrong-arguments", self.name, words)
         return {name: constant(value) for name, value in given.arguments.items()}
 
 

@@ -12,10 +12,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from . import errors
 from .definitions import ArrayFunction, Definition, Function, Unusable, dotted
 from .dtypes import Coefficients, Field
-from .errors import Span, here
+from .errors import Span, here, mistake
 from .ir import DType, Position, Read, Ref
 from .operations import binary, logical, select
 from .positions import GREATEST, LEAST
@@ -78,7 +77,7 @@ class Frame(ABC):
             return self.usable(node.id)
         value = self.names.get(node.id, UNDEFINED)
         if value is UNDEFINED:
-            raise errors.maybe_undefined(node.id)
+            raise mistake("maybe-undefined", node.id)
         if isinstance(value, Buffer):
             raise NotUnderstood("a buffer as a whole")
         return value
@@ -101,24 +100,23 @@ class Frame(ABC):
     def usable(self, name: str) -> Any:
         value = constant(self.function.constants[name])
         if isinstance(value, Unusable):
-            raise errors.bad_constant(name, value.words)
+            raise mistake("bad-constant", name, value.words)
         if isinstance(value, ArrayFunction):
-            wrong = errors.ufunc_stage if reading.axes.pointwise else errors.stage_use
-            raise wrong(name)
+            raise mistake("ufunc-stage" if reading.axes.pointwise else "stage-use", name)
         return value
 
     def check_numbers(self, operation: str, *values: Any) -> None:
         """Raise unless every value can take part in arithmetic."""
         for value in values:
             if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
-                raise errors.bad_operand(operation, words(value))
+                raise mistake("bad-operand", operation, words(value))
 
     def check_truth(self, node: ast.expr, value: Any) -> None:
         """Raise, as NumPy does, for what is neither true nor false as a whole."""
         self.at(node)
         window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
-            raise errors.bad_operand("The truth", words(value))
+            raise mistake("bad-operand", "The truth", words(value))
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
         if then is other:
@@ -135,7 +133,7 @@ class Frame(ABC):
                 raise NotUnderstood("a name that is one thing or another")
         counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
         if counts[0] != counts[1]:
-            raise errors.choice_mismatch(words(then), words(other))
+            raise mistake("choice-mismatch", words(then), words(other))
         return select(test, then, other)
 
     def has_returned(self, done: Any, result: Any) -> None:
@@ -150,7 +148,7 @@ class Frame(ABC):
         """Raise where two ways to return give another number of values."""
         counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
         if counts[0] != counts[1]:
-            raise errors.return_mismatch(self.returned, counts[1], counts[0])
+            raise mistake("return-mismatch", self.returned, counts[1], counts[0])
 
     @abstractmethod
     def block(self, statements: list[ast.stmt]) -> None:
@@ -181,11 +179,11 @@ def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """What `npt.index` gives: a number for each axis, or for one axis that number."""
     axes = reading.axes
     if axes.pointwise:
-        raise errors.ufunc_position()
+        raise mistake("ufunc-position")
     if named or len(args) > 1:
-        raise errors.wrong_arguments("npt.index", "it takes one field, or nothing")
+        raise mistake("wrong-arguments", "npt.index", "it takes one field, or nothing")
     if args and not isinstance(args[0], Field):
-        raise errors.position_field(words(args[0]))
+        raise mistake("position-field", words(args[0]))
     reading.stages.read.update(one.name for one in args)
     axes.count = count = axes.count or axes.shown or 1
     found = tuple(_along(axis, count, bool(args)) for axis in range(count))
@@ -234,12 +232,12 @@ def refuse(function: Function) -> None:
     """Raise for a construct that no tier can run."""
     for node in ast.walk(function.definition):
         if (name := type(node).__name__) in _REFUSED:
-            raise errors.unsupported(function.span(node), f"'{name.lower()}'")
+            raise mistake("unsupported", function.span(node), f"'{name.lower()}'")
 
 
 def refuse_node(node: ast.AST) -> NoReturn:
     """Raise for a construct that is not analysed."""
     name = type(node).__name__
     if name in _REFUSED:
-        raise errors.unsupported(f"'{name.lower()}'")
+        raise mistake("unsupported", f"'{name.lower()}'")
     raise NotUnderstood(f"'{name.lower()}'")

@@ -1,19 +1,26 @@
-"""Functions of floats that kernels call, for the parser, the analyses and the targets.
+"""Functions of floats that kernels call, and operators: for the parser, analyses and targets.
 
     np.hypot(a, b), math.hypot(a, b)     hypot of two floats, C's `hypot` and `hypotf`
 
 A new function of NumPy's or `math`'s that C has too is named here, in the list of all and in those
-of what is true of it, and nowhere else.
+of what is true of it, and nowhere else.  What operators mean the reader and the reference each say
+for themselves.
 """
 
 from __future__ import annotations
 
+import ast
 import math
-from dataclasses import dataclass
+import operator
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 
-@dataclass(frozen=True, slots=True)
+from ..base.frozen import frozen
+
+
+@frozen
 class FloatFunction:
     """A function of floats, by NumPy's name for it, or that of `math` if NumPy has none.
 
@@ -81,3 +88,46 @@ def from_numpy(value: Any) -> bool:
     owner = type(getattr(value, "__self__", None)).__module__
     module = getattr(value, "__module__", None) or owner
     return callable(value) and str(module).partition(".")[0] == "numpy"
+
+
+# Operators, and what they are called in the module `operator`, in a syntax tree and in NumPy.
+_OPERATORS = """
+    +   add       Add       add
+    -   sub       Sub       subtract
+    *   mul       Mult      multiply
+    /   truediv   Div       divide
+    //  floordiv  FloorDiv  floor_divide
+    %   mod       Mod       remainder
+    **  pow       Pow       power
+    <<  lshift    LShift    left_shift
+    >>  rshift    RShift    right_shift
+    &   and       BitAnd    bitwise_and
+    |   or        BitOr     bitwise_or
+    ^   xor       BitXor    bitwise_xor
+    <   lt        Lt        less
+    <=  le        LtE       less_equal
+    >   gt        Gt        greater
+    >=  ge        GtE       greater_equal
+    ==  eq        Eq        equal
+    !=  ne        NotEq     not_equal
+"""
+_ROWS = [line.split() for line in _OPERATORS.strip().splitlines()]
+
+# Python's own operators of two operands.
+PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    symbol: getattr(operator, f"__{name}__") for symbol, name, _, _ in _ROWS
+}
+
+# And those of one.
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "not": operator.not_,
+}
+
+# The operators in a syntax tree, and functions of NumPy that do the same.
+SYMBOLS: dict[type[ast.AST], str] = {getattr(ast, node): symbol for symbol, _, node, _ in _ROWS}
+SYMBOLS |= {ast.USub: "-", ast.UAdd: "+", ast.Invert: "~", ast.Not: "not"}
+UFUNCS: dict[Any, str] = {getattr(np, ufunc): symbol for symbol, _, _, ufunc in _ROWS}
+UNARY_UFUNCS: dict[Any, str] = {np.negative: "-", np.positive: "+", np.invert: "~"}

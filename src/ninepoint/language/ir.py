@@ -25,15 +25,24 @@ of offsets; *reach* is the box of all offsets an output needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
+from functools import reduce
 from typing import Any, Literal, TypeAlias, TypeVar, assert_never
 
 import numpy as np
 
+from ..base.frozen import frozen
+
 Value = TypeVar("Value")
 Offset: TypeAlias = tuple[int, ...]
+# The least and the greatest offset along each axis, as a user declares them.
+Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
+
+# The farthest that a kernel may look: what is prepared for a border has a place for each step.
+FAR = 2**31
+
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]
 BinaryOp: TypeAlias = Literal[
     "+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^", "minimum", "maximum", "round",
@@ -48,6 +57,42 @@ RANKED: frozenset[str] = frozenset({"quantile", "nanquantile", "nanrank"})
 # What each comparison is with its operands exchanged.
 MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 COMPARISONS = frozenset(MIRRORED)
+
+
+@frozen
+class Box:
+    """All offsets o with lo[axis] <= o[axis] <= hi[axis]; it need not hold the point itself."""
+
+    lo: Offset
+    hi: Offset
+
+    @property
+    def ndim(self) -> int:
+        """How many axes the offsets have."""
+        return len(self.lo)
+
+    @property
+    def ends(self) -> tuple[Offset, Offset]:
+        """The least and the greatest offsets."""
+        return self.lo, self.hi
+
+    @property
+    def sides(self) -> tuple[tuple[int, int], ...]:
+        """How many neighbours it holds before the point and after it, axis by axis."""
+        return tuple((max(0, -lo), max(0, hi)) for lo, hi in zip(*self.ends, strict=True))
+
+    def shift(self, by: Offset) -> Box:
+        """Move every offset by `by`."""
+        return Box(added(self.lo, by), added(self.hi, by))
+
+    def __or__(self, other: Box) -> Box:
+        """Join: the smallest box that holds both."""
+        return Box(tuple(map(min, self.lo, other.lo)), tuple(map(max, self.hi, other.hi)))
+
+
+def joined(boxes: Sequence[Box]) -> Box:
+    """The smallest box that holds all of them; there is at least one."""
+    return reduce(Box.__or__, boxes)
 
 
 class DType(Enum):
@@ -84,7 +129,7 @@ class DType(Enum):
         return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Const:
     """A number, kept as its shortest text so that 0.0 and -0.0 never compare equal."""
 
@@ -101,7 +146,7 @@ class Const:
         return float(self.text) if self.dtype.is_float else complex(self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Ref:
     """The value of an earlier assignment, or of a scalar argument."""
 
@@ -113,7 +158,7 @@ Atom: TypeAlias = Const | Ref
 Atoms: TypeAlias = tuple[Atom, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Read:
     """The element of a field, `offset` steps away from the point."""
 
@@ -122,7 +167,7 @@ class Read:
     offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Unary:
     """`op arg`."""
 
@@ -131,7 +176,7 @@ class Unary:
     arg: Atom
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Binary:
     """`left op right`; both operands have the same type, save for `**`, `<<` and `>>`.
 
@@ -149,7 +194,7 @@ class Binary:
     loose: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Select:
     """`then` where `test` holds and `other` elsewhere."""
 
@@ -159,7 +204,7 @@ class Select:
     other: Atom
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cast:
     """The value as another type; a float becomes an integer by truncation, saturating.
 
@@ -173,7 +218,7 @@ class Cast:
     storage: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Call:
     """A scalar function of NumPy's vocabulary, on floats or complex numbers."""
 
@@ -182,7 +227,7 @@ class Call:
     args: Atoms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Element:
     """The element of a coefficient array at a constant, absolute index."""
 
@@ -191,7 +236,7 @@ class Element:
     index: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Tap:
     """Inside a window: the element of a field at `origin` plus the window's index.
 
@@ -224,7 +269,7 @@ class Tap:
         return tuple(map(min, axes)), tuple(map(max, axes))
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Weight:
     """Inside a window: the element of a constant array at the window's index (C order)."""
 
@@ -232,7 +277,7 @@ class Weight:
     texts: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Coefficient:
     """Inside a window: the element of a coefficient array at the window's index.
 
@@ -248,7 +293,7 @@ class Coefficient:
         return self.picked[index[0]] if self.picked else index
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Reduce:
     """One number from the values that `body` gives `result` at every index of a window.
 
@@ -267,7 +312,7 @@ class Reduce:
     quantile: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Gather:
     """The element of a field that is `index` steps away from `origin`, an offset.
 
@@ -286,7 +331,7 @@ class Gather:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Inside:
     """Which of `length` elements an index means, from 0; negative ones count from the end.
 
@@ -301,7 +346,7 @@ class Inside:
     place: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Loop:
     """Turns of a `body`, as long as the first of the values that are `carried` is true.
 
@@ -322,7 +367,7 @@ class Loop:
         return DType.BOOL
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Carried:
     """One of the values that a loop carries, after its last turn."""
 
@@ -340,7 +385,7 @@ Expr: TypeAlias = (
 Noting: TypeAlias = Gather | Inside | Loop
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Assign:
     """`name = value` at every point.  A name is assigned once."""
 
@@ -357,7 +402,7 @@ Named: TypeAlias = Mapping[str, Expr]
 Emit: TypeAlias = Callable[[Expr], Atom]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Values:
     """Values kept in rows: computed once at each point, and read at several offsets.
 
@@ -369,7 +414,7 @@ class Values:
     values: Atoms
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Histogram:
     """The element of rank `rank` of a window of a field; NaN where an element is.
 
@@ -399,7 +444,7 @@ class Histogram:
         return (Ref(self.element.value.dtype, self.element.name),)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class State:
     """A state between two steps, kept as an array of the types `storage` would be.
 
@@ -419,7 +464,7 @@ class State:
 Stage: TypeAlias = Values | Histogram | State
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
@@ -437,7 +482,7 @@ class Position:
         return f"index along axis {self.axis}{'' if self.among == 'elements' else ' of results'}"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Kernel:
     """One whole kernel, for given types of its arguments.
 

@@ -22,8 +22,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors
 from .dtypes import Coefficients, promote, value_type
+from .errors import mistake
+from .functions import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .ir import (
     COMPARISONS,
     MIRRORED,
@@ -39,7 +40,6 @@ from .ir import (
     Unary,
     Weight,
 )
-from .operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .positions import Line
 from .values import (
     Index,
@@ -73,7 +73,7 @@ def lift(value: Any) -> Value:
         return Value(known, not isinstance(value, np.number))
     if isinstance(value, np.ndarray | Coefficients):
         raise NotUnderstood("arithmetic of whole arrays")
-    raise errors.not_a_number(words(value))
+    raise mistake("not-a-number", words(value))
 
 
 def _literal(value: int, beside: Sequence[DType]) -> Value:
@@ -88,7 +88,7 @@ def _literal(value: int, beside: Sequence[DType]) -> Value:
             return Value(Const(DType.F64, repr(float(value))), True)
     elif 0 <= value < 2**64 and (not beside or DType.UINT in beside):
         return Value(Const(DType.UINT, str(value)), True)
-    raise errors.literal_range(value.bit_length())
+    raise mistake("literal-range", value.bit_length())
 
 
 def as_window(value: Any, shape: Offset) -> Value:
@@ -96,7 +96,7 @@ def as_window(value: Any, shape: Offset) -> Value:
     if not isinstance(value, Coefficients | np.ndarray):
         return lift(value)
     if value.shape != shape:
-        raise errors.window_shape(shape, value.shape)
+        raise mistake("window-shape", shape, value.shape)
     if isinstance(value, Coefficients):
         dtype = value_type(value.storage)
         return emit(Coefficient(dtype, value.label), False, shape)
@@ -109,7 +109,7 @@ def together(*values: Any) -> tuple[list[Value], Offset]:
     shapes = [v.shape for v in values if isinstance(v, Value) and v.shape]
     for other in shapes:
         if other != shapes[0]:
-            raise errors.window_shape(shapes[0], other)
+            raise mistake("window-shape", shapes[0], other)
     shape = shapes[0] if shapes else ()
     known = [None if is_large(v) else as_window(v, shape) if shape else lift(v) for v in values]
     beside = [v.dtype for v in known if v is not None and v.dtype is not DType.BOOL]
@@ -207,10 +207,10 @@ def binary(op: str, left: Any, right: Any) -> Any:
 def _check_operands(op: str, left: DType, right: DType) -> None:
     """Raise where an operator has no meaning for values of these types."""
     if op in (*_BITWISE, "<<", ">>") and not (left.is_integer and right.is_integer):
-        raise errors.bad_operand(f"'{op}'", "floats")
+        raise mistake("bad-operand", f"'{op}'", "floats")
     name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
     if op in _ORDERED and (left.is_complex or right.is_complex):
-        raise errors.bad_operand(name, "complex numbers")
+        raise mistake("bad-operand", name, "complex numbers")
 
 
 def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
@@ -249,7 +249,7 @@ def folded(op: str, left: Any, right: Any) -> Any:
         with np.errstate(all="ignore"):
             return PYTHON[op](kind(left), kind(right)).item()
     except (TypeError, OverflowError, ValueError):
-        raise errors.bad_operand(f"'{op}'", f"{words(left)} and {words(right)}") from None
+        raise mistake("bad-operand", f"'{op}'", f"{words(left)} and {words(right)}") from None
 
 
 def unary(op: Any, arg: Any) -> Any:
@@ -265,13 +265,13 @@ def unary(op: Any, arg: Any) -> Any:
         try:
             return UNARY[op](arg)
         except TypeError:
-            raise errors.bad_operand(f"'{op}'", words(arg)) from None
+            raise mistake("bad-operand", f"'{op}'", words(arg)) from None
     value = lift(arg)
     if op == "not" or (op == "~" and value.dtype is DType.BOOL):
         return emit(Unary(DType.BOOL, "not", value.atom), False, value.shape)
     dtype = DType.INT if value.dtype is DType.BOOL else value.dtype
     if op == "~" and not dtype.is_integer:
-        raise errors.bad_operand("'~'", "floats")
+        raise mistake("bad-operand", "'~'", "floats")
     if op == "-" and dtype is DType.UINT:
         dtype = DType.INT
     plain = Value(cast(value, dtype), value.weak, value.shape)
@@ -305,7 +305,7 @@ def alike(values: Sequence[Value]) -> list[Atom]:
     if _mixed(*values):
         for value in values:
             if isinstance(value.atom, Const) and _signed(value):
-                raise errors.choice_sign(value.atom.value)
+                raise mistake("choice-sign", value.atom.value)
         kind = DType.INT if kind is DType.UINT else kind
     return [cast(value, kind) for value in values]
 
@@ -402,7 +402,7 @@ def real_number(value: Any, name: str) -> Value:
     """A number that is not complex, for a function of this name."""
     lifted = lift(value)
     if lifted.dtype.is_complex:
-        raise errors.bad_operand(name, "complex numbers")
+        raise mistake("bad-operand", name, "complex numbers")
     return lifted
 
 

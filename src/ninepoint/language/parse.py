@@ -24,15 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from . import errors
-from .box import Neighborhood
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import ArrayFunction, Definition, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
-from .errors import Span, here
+from .errors import Span, StencilError, here, mistake
 from .expressions import Expressions
 from .frame import UNDEFINED, refuse_node
-from .ir import Atom, DType, Kernel, Offset, Read, Ref, operands
+from .ir import Atom, DType, Kernel, Neighborhood, Offset, Read, Ref, operands
 from .operations import alike, lift, logical, truth, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which
@@ -90,7 +88,7 @@ def read(
         if not reading.stages.calls and all(one.definition.pointwise for one in stencils):
             raise
         reason, place = error.reason, error.span
-    raise errors.stage_general(place, function.name, reason)
+    raise mistake("stage-general", place, function.name, reason)
 
 
 def _read(
@@ -129,9 +127,9 @@ def _read(
         frame = Statements(function, names)
         found.append(_results(frame))
         if len(found[0]) != len(found[-1]):
-            raise errors.return_mismatch(frame.returned, len(found[-1]), len(found[0]))
+            raise mistake("return-mismatch", frame.returned, len(found[-1]), len(found[0]))
     if axes.count is None:
-        raise errors.no_field(function.place, function.name)
+        raise mistake("no-field", function.place, function.name)
     together = [alike(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
     return _kernel(arguments, outputs, axes.count)
@@ -174,7 +172,7 @@ def _results(frame: Statements) -> list[Value]:
     values = []
     for value in result if isinstance(result, tuple) else (result,):
         if not is_number(value) and (not isinstance(value, Value) or value.shape):
-            raise errors.not_a_number(frame.returned, words(value))
+            raise mistake("not-a-number", frame.returned, words(value))
         values.append(lift(value))
     return values
 
@@ -199,7 +197,7 @@ class Statements(Expressions):
             return self.result
         self.block(definition.body)
         if self.done is not True:
-            raise errors.no_return(place, definition.name)
+            raise mistake("no-return", place, definition.name)
         return self.result
 
     def statement(self, node: ast.stmt) -> None:
@@ -207,7 +205,7 @@ class Statements(Expressions):
         match node:
             case ast.Return(value=value):
                 if value is None:
-                    raise errors.no_return(self.function.name)
+                    raise mistake("no-return", self.function.name)
                 self._return(value, self.eval(value))
             case ast.Assign(targets=targets, value=value):
                 if isinstance(value, ast.Call):
@@ -249,7 +247,7 @@ class Statements(Expressions):
             # What can never be the value of a point; helpers may return more.
             never = item is None or isinstance(item, str | tuple | Field)
             if never and len(self.active) == 1:
-                raise errors.not_a_number(self.returned, words(item))
+                raise mistake("not-a-number", self.returned, words(item))
         self.has_returned(True, value)
 
     def split(
@@ -324,9 +322,9 @@ class Statements(Expressions):
                 self.at(target)
                 if isinstance(value, Value):
                     if not value.shape:
-                        raise errors.bad_operand("Unpacking", words(value))
+                        raise mistake("bad-operand", "Unpacking", words(value))
                     if value.shape[0] != len(targets) and not stars:
-                        raise errors.unpacking(len(targets), value.shape[0])
+                        raise mistake("unpacking", len(targets), value.shape[0])
                 if not isinstance(value, tuple):
                     raise NotUnderstood("unpacking something that is no tuple")
                 more = len(value) - len(targets) + 1
@@ -336,7 +334,7 @@ class Statements(Expressions):
                         end = place + more
                         value = (*value[:place], value[place:end], *value[end:])
                 if len(value) != len(targets):
-                    raise errors.unpacking(len(targets), len(value))
+                    raise mistake("unpacking", len(targets), len(value))
                 for item, one in zip(targets, value, strict=True):
                     self.assign(item, one)
             case ast.Starred(value=several):
@@ -351,9 +349,9 @@ class Statements(Expressions):
                 held = self.eval(base)
                 self.at(target)
                 if isinstance(held, Field | Coefficients):
-                    raise errors.assigned_field(held.name)
+                    raise mistake("assigned-field", held.name)
                 if isinstance(base, ast.Name) and base.id not in self.names:
-                    raise errors.assigned_constant(base.id)
+                    raise mistake("assigned-constant", base.id)
                 raise NotUnderstood("a buffer that is written to")
             case _:
                 raise NotUnderstood("an assignment to an attribute", self.at(target))
@@ -439,7 +437,7 @@ class Statements(Expressions):
         before, size = self.state(), len(reading.body.values)
         try:
             follow()
-        except (NotUnderstood, errors.StencilError) as error:
+        except (NotUnderstood, StencilError) as error:
             reading.body.cut(size)
             self.restore(before)
             return error

@@ -14,11 +14,11 @@ the phase r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from ..base.frozen import frozen
 from ..base.tracebacks import door
-from .operators import PYTHON
+from .functions import PYTHON
 
 # The least and the greatest position: a local may ask for it at another point (`FAR` away), and no
 # array has more elements.
@@ -69,7 +69,7 @@ def index(field: Any = None, /) -> Any:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Line:
     """`scale * I + shift`, for a point I of the array that is read."""
 
@@ -101,7 +101,7 @@ class Line:
 ELEMENT = Line(1, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Spacing:
     """Stands for the spacing along an axis of the kernel, until a call has arrays."""
 

@@ -23,9 +23,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from . import errors
 from .definitions import Function, Unusable, dotted, with_helpers
-from .errors import Span, StencilError
+from .errors import Span, StencilError, mistake
 from .source import package, place_of, rebuild
 
 _Result = TypeVar("_Result")
@@ -57,10 +56,10 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     except RecursionError:
         pass
     if isinstance(function, Function):
-        raise errors.too_deep(function.place, function.name)
+        raise mistake("too-deep", function.place, function.name)
     code, name = function.__code__, function.__name__
     line = linecache.getline(code.co_filename, code.co_firstlineno)
-    raise errors.too_deep(place_of(code, line or name), name)
+    raise mistake("too-deep", place_of(code, line or name), name)
 
 
 def frozen(function: Function) -> Any:
@@ -109,7 +108,7 @@ def shown_at_home(function: Function) -> Iterator[None]:
             raise
         span, name = call
         reason = f"{error.diagnostic.message.rstrip('.')} (line {at.line})"
-        raise errors.foreign_function(span, name, home, reason) from None
+        raise mistake("foreign-function", span, name, home, reason) from None
 
 
 def _call(function: Function, file: str) -> tuple[Span, str] | None:

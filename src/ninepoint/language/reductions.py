@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 
-from . import errors
 from .dtypes import Coefficients
+from .errors import mistake
 from .ir import RANKED, Const, DType, Reduce, ReduceKind
 from .networks import sort
 from .operations import (
@@ -61,12 +61,12 @@ def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False)
     if isinstance(value, Coefficients):
         raise NotUnderstood(f"'{name}' of the whole array '{value.name}'")
     if isinstance(value, np.ndarray) or is_number(value):
-        raise errors.bad_operand(f"'{name}'", words(value))
+        raise mistake("bad-operand", f"'{name}'", words(value))
     window = lift(value)
     if not window.shape:
-        raise errors.bad_operand(f"'{name}'", "a single number")
+        raise mistake("bad-operand", f"'{name}'", "a single number")
     if ordered and window.dtype.is_complex:
-        raise errors.bad_operand(f"'{name}'", "complex numbers")
+        raise mistake("bad-operand", f"'{name}'", "complex numbers")
     return window
 
 
@@ -108,19 +108,19 @@ def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value |
     test = None
     if isinstance(where, np.ndarray) and where.dtype == bool:
         if where.shape != window.shape:
-            raise errors.mask_shape(window.shape, where.shape)
+            raise mistake("mask-shape", window.shape, where.shape)
         if where.any() and not where.all():
             window = picked(window, where, "where=")
         where = bool(where.any())
     if where is not None and where is not True:
         if not isinstance(where, Value | bool):
             array = isinstance(where, np.ndarray)
-            raise errors.where_type(f"an array of {where.dtype}" if array else words(where))
+            raise mistake("where-type", f"an array of {where.dtype}" if array else words(where))
         test = lift(where)
         if test.dtype is not DType.BOOL:
-            raise errors.where_type("numbers, not truths")
+            raise mistake("where-type", "numbers, not truths")
         if test.shape not in ((), window.shape):
-            raise errors.mask_shape(window.shape, test.shape)
+            raise mistake("mask-shape", window.shape, test.shape)
     if kind != name and not window.dtype.is_integer:
         there = window == window
         test = there if test is None else there & test
@@ -184,9 +184,9 @@ def _extreme(
     skips = name != kind and window.dtype.is_float
     if where is not None and where is not True:
         if initial is None:
-            raise errors.where_initial(name if skips else kind)
+            raise mistake("where-initial", name if skips else kind)
         if lift(initial).shape:
-            raise errors.bad_operand("'initial'", words(initial))
+            raise mistake("bad-operand", "'initial'", words(initial))
     if skips:
         window = _filled(window, test, math.inf if kind == "min" else -math.inf)
     elif test is not None:
@@ -215,7 +215,7 @@ def _spread(
     if dtype is not None or out is not None:
         raise NotUnderstood("the arguments 'dtype' and 'out'")
     if not is_number(ddof) or isinstance(ddof, complex):
-        raise errors.wrong_arguments(variance, "'ddof' is not a constant number")
+        raise mistake("wrong-arguments", variance, "'ddof' is not a constant number")
     window, test = _taken(variance, value, axis, where)
     skips = name.startswith("nan") and window.dtype.is_float
     found = _variance(window, test, ddof, skips)
@@ -242,7 +242,7 @@ def _fraction(q: Any, scale: float, name: str) -> float:
     if isinstance(q, Value) and not q.shape:
         raise NotUnderstood("a fraction that is not constant")
     if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
-        raise errors.fraction(name, scale, words(q))
+        raise mistake("fraction", name, scale, words(q))
     return float(q) / scale
 
 
@@ -286,7 +286,7 @@ def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
         items = weights.ravel().tolist()
         total = sum(items) if weights.dtype.kind != "f" else math.fsum(items)
         if not total:
-            raise errors.wrong_arguments("average", "the sum of the weights is zero")
+            raise mistake("wrong-arguments", "average", "the sum of the weights is zero")
     else:
         total = reduce("sum", as_window(weights, window.shape))
     return reduce("sum", window * weights) / total
@@ -307,7 +307,7 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
     count = math.prod(window.shape)
     _fraction(cut, 0.5, name)
     if 2 * int(cut * count) >= count:
-        raise errors.wrong_arguments(name, f"nothing is left of {count} elements")
+        raise mistake("wrong-arguments", name, f"nothing is left of {count} elements")
     if count > NETWORK:
         raise NotUnderstood(f"a window of more than {NETWORK} elements in order")
     # Three operations for each of so many comparators, and others for what is made of them.

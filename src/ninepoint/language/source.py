@@ -25,12 +25,13 @@ import sysconfig
 import time
 import types
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, statistics
+from ..base.frozen import frozen
+from . import statistics
 from .definitions import (
     ArrayFunction,
     Definition,
@@ -44,7 +45,7 @@ from .definitions import (
     parsed,
 )
 from .dtypes import widened
-from .errors import Span, alike
+from .errors import Span, StencilError, alike, mistake
 from .functions import from_numpy, is_shape
 from .positions import Spacing, index, spacing
 
@@ -121,11 +122,11 @@ def _capture(function: types.FunctionType, active: _Active) -> Function:
 def _check_signature(function: Function) -> None:
     arguments = function.definition.args
     for extra in filter(None, (arguments.vararg, arguments.kwarg)):
-        raise errors.parameter_kind(function.span(extra), extra.arg)
+        raise mistake("parameter-kind", function.span(extra), extra.arg)
     for node in own_nodes(function.definition):
         if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await):
             word = "await" if isinstance(node, ast.Await) else "yield"
-            raise errors.generator(function.span(node), word)
+            raise mistake("generator", function.span(node), word)
 
 
 # Freezing what the names mean.
@@ -147,7 +148,7 @@ def _constants(
             value = SelfReference(root)
         if value is _EMPTY:
             known = () if root in enclosing else (*live.__code__.co_varnames, *space)
-            raise errors.undefined_name(function.span(node), root, _perhaps(root, known))
+            raise mistake("undefined-name", function.span(node), root, _perhaps(root, known))
         name = root
         for attribute in attributes:
             if not isinstance(value, types.ModuleType | types.SimpleNamespace | type):
@@ -155,10 +156,10 @@ def _constants(
             name = f"{name}.{attribute}"
             if not hasattr(value, attribute):
                 close = _perhaps(attribute, [n for n in dir(value) if n[0] != "_"])
-                raise errors.undefined_name(function.span(node), name, close)
+                raise mistake("undefined-name", function.span(node), name, close)
             value = getattr(value, attribute)
-        frozen = _freeze(value, active)
-        yield name, replace(frozen, value=value) if isinstance(frozen, Unusable) else frozen
+        held = _freeze(value, active)
+        yield name, replace(held, value=value) if isinstance(held, Unusable) else held
 
 
 def _perhaps(name: str, known: Iterable[str]) -> str:
@@ -209,9 +210,9 @@ def _freeze(value: Any, active: _Active) -> Any:
             words = "an array" if isinstance(value, np.ndarray) else "a number"
             return Unusable(f"{words} of dtype {value.dtype}")
         case np.ndarray():
-            frozen = np.array(value)
-            frozen.flags.writeable = False
-            return frozen
+            array = np.array(value)
+            array.flags.writeable = False
+            return array
         case tuple() | list():
             return tuple(_freeze(item, active) for item in value)
         case np.dtype():
@@ -244,7 +245,7 @@ def _freeze(value: Any, active: _Active) -> Any:
         return Unusable("for outside: give what it makes as a field, or to the decorator")
     try:
         return _capture(plain, active)
-    except errors.StencilError as error:
+    except StencilError as error:
         if error.diagnostic.code == "source-missing":
             return Unusable(f"a function whose source cannot be found ('{plain.__name__}')")
         home = package(plain.__code__.co_filename)
@@ -309,7 +310,7 @@ def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
 # The lines of a function, and its definition among them.
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class _Text:
     """A text with every function in it: as syntax, and as the code Python makes of it."""
 
@@ -330,16 +331,16 @@ def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
     code, name = function.__code__, function.__name__
     found = _text(function)
     if found is None:
-        raise errors.source_missing(place_of(code, name), name)
+        raise mistake("source-missing", place_of(code, name), name)
     here = place_of(code, found.lines[min(code.co_firstlineno, len(found.lines)) - 1])
     node = _definition(found, code, here)
     if node is None:
-        raise errors.source_changed(here, name)
+        raise mistake("source-changed", here, name)
     if isinstance(node, ast.AsyncFunctionDef):
         text = found.lines[node.lineno - 1].rstrip("\n")
         start = characters(text, node.col_offset)
         span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
-        raise errors.generator(span, "async")
+        raise mistake("generator", span, "async")
     return found.lines, node
 
 
@@ -439,7 +440,7 @@ def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None
     if len(nodes) > 1 and code.co_name == "<lambda>":
         nodes = [n for n in nodes if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
         if not nodes:
-            raise errors.lambda_ambiguous(here)
+            raise mistake("lambda-ambiguous", here)
         # Of lambdas inside lambdas the innermost: an outer one has places outside the inner.
         nodes.sort(key=lambda n: (n.lineno, n.col_offset))
     return nodes[-1] if nodes else None

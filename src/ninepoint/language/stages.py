@@ -15,23 +15,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..base.frozen import frozen
 from ..base.remembered import digest
-from . import errors
 from .dtypes import Coefficients, Field
-from .errors import Span, here, hint
+from .errors import Span, here, hint, mistake
+from .functions import PYTHON, UNARY
 from .ir import Atom, Binary, Body, Call, Cast, Const, Element, Expr, Select, Unary, atoms
-from .operators import PYTHON, UNARY
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
 from .values import Choice, Value, reading
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Told:
     """A number that a kernel computes of its scalars, for all points alike."""
 
@@ -40,7 +40,7 @@ class Told:
     body: Body
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class StageCall:
     """One call: of what, on which arrays and numbers, and what its results are called.
 
@@ -59,17 +59,17 @@ class StageCall:
 
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
-    wrong, span = errors.stage_arguments, here.span
+    wrong, span = partial(mistake, "stage-arguments", callee.name), here.span
     own = signature(callee.function.definition, callee.defaults)
     whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
         given = whole.bind(*args, **named).arguments
     except TypeError as error:
         hints = (hint(name, OPTIONS) for name in named if name not in whole.parameters)
-        raise wrong(callee.name, f"{error}{''.join(hints)}") from None
+        raise wrong(f"{error}{''.join(hints)}") from None
     for name, default in callee.defaults.items():
         if isinstance(default, Spacing) and name not in given:
-            raise wrong(callee.name, f"'{name}' is {default!r}, which only calls outside know")
+            raise wrong(f"'{name}' is {default!r}, which only calls outside know")
     if callee.pointwise:
         numbers = [n for n in callee.fields if not isinstance(given.get(n), Field)]
         # It may be read for the first time.
@@ -79,9 +79,9 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     arrays = {name: given.pop(name, None) for name in callee.fields}
     for name, value in arrays.items():
         if not isinstance(value, Field):
-            raise errors.stage_field(callee.name, name)
+            raise mistake("stage-field", callee.name, name)
     if reading.body.depth:
-        raise errors.stage_place(callee.name)
+        raise mistake("stage-place", callee.name)
     fields = tuple(one.name for one in arrays.values())
     told = {name: _told(callee.name, name, value) for name, value in given.items()}
     options = {name: told.pop(name) for name in OPTIONS if name in told}
@@ -106,7 +106,7 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
             if all(isinstance(one.value, _PLAIN) for one in body):
                 return Told(atom, weak, body)
     if isinstance(value, Value | Field):
-        raise errors.stage_scalar(parameter, callee)
+        raise mistake("stage-scalar", parameter, callee)
     return value
 
 

@@ -25,9 +25,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors
 from .dtypes import Coefficients, Field, value_type
-from .errors import Span, here
+from .errors import Span, here, mistake
 from .ir import (
     Assign,
     Atom,
@@ -96,7 +95,7 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
             try:
                 return settled(base[index])
             except (IndexError, TypeError) as error:
-                raise errors.window_index(text, str(error)) from error
+                raise mistake("window-index", text, str(error)) from error
         case Buffer() | Coefficients() | np.ndarray():
             name = base.name if isinstance(base, Coefficients) else text
             return _element(base, which(base, index, name))
@@ -110,7 +109,7 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
             # It differs from point to point.
             return _read_value(base, text, indices, node, at)
         case _:
-            raise errors.bad_operand("Indexing", words(base))
+            raise mistake("bad-operand", "Indexing", words(base))
 
 
 # Fields, and expressions of them.
@@ -162,7 +161,7 @@ def _read_value(
     at(node)
     axes = reading.axes
     if axes.pointwise:
-        raise errors.ufunc_index(name)
+        raise mistake("ufunc-index", name)
     axes.check_count(name, first)
     made = elsewhere(value, first, along, shape)
     for expr in _behind(value.atom):
@@ -187,14 +186,14 @@ def _ends(indices: tuple[Any, ...], node: ast.Subscript, at: At) -> tuple[list[A
             continue
         along += (axis,)
         if index.step is not None and index.step != 1:
-            raise errors.window_step()
+            raise mistake("window-step")
         if index.start is None or index.stop is None:
-            raise errors.window_open()
+            raise mistake("window-open")
         start, stop = (_offset(one, part) for one in (index.start, index.stop))
         if isinstance(start, Value) or isinstance(stop, Value):
             raise NotUnderstood("an offset that varies")
         if start >= stop:
-            raise errors.window_empty(start, stop)
+            raise mistake("window-empty", start, stop)
         found.append((start, stop - 1))
     return found, along
 
@@ -204,18 +203,18 @@ def _offset(index: Any, part: ast.expr) -> int | Value:
     index, axes = constant(index), reading.axes
     if not isinstance(index, Value):
         if isinstance(index, bool) or not isinstance(index, int):
-            raise errors.offset_type(words(index))
+            raise mistake("offset-type", words(index))
         return index
     if isinstance(index, Index) and index.line.scale == 1:
         return index.line.shift
     if index.shape or not index.dtype.is_integer:
-        raise errors.offset_type(words(index) + " that is not whole")
+        raise mistake("offset-type", words(index) + " that is not whole")
     text, positioned = ast.unparse(part), any(map(_position, _behind(index.atom)))
     if positioned and axes.factors:
-        raise errors.index_factor(text, axes.factors, axes.factors[0])
+        raise mistake("index-factor", text, axes.factors, axes.factors[0])
     if axes.neighborhood is not None:
         return index
-    raise (errors.offset_position if positioned else errors.offset_not_constant)(text)
+    raise mistake("offset-position" if positioned else "offset-not-constant", text)
 
 
 def _parts(node: ast.Subscript, count: int) -> list[ast.expr]:
@@ -321,10 +320,12 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
     span = here.span
     if len(indices) > len(shape):
-        raise errors.window_index(name, f"{len(indices)} indices, and so many axes: {len(shape)}")
+        raise mistake(
+            "window-index", name, f"{len(indices)} indices, and so many axes: {len(shape)}"
+        )
     for index in indices:
         if isinstance(index, Value) and index.shape:
-            raise errors.window_index(name, f"this is {words(index)}")
+            raise mistake("window-index", name, f"this is {words(index)}")
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of '{name}'")
     found: list[Any] = []
@@ -335,9 +336,9 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
             step = cast(index, DType.INT)
             found.append(emit(Inside(DType.INT, step, length, inside, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
-            raise errors.window_index(name, f"this is {words(index)}")
+            raise mistake("window-index", name, f"this is {words(index)}")
         elif not -length <= index < length:
-            raise errors.window_index(name, f"index {index} in an axis of length {length}")
+            raise mistake("window-index", name, f"index {index} in an axis of length {length}")
         else:
             found.append(index % length)
     return found

@@ -27,12 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from . import errors
-from .box import FAR, Neighborhood
+from ..base.frozen import frozen
 from .definitions import ArrayFunction, Function, SelfReference
 from .dtypes import Coefficients, Field
-from .errors import Span, here
+from .errors import Span, here, mistake
 from .ir import (
+    FAR,
     Assign,
     Atom,
     Atoms,
@@ -41,6 +41,7 @@ from .ir import (
     DType,
     Expr,
     Named,
+    Neighborhood,
     Noting,
     Offset,
     Position,
@@ -101,7 +102,7 @@ class Index(Value):
     line: Line = ELEMENT
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Steps:
     """What `range` gives where an end of it is known at run time only."""
 
@@ -110,7 +111,7 @@ class Steps:
     step: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Closure:
     """A function defined inside the kernel, with the names it sees and its defaults."""
 
@@ -119,7 +120,7 @@ class Closure:
     defaults: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Choice:
     """One text or another, as scalars of the kernel tell: an option of a stencil that it calls."""
 
@@ -128,7 +129,7 @@ class Choice:
     other: Any
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Buffer:
     """The elements of an array, in order; only the frame that has made it knows it.
 
@@ -240,18 +241,18 @@ class Axes:
         if self.count is None:
             self.count = len(offset)
         if len(offset) != self.count:
-            raise errors.offset_count(name, len(offset), self.count)
+            raise mistake("offset-count", name, len(offset), self.count)
 
     def check(self, name: str, low: Offset, high: Offset) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
         self.check_count(name, low)
         for offset in (*low, *high):
             if abs(offset) > FAR:
-                raise errors.offset_far(offset, FAR)
+                raise mistake("offset-far", offset, FAR)
         for axis, (least, most) in enumerate(self.neighborhood or ()):
             for offset in (low[axis], high[axis]):
                 if not least <= offset <= most:
-                    raise errors.offset_outside(offset, axis, least, most)
+                    raise mistake("offset-outside", offset, axis, least, most)
 
 
 @dataclass(slots=True)
@@ -418,9 +419,9 @@ def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     try:
         found = np.asarray(np.arange(np.prod(shape)).reshape(shape)[index])
     except IndexError as error:
-        raise errors.window_index(text, str(error)) from error
+        raise mistake("window-index", text, str(error)) from error
     if not found.size:
-        raise errors.mask_empty(text)
+        raise mistake("mask-empty", text)
     return found
 
 
@@ -428,11 +429,11 @@ def _check(index: Any, shape: Offset, text: str) -> None:
     if varies_index(index):
         raise NotUnderstood("an element of a window at an index that varies")
     if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
-        raise errors.mask_type(text, f"an array of {index.dtype}")
+        raise mistake("mask-type", text, f"an array of {index.dtype}")
     if isinstance(index, np.ndarray) and index.dtype == bool and index.shape != shape:
-        raise errors.mask_shape(shape, index.shape)
+        raise mistake("mask-shape", shape, index.shape)
     if isinstance(index, Coefficients):
-        raise errors.mask_type(text, "an array that only the call gives")
+        raise mistake("mask-type", text, "an array that only the call gives")
     whole = isinstance(index, int | slice | np.ndarray) or index in (None, Ellipsis)
     if isinstance(index, bool) or not whole:
-        raise errors.mask_type(text, words(index))
+        raise mistake("mask-type", text, words(index))

@@ -23,8 +23,8 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ..language.definitions import parsed
+from ..language.functions import SYMBOLS
 from ..language.ir import COMPARISONS
-from ..language.operators import SYMBOLS
 from .nodes import (
     BITS,
     PARTS,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..language.operators import PYTHON
+from ..language.functions import PYTHON
 from .nodes import BITS, FLOATS, PARTS, Number, Op, Value
 
 # Operations whose lowest bits depend on nothing but the lowest bits of their operands.

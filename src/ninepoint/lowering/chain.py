@@ -23,13 +23,13 @@ import numpy as np
 
 from ..analysis.rewrite import in_bodies, reads
 from ..base.frozen import frozen
-from ..language.box import Box
 from ..language.dtypes import short, value_type
 from ..language.ir import (
     Assign,
     Atom,
     Atoms,
     Body,
+    Box,
     DType,
     Kernel,
     Offset,

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from ..analysis.rewrite import bodies, reads
 from ..base.frozen import frozen
-from ..language.box import Box, joined
-from ..language.ir import Body, Kernel, Offset, Stage, State
+from ..language.ir import Body, Box, Kernel, Offset, Stage, State, joined
 
 
 @frozen

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from ..analysis.rewrite import bodies, in_bodies
 from ..base.frozen import frozen
-from ..language.box import Box
 from ..language.ir import (
+    Box,
     Gather,
     Histogram,
     Kernel,

@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from ..language.box import Box
-from ..language.ir import Kernel
+from ..language.ir import Box, Kernel
 from .algorithms import staged
 from .schedule import Request
 from .sharing import evened, shared

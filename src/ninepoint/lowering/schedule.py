@@ -22,7 +22,7 @@ import numpy as np
 from ..base.frozen import frozen
 
 if TYPE_CHECKING:
-    from ..language.box import Neighborhood
+    from ..language.ir import Neighborhood
 
 
 @frozen

@@ -35,13 +35,13 @@ from ..arrays.accepted import (
 from ..arrays.borders import Boundary
 from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
-from ..backends import records
+from ..backends import cache
 from ..backends.compiled import Compiled
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
-from ..language import errors
 from ..language.definitions import ArrayFunction, Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
+from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
 from ..language.ir import DType
 from ..language.parameters import (
     array_parameters,
@@ -52,7 +52,6 @@ from ..language.parameters import (
 )
 from ..language.positions import Spacing
 from ..language.readable import shown_at_home, with_room
-from ..language.warned import PerformanceWarning, slow_kernel, warn
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
@@ -184,7 +183,7 @@ class Definition:
         with shown_at_home(function):
             self._check_names()
             self._check_factors()
-            if self.may_call or not records.noted(self.name, self.token):
+            if self.may_call or not cache.noted(self.name, self.token):
                 frame.refuse(function)
                 self._check_body()
         _definitions.add(self.token, self)
@@ -278,7 +277,7 @@ class Definition:
                 )
             except values.NotUnderstood:
                 return values.Met()
-            except errors.StencilError as error:
+            except StencilError as error:
                 if error.diagnostic.code in _CERTAIN or not tried[1:]:
                     raise
                 found.append(values.reading.stages)
@@ -336,15 +335,15 @@ class Definition:
                 )
         first = function.parameters[:1]
         if first in (("self",), ("cls",)) and (self.pointwise or first[0] not in self.fields):
-            raise errors.method(function.place, function.name, first[0])
+            raise mistake("method", function.place, function.name, first[0])
         if self.pointwise:
             arrays = array_parameters(function)
             for place, name, whole in array_uses(function, arrays):
-                raise (errors.ufunc_whole if whole else errors.ufunc_index)(place, name)
+                raise mistake("ufunc-whole" if whole else "ufunc-index", place, name)
             if not arrays:
-                raise errors.ufunc_no_field(function.place, function.name)
+                raise mistake("ufunc-no-field", function.place, function.name)
         elif not self.fields:
-            raise errors.no_field(function.place, function.name)
+            raise mistake("no-field", function.place, function.name)
 
     def _check_factors(self) -> None:
         factors, rank = self.options.upsample, self.rank
@@ -367,7 +366,7 @@ class Definition:
         try:
             self._stages = self._read(given, _TRIED[:1])
             self.may_call = bool(self._stages.calls)
-        except errors.StencilError as error:
+        except StencilError as error:
             code = error.diagnostic.code
             if code in _WITH_FACTORS and divides_position(self.function):
                 # What is left of a position may be constant with the factors of a call.
@@ -408,7 +407,7 @@ class Definition:
         told = self._whole or self
         if told.live is None or told.token in _told or not told.options.performance_warnings:
             return
-        found = slow_kernel(compiled.unread, told.name, compiled.reason)
+        found = mistake("slow-kernel", compiled.unread, told.name, compiled.reason, SLOWER)
         warn(str(found), PerformanceWarning)
         _told.add(told.token)
 
@@ -417,11 +416,11 @@ class Definition:
         if self.options.schedule != Schedule():
             return self.options.schedule
         kinds = _kinds(types)
-        return self._schedules.made(kinds, lambda: records.tuned(self.token, kinds) or Schedule())
+        return self._schedules.made(kinds, lambda: cache.tuned(self.token, kinds) or Schedule())
 
     def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = records.keep_tuned(self.token, _kinds(types), schedule)
+        path = cache.keep_tuned(self.token, _kinds(types), schedule)
         self._schedules[_kinds(types)] = schedule
         # What was compiled is of the schedule before.
         self.compiled.clear()

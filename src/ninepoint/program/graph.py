@@ -23,13 +23,13 @@ from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
 from ..arrays.layout import Border, Shape, layout
 from ..arrays.numpy import Behind, broadcast_shape, too_few_axes
 from ..arrays.regions import finer_values
-from ..backends import records
+from ..backends import cache
 from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
-from ..language import errors
-from ..language.box import Box
 from ..language.dtypes import Argument
+from ..language.errors import mistake
+from ..language.ir import Box
 from ..language.readable import shown_at_home, with_room
 from ..lowering.schedule import Request
 from .definition import Call, Definition, stages
@@ -263,7 +263,7 @@ class Graph:
                 axes,
             )
             if len(made) != len(one.made):
-                raise errors.stage_outputs(one.span, callee.name, len(made), len(one.made))
+                raise mistake("stage-outputs", one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
         definition.check(call.scalars)
         rest = definition.rest(call.boundary.uses("keep"))
@@ -447,9 +447,9 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:
-            found = records.recalled(definition.name, (definition.token, key), compile)
+            found = cache.compiled(definition.name, (definition.token, key), compile)
             if not found.unread:
-                records.note(definition.name, definition.token)
+                cache.note(definition.name, definition.token)
             definition.compiled[key] = found
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -12,9 +12,10 @@ from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_whole, is_xarra
 from ..arrays.borders import Boundary
 from ..arrays.every import Every
 from ..backends.threads import thread_count
-from ..language.box import FAR, Neighborhood
+from ..base.frozen import frozen
 from ..language.definitions import Function
 from ..language.errors import hint
+from ..language.ir import FAR, Neighborhood
 from ..language.signature import OPTIONS, signature
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def no_number(name: str, function: str) -> str:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Options:
     """What a stencil was decorated with.
 
@@ -73,7 +74,7 @@ class Options:
         return replace(self, boundary=self.boundary.meaning)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Place:
     """Where a call works, where its results go, how many threads there may be, or which GPU."""
 

@@ -25,8 +25,8 @@ from ..arrays.layout import ABSENT, Border
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
 from ..base.remembered import Remembered
-from ..language.box import Box
 from ..language.dtypes import short
+from ..language.ir import Box
 from ..lowering.chain import Link, unchainable
 from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..arrays import spacings
 from ..arrays.accepted import (
     Arrays,
     bare,
@@ -219,7 +218,7 @@ class _Made:
     def _name(self, place: Place, program: Program) -> None:
         """Find the dimensions along which the call works, and name its results."""
         # Imported here: xarray is optional, and the caller has it.
-        from ..arrays.xarray import Named
+        from ..arrays.xarray import Named, spacings
 
         ndim, axes = self.ndim, place.axes
         if axes is None and place.dims is None and not self.call.definition.pointwise:
@@ -238,7 +237,7 @@ class _Made:
             for f, one in zip(self.fields, own.fields, strict=True)
         )
         self.core = own.core
-        self.call = self.call.spaced(spacings.found(self.call, own))
+        self.call = self.call.spaced(spacings(self.call, own))
         self.likes = own.results(program.graph.nodes)
 
 

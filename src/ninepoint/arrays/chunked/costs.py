@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
-from ...language.displays import Lines, counted, many
+from ...base.frozen import frozen
+from ...language.signature import Lines, counted, many
 from ..blocks import part_of
 from ..grid import Axis, Chunks, axes_of, axis_of, cut_as
 from ..layout import Shape
@@ -37,7 +37,7 @@ _PLANS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Cost:
     """What a computation takes, in tasks and in bytes.
 
@@ -91,7 +91,7 @@ def cost_of(one: Computation, most: float = math.inf) -> Cost:
     size = sum(math.prod(file.shape) * file.dtype.itemsize for file in files)
     own, all_read = decoded(one.program, files, one.chunks)
     if not one.sources:
-        all_read = 2 * own if any(one.reread) else own
+        all_read = 2 * own if one.rereads else own
     sizes = [] if one.sources else [array.nbytes for array in one.held]
     # Of blocks that lie together a layer has the less the fewer there are.
     layer = min(1.0, most / max(1, blocks)) ** (1 - 1 / max(1, cut))

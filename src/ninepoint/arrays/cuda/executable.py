@@ -23,11 +23,10 @@ import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import listed
-from ninepoint.arrays.arranging import core_last
+from ninepoint.arrays.arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
 from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
 from ninepoint.arrays.regions import Node
-from ninepoint.arrays.strided import SOMEWHERE, memory_order, merged_axes, standing
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.cuda.driver import DeviceArray
@@ -36,7 +35,7 @@ from ninepoint.backends.cuda.source import STACK, Launch, Source
 from ninepoint.base import limits
 from ninepoint.base.frozen import frozen
 from ninepoint.base.remembered import Remembered
-from ninepoint.language import errors
+from ninepoint.language.errors import mistake
 
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
 # side before, for else each of them would be fetched alone.
@@ -53,7 +52,7 @@ def understood(compiled: Compiled) -> None:
     """Raise where a kernel is one for the CPU only."""
     if found := compiled.cpu_only:
         place, reason = found
-        raise errors.gpu_general(place, compiled.name, reason)
+        raise mistake("gpu-general", place, compiled.name, reason)
 
 
 class Executable:
@@ -103,7 +102,7 @@ class Executable:
         on_numpy.check_values(
             border, cval, program.field_dtypes, program.out_dtypes, len(program.positions)
         )
-        regions = [one.extent for one in layout(core, program.reaches, border).outputs]
+        regions = layout(core, program.reaches, border).extents
         self._made = [
             ((*lead, *region.shape), dtype)
             for region, dtype in zip(regions, program.out_dtypes, strict=True)

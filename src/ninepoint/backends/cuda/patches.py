@@ -26,9 +26,8 @@ import numpy as np
 
 from ...analysis.rewrite import reads
 from ...base.frozen import frozen
-from ...language.box import Box
 from ...language.dtypes import computed
-from ...language.ir import Carried, Kernel, Noting, Offset, Read, Reduce, named
+from ...language.ir import Box, Carried, Kernel, Noting, Offset, Read, Reduce, named
 from ..numba.points import plus
 from .bodies import Body, Function
 from .printing import C_TYPES, Array, Rules, block, either, ends, finders, left_out, loaded, stored

@@ -26,9 +26,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...base.frozen import frozen
-from ...language.box import Box
 from ...language.dtypes import SHORT_FLOATS, short
-from ...language.ir import Offset
+from ...language.ir import Box, Offset
 from ...loops import nodes
 from ...loops.nodes import (
     BITS,

@@ -12,8 +12,7 @@ import numpy as np
 
 from ...analysis.ranges import machine_type, ranges
 from ...base.remembered import Remembered
-from ...language.box import Box
-from ...language.ir import Kernel, Values
+from ...language.ir import Box, Kernel, Values
 from ...lowering import kept
 from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed

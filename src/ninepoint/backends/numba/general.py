@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,13 +27,11 @@ from numba.np.numpy_support import as_dtype
 
 from ...base.remembered import digest
 from ...base.undisturbed import undisturbed
-from ...language import errors
-from ...language.box import Box
 from ...language.definitions import Function, copied, meaning, returned_values, with_helpers
 from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
-from ...language.errors import Span
+from ...language.errors import Span, mistake
 from ...language.frame import refuse
-from ...language.ir import Kernel
+from ...language.ir import Box, Kernel
 from ...language.parameters import indexed_parameters, passed
 from ...language.source import live_names
 from ...language.statistics import in_order
@@ -187,23 +184,23 @@ def _looks(function: Function, kinds: Arguments, request: Request) -> Box:
     names = {one.name for one in kinds.fields}
     reads = list(_reads(function, names, follow=declared is None))
     if not reads and declared is None:
-        raise errors.no_field(function.place, function.name)
+        raise mistake("no-field", function.place, function.name)
     reached: list[list[int]] = [[] for _ in declared or reads[0][2]]
     for span, node, offsets in reads:
         name = ast.unparse(node.value)
         if not isinstance(node.ctx, ast.Load):
-            raise errors.assigned_field(span, name)
+            raise mistake("assigned-field", span, name)
         if offsets and len(offsets) != len(reached):
-            raise errors.offset_count(span, name, len(offsets), len(reached))
+            raise mistake("offset-count", span, name, len(offsets), len(reached))
         if not offsets and declared is None:
-            raise errors.offset_not_constant(span, ast.unparse(node.slice))
+            raise mistake("offset-not-constant", span, ast.unparse(node.slice))
         for axis, ends in enumerate(_ends(one, span) for one in offsets):
             reached[axis] += ends
             if declared is not None:
                 least, most = declared[axis]
                 for one in ends:
                     if not least <= one <= most:
-                        raise errors.offset_outside(span, one, axis, least, most)
+                        raise mistake("offset-outside", span, one, axis, least, most)
     pairs = declared or [(min(one), max(one)) for one in reached]
     return Box(*(tuple(map(int, ends)) for ends in zip(*pairs, strict=True)))
 
@@ -212,12 +209,12 @@ def _ends(offset: Any, span: Span) -> tuple[int, int]:
     """The first and the last neighbour of what is read at an offset."""
     if isinstance(offset, slice):
         if offset.start is None or offset.stop is None:
-            raise errors.window_open(span)
+            raise mistake("window-open", span)
         if offset.start >= offset.stop:
-            raise errors.window_empty(span, offset.start, offset.stop)
+            raise mistake("window-empty", span, offset.start, offset.stop)
         return offset.start, offset.stop - 1
     if isinstance(offset, bool) or not isinstance(offset, int):
-        raise errors.offset_type(span, words(offset))
+        raise mistake("offset-type", span, words(offset))
     return offset, offset
 
 
@@ -280,13 +277,13 @@ def _inferred(
 
     def told(text: str, place: Span, error: Exception) -> Exception:
         if relative.NOT_WHOLE in text:
-            return errors.offset_type(place, "a number that is not whole")
-        return errors.not_compiled(place, reason(text))
+            return mistake("offset-type", place, "a number that is not whole")
+        return mistake("not-compiled", place, reason(text))
 
     with announced(name, [one.storage for one in given.fields]), explained(function, told):
         options = {"boundscheck": True, "fastmath": request.fastmath}
         made = jitted(_prepared(function), token, options, _held)
-        made._cache = Kept(cache.code_place(name, token, "point"))
+        made._cache = Kept(cache.code_named(name, token, "point"))
         made.compile(kinds)
     return made, made.overloads[kinds].signature.return_type
 
@@ -359,7 +356,7 @@ def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np
         for one in kinds.tables:
             if one.name not in indexed:
                 place = first_use(function, one.name)
-                raise errors.array_for_scalar(place, one.name, one.shape)
+                raise mistake("array-for-scalar", place, one.name, one.shape)
     # Where it returns at last.
     span = next(map(function.span, returned_values(function.definition)[::-1]), function.place)
     return [_dtype(kind, span, function) for kind in outputs], several
@@ -371,10 +368,10 @@ def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
     if isinstance(kind, types.Number | types.Boolean):
         return _exact(as_dtype(kind))
     if isinstance(kind, types.Optional | types.NoneType):
-        raise errors.no_return(span, function.name)
+        raise mistake("no-return", span, function.name)
     several = isinstance(kind, types.Array)
     what = f"an array of {kind.ndim} axes" if several else f"a value of type '{kind}'"
-    raise errors.not_a_number(span, what)
+    raise mistake("not-a-number", span, what)
 
 
 def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
@@ -389,7 +386,7 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # The band.
 
 
-def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
+def _loaded(point: Any, band: str, file: str, compiled: Compiled) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
@@ -397,11 +394,11 @@ def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
     """
     names = {**vars(relative), "point": point, "seen": relative.seen_within(compiled.reach)}
     exec(band, names)
-    names["band"].__qualname__ = f"{place.stem}.band"
+    names["band"].__qualname__ = file
     dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=compiled.fastmath)(
         names["band"]
     )
-    dispatcher._cache = Kept(place)
+    dispatcher._cache = Kept(file)
     given = [
         types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
         if one.ndim

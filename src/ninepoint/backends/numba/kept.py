@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import pickle
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from numba.core import compiler, serialize
@@ -22,34 +20,27 @@ from .. import cache
 class Kept(NullCache):
     """The overloads of one function on disk, in place of Numba's cache of a dispatcher."""
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
+    def __init__(self, name: str) -> None:
+        self._name = name
 
-    def _file(self, signature: Any, codegen: Any) -> Path:
-        # The path itself is made of the text, the versions and the machine.
+    def _file(self, signature: Any, codegen: Any) -> str:
+        # The name itself is made of the text, the versions and the machine.
         key = f"{signature}\n{codegen.magic_tuple()}"
-        name = hashlib.sha256(key.encode()).hexdigest()[:16]
-        return self._place.with_name(f"{self._place.name}.{name}.nb")
+        return f"{self._name}.{hashlib.sha256(key.encode()).hexdigest()[:16]}.nb"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for a signature, if it is there and whole."""
         target_context.refresh()
-        file = self._file(sig, target_context.codegen())
-
-        def rebuilt(body: bytes, names: Sequence[str]) -> Any:
-            if names != [file.name]:
-                raise ValueError("the content of another file")
-            rebuild: Any = compiler.CompileResult._rebuild
-            return rebuild(target_context, *pickle.loads(body))
-
-        return cache.recalled(file, rebuilt)
+        rebuild: Any = compiler.CompileResult._rebuild
+        return cache.recalled(
+            self._file(sig, target_context.codegen()),
+            lambda kept: rebuild(target_context, *pickle.loads(kept)),
+        )
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep what was compiled, unless it holds addresses of this process."""
         if data.library.has_dynamic_globals or any(not one.can_cache for one in data.lifted):
             return
-        file = self._file(sig, data.codegen)
         # Partly typed: Any, or mypy finds the gaps.
         numba: Any = serialize
-        body: bytes = numba.dumps(data._reduce())
-        cache.keep(file, body, [file.name])
+        cache.keep(self._file(sig, data.codegen), numba.dumps(data._reduce()))

@@ -21,16 +21,16 @@ import keyword
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
-from ...language.box import Box, joined
+from ...base.frozen import frozen
 from ...language.dtypes import computed, short
-from ...language.ir import Histogram, Kernel, Offset, State, Values, by_number
+from ...language.ir import Box, Histogram, Kernel, Offset, State, Values, by_number, joined
 from ...loops.operations import Operations
 from ...lowering.chain import Edges, mirrored
 from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
@@ -104,7 +104,7 @@ def as_tuple(items: list[str]) -> str:
 Rows: TypeAlias = Mapping[tuple[str, Offset], tuple[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class RowFunction:
     """The text of a row function, and what it must be called with.
 

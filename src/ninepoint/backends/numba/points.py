@@ -32,13 +32,14 @@ from ...analysis.control import outside
 from ...analysis.footprint import live
 from ...analysis.ranges import Interval, interval, machine_type, turn_ranges, window_range
 from ...analysis.rewrite import copied
-from ...language.box import Box
+from ...base.frozen import frozen
 from ...language.dtypes import computed
 from ...language.ir import (
     RANKED,
     Assign,
     Atom,
     Binary,
+    Box,
     Carried,
     Coefficient,
     Const,
@@ -163,7 +164,7 @@ _WORD = re.compile(r"\$(\w+)")
 _EACH = re.compile(r"^( *)for all:\n((?:\1    .*\n)+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen
 class Window:
     """A window at a point: the lines that make an element, whose text and range are known.
 

@@ -23,7 +23,6 @@ from numba.core import config
 from numba.core.errors import NumbaError, NumbaWarning
 from numba.extending import overload
 
-from ...language import errors
 from ...language.definitions import (
     ArrayFunction,
     Function,
@@ -32,7 +31,7 @@ from ...language.definitions import (
     copied,
     with_helpers,
 )
-from ...language.errors import Span
+from ...language.errors import Span, mistake
 from ...language.source import live_names, rebuild
 from ...language.values import words
 
@@ -133,8 +132,8 @@ def jitted(
         except LookupError:
             place = first_use(function, name)
             if callable(value) and not isinstance(value, ArrayFunction):
-                raise errors.unknown_function(place, name) from None
-            raise errors.bad_constant(place, name, words(value)) from None
+                raise mistake("unknown-function", place, name) from None
+            raise mistake("bad-constant", place, name, words(value)) from None
 
     # Called, a point of a stencil would be given the whole of its fields: what reads at an offset
     # from data took 16 ns so, and takes 1.3 ns as a part of the loop.

@@ -36,7 +36,7 @@ from ...arrays.regions import Block, Domain, Looking, Span, along, hull, rings, 
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
 from ...base.tracebacks import door
-from ...language.displays import Lines, counted
+from ...language.signature import Lines, counted
 from ...program.program import targets
 from ..iterate import Iteration, Scalars, advance, iterate
 

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..operators import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
+from ..functions import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
