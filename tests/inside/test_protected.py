@@ -1,16 +1,19 @@
-"""No kernel touches memory outside of its arrays, whatever its algorithm, schedule and window.
-
-Each way of computing is tried on arrays between protected pages.  As plain Python, every index
-of a generated text is checked by the tests of windows and by random programs.
-"""
+"""No kernel touches memory outside of its arrays; the tests' own tools see what is wrong."""
 
 import ctypes
+import os
 import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import leftovers
 import ninepoint as npt
 import protected
 import seams
@@ -137,3 +140,30 @@ def test_compiled_code_stays_within_its_arrays(name):
                 stencil(image(*stack, *core), boundary=boundary, threads=1)
     stencil(image(*(20, 90, 60)[-ndim:]), threads=2)
     assert protected.Guard.calls > before
+
+
+def test_what_is_left_is_named_and_ended(monkeypatch):
+    monkeypatch.setattr(leftovers, "_PATIENCE", 0.1)
+    traces = leftovers.Traces()
+    assert traces.left() == []
+    end = threading.Event()
+    thread = threading.Thread(target=end.wait, name="waits")
+    thread.start()
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    handle, name = tempfile.mkstemp()
+    os.environ["NINEPOINT_NOTHING"] = "1"
+    try:
+        found = traces.left()
+    finally:
+        end.set()
+        thread.join()
+        child.communicate(b"\n")
+        os.close(handle)
+        Path(name).unlink()
+    assert found == [
+        "the thread waits",
+        f"the child process {child.pid}",
+        "the variable NINEPOINT_NOTHING=1",
+        f"the file {name}",
+    ]
+    assert traces.left() == []
