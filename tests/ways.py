@@ -322,14 +322,20 @@ class _Ways:
         more = ", out=tuple(out)" if len(results) > 1 else ", out=out[0]"
 
         def into(name: str, made: str, before: str = "") -> Way:
-            text = f"{before}out = {made}\n"
-            return self.way(name, more=more, before=text, after=native, target="out")
+            text, after = f"{before}out = {made}\n", native
+            if "gaps" in name:
+                # Nothing is written between.
+                after += "assert not any(one.base[..., 1].any() for one in out)\n"
+            return self.way(name, more=more, before=text, after=after, target="out")
 
         for name, made in {
             "out": "np.empty(shape, dtype)",
             "out again": "np.empty(shape, dtype)",
             "out in another order": "np.empty(shape[::-1], dtype).T",
-            "out with gaps": "np.empty((*shape, 2), dtype)[..., 0]",
+            "out backwards": "np.flip(np.empty(shape, dtype))",
+            "out with gaps": "np.zeros((*shape, 2), dtype)[..., 0]",
+            "out of other bytes": "np.empty(shape, np.dtype(dtype).newbyteorder())",
+            "out at an odd place": "np.ndarray(shape, dtype, bytearray(10**4), 1)",
         }.items():
             yield into(name, f"[{made} for shape, dtype in {shapes}]")
         if self.states_are(results) and results[0].ndim:

@@ -70,49 +70,6 @@ def test_a_value_that_does_not_fit_is_refused_before_anything_runs() -> None:
     kernel(x, boundary="wrap", cval=10**400)
 
 
-def odd_arrays() -> dict[str, np.ndarray]:
-    x = whole(4, 40, 50)
-    unaligned = np.zeros(x.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(x.shape)
-    record = np.zeros(x.shape, [("a", "f8"), ("x", "f8"), ("b", "f8")])["x"]
-    every_second = np.zeros((8, 80, 100))[::2, ::2, ::2]
-    for one in (unaligned, record, every_second):
-        one[...] = x
-    frozen = x.copy()
-    frozen.flags.writeable = False
-    return {
-        "fortran": np.asfortranarray(x),
-        "transposed": np.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0),
-        "reversed": np.ascontiguousarray(x[::-1, ::-1, ::-1])[::-1, ::-1, ::-1],
-        "every_second": every_second,
-        "record": record,
-        "unaligned": unaligned,
-        "foreign": x.astype(x.dtype.newbyteorder()),
-        "frozen": frozen,
-        "constant": np.broadcast_to(x[:1, :1, :1], x.shape),
-        "same_rows": np.broadcast_to(x[:, :1], x.shape),
-    }
-
-
-@pytest.mark.parametrize(
-    ("elements", "rule"), [(262_144, "keep"), (700, "reflect"), (20, "fill"), (20, "keep")]
-)
-def test_odd_arrays(rule: str, elements: int, limited: Any, uneven: npt.Stencil) -> None:
-    limited(block_elements=elements)
-    for x in odd_arrays().values():
-        before = x.copy()
-        wanted = uneven(np.array(x, np.float64, order="C"), boundary=rule)
-        for threads in (1, 2):
-            equal(uneven(x, boundary=rule, threads=threads), wanted)
-        equal(x, before)
-        for name, out in odd_arrays().items():
-            if name not in ("frozen", "constant", "same_rows"):
-                assert uneven(x, boundary=rule, out=out) is out
-                equal(out, wanted)
-            if name in ("every_second", "record"):
-                # Nothing is written between.
-                assert np.count_nonzero(out.base) == np.count_nonzero(out)
-
-
 def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
     kernel = npt.stencil(lambda x: x[0, 0] - x[1, -1])
     stored = np.memmap(tmp_path / "x", ">f4", "w+", shape=(40, 500, 500))

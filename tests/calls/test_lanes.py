@@ -59,23 +59,6 @@ def same(function: Any, *images: Any, **options: Any) -> None:
         equal(out, wanted)
 
 
-@pytest.mark.parametrize("boundary", ["keep", "valid"])
-def test_small_frames_and_volumes(boundary: Any) -> None:
-    others = FRAME[:, ::2], FRAME[::-1], FRAME[..., ::-1], FRAME.astype(">i2"), FRAME[..., :1]
-    for image in (FRAME, FRAME[:2, :2], FRAME[:, :1].copy(), FRAME[:1].copy(), *others):
-        same(uneven, image, boundary=boundary)
-    same(curved, VOLUME, VOLUME[::-1].copy(), boundary=boundary)
-    # Stacks of two axes, and fields that lack them; results lie as the fields do.
-    pairs = RNG.integers(0, 255, (9, 13, 2, 3), dtype="uint8")
-    made = uneven(pairs, axes=(0, 1), boundary=boundary)
-    wanted = planar(uneven, pairs.reshape(9, 13, 6), boundary=boundary)
-    equal(made, wanted.reshape(*wanted.shape[:2], 2, 3))
-    assert made.flags.c_contiguous
-    u, c = VOLUME[..., :3].copy(), VOLUME[..., 5]
-    wanted = planar(curved, u, np.broadcast_to(c[..., None], u.shape), boundary=boundary)
-    equal(curved(u, c[..., None], axes=(0, 1), boundary=boundary), wanted)
-
-
 def test_a_histogram_and_sums_that_run() -> None:
     same(far_median, np.tile(FRAME, (3, 2, 1)))
     same(box, FRAME)
