@@ -15,6 +15,7 @@ import zarr
 
 import ninepoint as npt
 from compared import most_memory
+from seams import limits
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (50, 37)).astype("float32")
 ELSE = "begun with another computation"
@@ -435,3 +436,16 @@ def test_states_of_a_long_chain_lie_in_files_where_memory_is_short(tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == [
         "of_halves.zarr", "out.zarr", "source.zarr",
     ]  # fmt: skip
+
+
+def test_units_are_given_to_the_scheduler_in_windows(tmp_path):
+    array = smooth(smooth(lazy(5)) - 1)
+    with limits(window_units=6, least_units=2):
+        npt.save(array, tmp_path / "many.zarr", chunks=5)
+        npt.save(array, tmp_path / "few.zarr", chunks=5, memory="2 kB")
+        # What follows from all of the array is computed once.
+        npt.save(array - array.mean(), tmp_path / "one.zarr", chunks=5)
+    want = smooth(smooth(IMAGE) - 1)
+    for name in ("many", "few"):
+        np.testing.assert_array_equal(stored(tmp_path / f"{name}.zarr"), want)
+    np.testing.assert_allclose(stored(tmp_path / "one.zarr"), want - want.mean(), rtol=1e-3)

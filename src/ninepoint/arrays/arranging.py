@@ -148,42 +148,22 @@ def merging(arrays: PlainArrays) -> Turned:
     return Turned(order, merged if any(merged) else ())
 
 
-class Arrangement:
-    """How the arrays of calls like one are given to what does them, which is the `call` then.
+def arranged(call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> tuple[Any, Turned]:
+    """What does a call on arrays like some, and how these are given to it, in one shape.
 
-    Their axes are to be in this `order`, in which the core axes come last.  Results are made apart
-    where the arrays that are there for them, `outs`, cannot be written to as they lie.
+    Their axes are to be in this `order`, in which the core axes come last.
     """
-
-    def __init__(self, call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> None:
-        self.call, self.how = call, Turned(order)
-        self._shape, compiled = whole_shape(fields), call.compiled
-        whole = [np.broadcast_to(field, self._shape) for field in fields]
-        if compiled.at_points and not compiled.positions:
-            self.how = merging([*whole, *outs])
-        elif call.any_stack:
-            lain = [one.transpose(order) for one in whole], [one.transpose(order) for one in outs]
-            how, form = with_lanes(compiled, *lain) or (self.how, ())
-            if form and (made := call.turned(form)) is not None:
-                self.call = made
-                self.how = replace(how, order=tuple(order[axis] for axis in how.order))
-        pairs = zip(map(self.how.of, outs), compiled.out_dtypes, strict=False)
-        self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
-        alike = all(field.shape == self._shape for field in fields)
-        stays = self.call is call and self.how == Turned(tuple(range(len(order))))
-        self.plain = stays and alike and not self._apart
-
-    def fields(self, fields: PlainArrays) -> list[Array]:
-        """Give the fields as the program reads them."""
-        shape = self._shape
-        return [
-            self.how.of(one if one.shape == shape else np.broadcast_to(one, shape))
-            for one in fields
-        ]
-
-    def targets(self, targets: PlainArrays) -> list[Array]:
-        """Give the arrays that the program writes to; none where it makes its own results."""
-        return [] if self._apart else list(map(self.how.of, targets))
+    compiled, shape = call.compiled, whole_shape(fields)
+    fields = [np.broadcast_to(field, shape) for field in fields]
+    if compiled.at_points and not compiled.positions:
+        return call, merging([*fields, *outs])
+    if call.any_stack:
+        lain = ([one.transpose(order) for one in arrays] for arrays in (fields, outs))
+        how, form = with_lanes(compiled, *lain) or (None, ())
+        made = call.turned(form) if how else None
+        if how and made is not None:
+            return made, replace(how, order=tuple(order[axis] for axis in how.order))
+    return call, Turned(order)
 
 
 def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:

@@ -18,10 +18,10 @@ import numpy as np
 from ..base.frozen import frozen
 from . import numpy as on_numpy
 from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
-from .every import thinned_sizes
+from .every import thinned_length, thinned_sizes
 from .layout import Region, Shape, layout
 from .numpy import broadcast_shape, placed
-from .regions import Program, Span, looking, spans_of
+from .regions import Node, Program, Span, looking, spans_of
 
 Chunks: TypeAlias = tuple[Shape, ...]
 
@@ -111,6 +111,12 @@ class Output:
     every: Shape
     factors: Shape
 
+    @property
+    def shape(self) -> Shape:
+        """The shape of the value."""
+        axes = zip(self.extent.shape, self.factors, self.every, strict=True)
+        return tuple(thinned_length(n * factor, step) for n, factor, step in axes)
+
     def chunks(self, whole: Chunks) -> Chunks:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
         return tuple(map(thinned_sizes, self.blocks(whole, empty=False), self.every))
@@ -129,24 +135,32 @@ class Output:
         return tuple(axes)
 
 
+def results_of(node: Node, shape: Shape) -> list[Output]:
+    """What the results of a node are, for fields that have this shape together."""
+    along = node.along
+    if len(shape) < -min(along):
+        raise on_numpy.too_few_axes(node.ndim, shape, -min(along))
+    plan = layout(tuple(shape[axis] for axis in along), node.reaches, node.border)
+    whole, ones = tuple((0, n) for n in shape), (1,) * len(shape)
+    every = placed(ones, along, node.every)
+    factors = placed(ones, along, node.factors or (1,) * len(along))
+    return [
+        Output(
+            dtype,
+            Region(placed(whole, along, one.spans) if node.works_along else whole),
+            every,
+            factors,
+        )
+        for dtype, one in zip(node.out_dtypes, plan.extents, strict=True)
+    ]
+
+
 def outputs_of(program: Program, shape: Shape) -> list[Output]:
     """What the wanted values are; raises where a node cannot be done on such fields."""
     made: dict[int, Output] = {}
     for node in program.nodes:
-        if len(shape) < -min(node.along):
-            raise on_numpy.too_few_axes(len(node.along), shape)
-        plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
-        bound, ones = node.compiled, (1,) * len(shape)
-        on_numpy.check_values(
-            node.border, node.cval, bound.field_dtypes, node.out_dtypes, len(bound.positions)
-        )
-        every = placed(ones, node.along, node.every)
-        factors = placed(ones, node.along, node.factors or (1,) * len(node.along))
-        for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.extents, strict=True):
-            spans = tuple((0, n) for n in shape)
-            if node.works_along:
-                spans = placed(spans, node.along, one.spans)
-            made[value] = Output(dtype, Region(spans), every, factors)
+        made |= zip(node.outputs, results_of(node, shape), strict=True)
+        on_numpy.check_values(node.border, node.cval, node.compiled)
     return [made[value] for value in program.wanted]
 
 

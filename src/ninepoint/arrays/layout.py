@@ -203,8 +203,8 @@ class Region:
 
     @property
     def shape(self) -> Shape:
-        """Its lengths, never negative."""
-        return tuple([max(0, b - a) for a, b in self.spans])
+        """Its lengths, never negative; that of an unknown one is not known."""
+        return tuple([max(b - a, 0) for a, b in self.spans])
 
     @property
     def points(self) -> int:
@@ -284,7 +284,6 @@ class Layout:
         )
         self.points = self.computed.points
         self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)
-        self.out_shapes = tuple(extent.shape for extent in self.extents)
         # What is run, and then written, for some points along the first axis.
         self.done = cache(self._done)
 
@@ -309,16 +308,6 @@ class Layout:
             tuple((-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes)
         )
 
-    def source(self, region: Region) -> Region:
-        """Give the points that a region depends on; some may lie outside."""
-        axes = zip(region.spans, self.first, self.every, *self.reach.ends, strict=True)
-        return Region(
-            tuple(
-                (first + step * a + low, first + step * (b - 1) + high + 1)
-                for (a, b), first, step, low, high in axes
-            )
-        )
-
     def _done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
         zones: list[Zone] = []
         for k, (extent, window) in enumerate(zip(self.extents, self.windows, strict=True)):
@@ -337,23 +326,27 @@ class Layout:
 
     def piece(self, region: Region) -> Piece:
         """What some points are made of, and where they are written."""
-        source = self.source(region)
-        inside = all(a >= 0 and b <= n for (a, b), n in zip(source.spans, self.shape, strict=True))
-        gather = None if inside else self._gather(source)
+        axes = zip(region.spans, self.first, self.every, *self.reach.ends, strict=True)
+        spans = tuple(
+            (first + step * a + low, first + step * (b - 1) + high + 1)
+            for (a, b), first, step, low, high in axes
+        )
+        inside = all(a >= 0 and b <= n for (a, b), n in zip(spans, self.shape, strict=True))
+        gather = None if inside else self._gather(spans)
         written = []
         for extent in self.extents:
             part = region.clip(extent)
             some = None if part == region else part.index(region.start)
             written.append((part.index(extent.start), some))
-        read = source.index(gather.start if gather else (0,) * len(self.shape))
+        read = Region(spans).index(gather.start if gather else (0,) * len(self.shape))
         return Piece(region, read, gather, tuple(written))
 
-    def _gather(self, source: Region) -> Gather:
+    def _gather(self, spans: Sequence[Span]) -> Gather:
         """Say how a block is filled; it has all that ghosts in it are made of."""
-        spans, border = source.spans, self.border
+        border = self.border
         if border.uses("ghost"):
             axes = zip(spans, self.shape, self.reach.sides, strict=True)
-            spans = tuple(_with_mirrored(*axis) for axis in axes)
+            spans = [_with_mirrored(*axis) for axis in axes]
         lanes = (*(1,) * (len(spans) - 1), border.lanes)
         each = list(zip(spans, self.shape, border.rules, lanes, strict=True))
         sources = tuple(source_indices(a, b, n, *rules, own) for (a, b), n, rules, own in each)

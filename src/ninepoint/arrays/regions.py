@@ -35,7 +35,7 @@ Span: TypeAlias = tuple[int, int]
 Finer: TypeAlias = Mapping[int, int]
 
 # Where arrays begin, and how long they are, whose ends are far away.
-_FAR = 1 << 40
+FAR = 1 << 40
 
 
 @frozen
@@ -99,22 +99,22 @@ Node: TypeAlias = Any
 Program: TypeAlias = Any
 
 
-def look(node: Node, axis: int) -> Span:
-    """From where to where a node looks along an axis, the point itself always among it."""
+def looks(node: Node, axis: int) -> tuple[Span, Sequence[Rule]]:
+    """From where to where a node looks along an axis, the point itself always among it.
+
+    And the border's rules there; none where it does not work along it.
+    """
     if axis not in node.along:
-        return 0, 0
-    before, after = joined(node.reaches).sides[node.along.index(axis)]
-    return -before, after
-
-
-def _rules(node: Node, axis: int) -> Sequence[Rule]:
-    """The border's rules along an axis; none where the node does not work along it."""
-    return node.border.rules[node.along.index(axis)] if axis in node.along else ()
+        return (0, 0), ()
+    place = node.along.index(axis)
+    before, after = joined(node.reaches).sides[place]
+    return (-before, after), node.border.rules[place]
 
 
 def rings(nodes: Iterable[Node], axis: int) -> set[bool]:
     """Whether the nodes that look along an axis take it as a ring; some may, and others not."""
-    return {"wrap" in _rules(node, axis) for node in nodes if any(look(node, axis))}
+    found = (looks(node, axis) for node in nodes)
+    return {"wrap" in rules for span, rules in found if any(span)}
 
 
 def hull(one: Span | None, other: Span) -> Span:
@@ -150,7 +150,7 @@ def needed(
 
 def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
     """What a node needs of its fields to give a span of an axis of length `n`."""
-    low, high = look(node, axis)
+    (low, high), _ = looks(node, axis)
     first, last = span[0] + low, span[1] + high
     if ring or low == high == 0:
         return first, last
@@ -166,7 +166,7 @@ def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
 
 def closed(node: Node, axis: int, span: Span, n: int) -> tuple[bool, bool]:
     """At which sides of a span of its fields the node's border rule applies."""
-    if "wrap" in _rules(node, axis):
+    if "wrap" in looks(node, axis)[1]:
         return (span == (0, n),) * 2
     return span[0] == 0, span[1] == n
 
@@ -191,8 +191,8 @@ class Looking:
     def of(nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int) -> Looking:
         """That of some nodes."""
         far = Looking(nodes, wanted, given, axis, 0, 0, True in rings(nodes, axis))
-        low, high = _of_fields(far, (_FAR, _FAR + 1), 2 * _FAR)
-        return replace(far, low=min(0, low - _FAR), high=max(0, high - _FAR - 1))
+        low, high = _of_fields(far, (FAR, FAR + 1), 2 * FAR)
+        return replace(far, low=min(0, low - FAR), high=max(0, high - FAR - 1))
 
     def needs(self, span: Span, n: int) -> Span:
         """What of the fields is needed for some points of an axis so long."""
@@ -219,8 +219,8 @@ class Looking:
             return (0, length), length
         if (self.ring and length + near >= n) or (before and after):
             return span, n
-        first = a if before else 2 * _FAR - (n - a) if after else _FAR
-        return (first, first + length), 2 * _FAR
+        first = a if before else 2 * FAR - (n - a) if after else FAR
+        return (first, first + length), 2 * FAR
 
 
 @lru_cache(maxsize=512)

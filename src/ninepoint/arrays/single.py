@@ -88,8 +88,8 @@ class Extension:
         block[into(one.places)] = made
 
 
-# What is laid before and after each axis; None where there are no ghosts.
-Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
+# How ghosts are made before and after each axis; names where there are none.
+Extensions: TypeAlias = Sequence[Sequence[Any]]
 
 
 def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
@@ -121,7 +121,7 @@ class Single:
     @property
     def any_stack(self) -> bool:
         """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
-        return not self.ghosts
+        return not self.border.uses("ghost")
 
     def turned(self, how: int | Axes) -> Single | None:
         """The same for arrays that lie in another way (see `Compiled.turned`)."""
@@ -134,8 +134,8 @@ class Single:
 
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, whose constants fit; along core axes."""
-        self.constants()
-        return self.layout(core).out_shapes
+        check_values(self.border, self.cval, self.compiled)
+        return [extent.shape for extent in self.layout(core).extents]
 
     def way(self, fields: PlainArrays) -> Way:
         """How it is done on arrays like these."""
@@ -148,15 +148,6 @@ class Single:
         given = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
         size = sum(dtype.itemsize for dtype in given)
         return layout(core, program.reaches, self.border, size, every=program.every)
-
-    def constants(self) -> list[Array]:
-        """What stands beside fields and in results, checked; without axes."""
-        # What phases keep, and fill in, is the same for all of them.
-        program, phases = self.compiled, self.compiled.phases
-        fields, outs = program.field_dtypes, program.out_dtypes
-        outs = outs[: len(outs) // phases]
-        found = check_values(self.border, self.cval, fields, outs, len(program.positions))
-        return found[: len(fields)] + found[len(fields) :] * phases
 
 
 def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
@@ -184,7 +175,8 @@ class Way:
     """
 
     def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
-        self._program, self._ghosts, self._constants = call.compiled, call.ghosts, call.constants()
+        self._program, self._ghosts = call.compiled, call.ghosts
+        self._constants = check_values(call.border, call.cval, call.compiled)
         self._lead = len(shape) - self._program.ndim
         self._plan = plan = call.layout(shape[self._lead :])
         loaded = self._program.loaded
@@ -284,7 +276,7 @@ class Way:
         """How so many threads do some points along the first axis, of so many images."""
         pieces, zones = self._plan.done(*rows)
         # Machine code that is told by a table fills no blocks of positions, or with ghosts.
-        fills = not (self._ghosts or self._program.along)
+        fills = not (self._plan.border.uses("ghost") or self._program.along)
         told = [
             one
             for one in pieces
@@ -370,9 +362,7 @@ class Way:
         if gather.ghosts:
             with np.errstate(all="ignore"):
                 for one in gather.ghosts:
-                    extension = self._ghosts[one.axis][one.side]
-                    assert extension is not None
-                    extension.fill(block, one, images)
+                    self._ghosts[one.axis][one.side].fill(block, one, images)
         return block
 
 

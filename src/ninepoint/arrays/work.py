@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
 from ..language.ir import Box
-from .every import cut_fields
-from .layout import Array, Shape, Sides
+from .every import cut_shapes
+from .layout import Array, Index, Shape, Sides
 from .regions import Block, Finer, Node, Span, closed, finer_values, needed
 
 Spans: TypeAlias = tuple[Span, ...]
@@ -46,21 +46,13 @@ class Group:
     chain: Any = None
 
 
-# What is taken of an array, one index after the other.
-Indices: TypeAlias = tuple[tuple[Any, ...], ...]
+# Values, and what is taken of each: nothing where it is taken as it is.
+Taken: TypeAlias = tuple[tuple[int, Index], ...]
 
 
-def taken(
-    values: ByNumber | Sequence[Array], fields: Iterable[tuple[int, Indices]]
-) -> list[Array]:
-    """What these indices say of values."""
-    found = []
-    for value, indices in fields:
-        array = values[value]
-        for index in indices:
-            array = array[index]
-        found.append(array)
-    return found
+def taken(values: ByNumber | Sequence[Array], fields: Taken) -> list[Array]:
+    """What is taken of values."""
+    return [values[value][index] if index else values[value] for value, index in fields]
 
 
 @frozen
@@ -141,21 +133,18 @@ class Work:
         lengths = self._domain.lengths or self._domain.shape or shape
         return tuple(lengths[axis] for axis in along)
 
-    def inputs(
-        self, fields: Sequence[int], values: ByNumber, taken: Spans, along: Shape
-    ) -> tuple[tuple[int, Indices], ...]:
+    def inputs(self, fields: Sequence[int], values: ByNumber, taken: Spans, along: Shape) -> Taken:
         """What nodes along such axes take of fields, of which some may have fewer axes."""
         given, found = [values[value] for value in fields], []
-        cuts = cut_fields(given, fields, self._finer)
-        for value, whole, array in zip(fields, given, cuts, strict=True):
-            indices: list[tuple[Any, ...]] = []
-            if array.shape != whole.shape:
-                indices.append(tuple(map(slice, array.shape)))
-            indices.append(index_of(array, self._at.get(value, ()), taken))
+        shapes = cut_shapes([array.shape for array in given], fields, self._finer)
+        for value, shape, array in zip(fields, shapes, given, strict=True):
+            index: Index = tuple(map(slice, shape))
+            if array.shape == shape:
+                index = index_of(array, self._at.get(value, ()), taken)
             missing = -min(along) - array.ndim
             if missing > 0:
-                indices.append((None,) * missing)
-            found.append((value, tuple(filter(None, indices))))
+                index = (*(None,) * missing, *(index or (...,)))
+            found.append((value, index))
         return tuple(found)
 
     def targets(self, part: Placed, outs: ByNumber) -> list[Array] | None:
@@ -212,17 +201,14 @@ def cut(array: Array, has: Spans, wanted: Spans) -> Array:
     return array[index] if index else array
 
 
-def index_of(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...]:
+def index_of(array: Array, has: Spans, wanted: Spans) -> Index:
     """Where that part is in the array; nothing for all of it."""
     if has == wanted:
         return ()
     index = []
     for k, ((first, last), (a, b)) in enumerate(zip(has, wanted, strict=True), -len(has)):
-        if array.ndim < -k:
-            continue
-        if array.shape[k] == 1 != last - first:
-            index.append(slice(None))
-            continue
-        a, b = max(a, first), min(b, last)
-        index.append(slice(a - first, max(a, b) - first))
+        if array.ndim >= -k:
+            one = array.shape[k] == 1 != last - first
+            a, b = max(a, first) - first, min(b, last) - first
+            index.append(slice(None) if one else slice(a, max(a, b)))
     return (..., *index)

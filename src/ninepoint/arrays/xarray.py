@@ -23,7 +23,7 @@ from ninepoint.arrays.accepted import (
     is_xarray,
     listed,
 )
-from ninepoint.arrays.layout import layout
+from ninepoint.arrays.grid import results_of
 from ninepoint.arrays.numpy import Dims, core_dims, quoted
 from ninepoint.arrays.regions import Node
 
@@ -209,21 +209,15 @@ class Named:
                 "xarray objects; use it for the last stencil only, or call them one by one."
             )
         coords = _coords(self.named)
-        shape = tuple(self._sizes[dim] for dim in self.core)
-        plan = layout(shape, node.reaches, node.border)
         made = []
-        for extent, dtype in zip(plan.extents, node.out_dtypes, strict=True):
-            spans = zip(self.core, extent.spans, node.every, strict=True)
-            left = {dim: slice(a, b, step) for dim, (a, b), step in spans}
-            sizes = {
-                dim: len(range(n)[left[dim]]) if dim in left else n
-                for dim, n in self._sizes.items()
-            }
-            kept = coords.isel({dim: one for dim, one in left.items() if dim in coords.dims})
-            for dim, factor in zip(self.core, node.factors, strict=False):
-                sizes[dim] *= factor
+        for output in results_of(node, tuple(self._sizes[dim] for dim in self.core)):
+            spans = zip(self.core, output.extent.spans, output.every, strict=True)
+            left = {dim: slice(a, b, step) for dim, (a, b), step in spans if dim in coords.dims}
+            kept = coords.isel(left)
+            for dim, factor in zip(self.core, output.factors, strict=True):
                 kept = _finer(kept, dim, factor)
-            data = np.broadcast_to(dtype.type(0), tuple(sizes[dim] for dim in self.dims))
+            sizes = {**self._sizes, **dict(zip(self.core, output.shape, strict=True))}
+            data = np.broadcast_to(output.dtype.type(0), tuple(sizes[dim] for dim in self.dims))
             named = xr.DataArray(data, kept.coords, self.dims, attrs=self._first.attrs)
             named.name = self._first.name
             alike = named.dims == self._first.dims and named.shape == self._first.shape

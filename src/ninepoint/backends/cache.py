@@ -27,7 +27,7 @@ import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -38,7 +38,6 @@ import numpy as np
 from ..base import undisturbed
 from ..base.remembered import digest
 from ..lowering.schedule import VERIFY, Schedule
-from .compiled import Compiled
 
 T = TypeVar("T")
 
@@ -285,7 +284,7 @@ def remembered(file: str, load: Callable[[Any], T], make: Callable[[], Any]) -> 
 # What is kept of kernels besides their machine code.
 
 
-def compiled(name: str, meaning: Any, make: Callable[[], Compiled]) -> Compiled:
+def compiled(name: str, meaning: Any, make: Callable[[], Any]) -> Any:
     """What `make` compiles, or what another process compiled of the same meaning."""
     if VERIFY in os.environ:
         return make()
@@ -316,19 +315,20 @@ def _read_from(meaning: Any) -> str:
     return f"{np.__version__} {code()} {digest(meaning)}"
 
 
-def tuned(token: str, types: str) -> Schedule | None:
+def tuned(token: str, types: Sequence[np.dtype]) -> Schedule | None:
     """The schedule that was found for a stencil, named by its `token`, and types of its fields."""
     return recalled(_tuned(token, types), lambda kept: kept)
 
 
-def keep_tuned(token: str, types: str, schedule: Schedule) -> Path:
+def keep_tuned(token: str, types: Sequence[np.dtype], schedule: Schedule) -> Path:
     """Keep a schedule; the file that it is in."""
     return keep(_tuned(token, types), schedule)
 
 
-def _tuned(token: str, types: str) -> str:
+def _tuned(token: str, types: Sequence[np.dtype]) -> str:
     # One of another version has other choices.
-    return named("tuned", f"{token}\n{types}\n{machine()}\n{Schedule()}", "schedule")
+    meaning = token, *map(str, types), machine(), Schedule()
+    return named("tuned", "\n".join(map(str, meaning)), "schedule")
 
 
 def clear() -> None:

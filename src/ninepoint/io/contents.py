@@ -281,7 +281,8 @@ class Contents:
                 wanted |= dict.fromkeys(own)
         with shown(progress, len(numbers)) as advance:
             if wanted:
-                compute(arrays, wanted, advance, self._threads)
+                window = self.room.window(arrays) if self.room else 0
+                compute(arrays, wanted, advance, self._threads, window)
 
     @property
     def _threads(self) -> int | None:

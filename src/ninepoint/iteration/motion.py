@@ -34,7 +34,7 @@ from ..language.ir import Box
 from ..language.signature import counted
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
-from ..program.graph import Graph, Node, has_conditions
+from ..program.graph import Graph, Node
 from ..program.options import ByName
 from ..program.planning import common_margin, unfit
 from ..program.program import (
@@ -270,7 +270,7 @@ class Ahead:
         Functions are asked for scalars once for each step, in their order.
         """
         asks = plan.until is not None and plan.callback is None
-        return asks and not motion.scalars.vary and not has_conditions(motion.graph)
+        return asks and not motion.scalars.vary and not motion.graph.has_conditions
 
     def notice(self, states: PlainArrays, before: PlainArrays) -> None:
         """Note where the last step, which was not the last of all, changed much."""

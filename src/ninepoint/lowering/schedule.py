@@ -15,14 +15,10 @@ A request is what a kernel is compiled for besides the types of its arguments.
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..base.frozen import frozen
-
-if TYPE_CHECKING:
-    from ..language.ir import Neighborhood
 
 
 @frozen
@@ -108,7 +104,7 @@ class Request:
     go through a row of their own.
     """
 
-    neighborhood: Neighborhood | None = None
+    neighborhood: tuple[tuple[int, int], ...] | None = None
     dtypes: tuple[np.dtype, ...] | None = None
     overflow: str | None = None
     kept: int = 0

@@ -99,9 +99,7 @@ class Executable:
             arrays.append(_Array(f"field{k}", lies, (0,) * ndim))
         lengths = tuple(shape[axis] for axis in order)
         lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
-        on_numpy.check_values(
-            border, cval, program.field_dtypes, program.out_dtypes, len(program.positions)
-        )
+        on_numpy.check_values(border, cval, program)
         regions = layout(core, program.reaches, border).extents
         self._made = [
             ((*lead, *region.shape), dtype)
