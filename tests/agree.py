@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 
 import drawing
+import kernels
 import ninepoint as npt
 import on_gpu
 import seams
@@ -86,7 +87,7 @@ class Running:
         kept = dict(names)
         names["named"], names["options"] = dict(names["named"]), dict(names["options"])
         try:
-            drawing.executed(way.text, names)
+            kernels.executed(way.text, names)
             found = [np.asarray(one) for one in names["listed"](names["found"])]
         except on_gpu.REFUSED as error:
             return type(error), str(error)

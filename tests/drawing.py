@@ -8,14 +8,10 @@ memory in any order, broadcast in any way; and now and then a mistake.
 """
 
 import ast
-import hashlib
-import linecache
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from random import Random
-from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -112,7 +108,7 @@ class Program:
 
     def names(self) -> dict[str, Any]:
         """What this text defines; the arrays are laid out, not written."""
-        names = executed(IMPORTS + self.source)
+        names = kernels.executed(IMPORTS + self.source)
         names["_made"] = made = []
 
         def held(one: Given) -> str:
@@ -132,22 +128,6 @@ class Program:
 
 def _dict(values: Mapping[str, Any], text: Callable[[Any], str]) -> str:
     return "{" + ", ".join(f"{name!r}: {text(one)}" for name, one in values.items()) + "}"
-
-
-def executed(text: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Run a text whose source can be found, beside `names`; gives all that it defines."""
-    code = _code(text)
-    if names is None:
-        names = {"__name__": re.sub(r"\W", "_", code.co_filename[1:-1])}
-    exec(code, names)
-    return names
-
-
-@lru_cache
-def _code(text: str) -> CodeType:
-    filename = f"<random program {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
-    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
-    return compile(text, filename, "exec")
 
 
 def draw(kind: str, seed: int) -> Program:

@@ -15,7 +15,9 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from random import Random
+from types import CodeType
 from typing import Any
 
 import ml_dtypes  # noqa: F401  NumPy then knows bfloat16
@@ -52,11 +54,6 @@ class Case:
     averages: bool  # takes the mean or the like of integers: keep them well below 2**53
     options: dict[str, Any] = field(default_factory=dict)  # for @stencil
 
-    @property
-    def function(self) -> Callable[..., Any]:
-        """The kernel, made anew."""
-        return compiled(self.source)
-
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -92,16 +89,29 @@ def random_kernel(
     return writer.case(outputs or rng.choice([1, 1, 1, 2, 3]), size or rng.randint(1, 5))
 
 
+def executed(text: str, names: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Run a text whose source can be found, beside `names`; gives all that it defines."""
+    code = _code(text)
+    if names is None:
+        names = {"__name__": re.sub(r"\W", "_", code.co_filename[1:-1])}
+    exec(code, names)
+    return names
+
+
+@lru_cache
+def _code(text: str) -> CodeType:
+    filename = f"<random program {hashlib.sha256(text.encode()).hexdigest()[:16]}>"
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    return compile(text, filename, "exec")
+
+
 def compiled(
-    source: str, name: str = "kernel", names: Mapping[str, Any] | None = None
+    text: str, name: str = "kernel", names: Mapping[str, Any] | None = None
 ) -> Callable[..., Any]:
-    """Run `source`, known to `linecache`, beside `names`, and give the function `name` in it."""
-    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
-    filename = f"<random kernel {digest}>"
-    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    namespace: dict[str, Any] = {"__name__": f"random_kernel_{digest}", **(names or {})}
-    exec(compile(source, filename, "exec"), namespace)
-    function: Callable[..., Any] = namespace[name]
+    """Run a text beside `names`, and give the function `name` in it."""
+    function: Callable[..., Any] = executed(
+        text, {"__name__": "kernels_of_texts", **(names or {})}
+    )[name]
     return function
 
 

@@ -14,6 +14,7 @@ import xarray as xr
 
 import agree
 import drawing
+import kernels
 import ninepoint as npt
 import scale
 import seams
@@ -97,7 +98,7 @@ def test_a_failure_is_a_program(capsys):
     made = running(ways.first(program))
     failure = str(running.disagreement(ways.ways(program, None)[0], made, made))
     assert failure.startswith("# kernel 3, ")
-    drawing.executed(failure)
+    kernels.executed(failure)
     # What is right, and what the way gives.
     told = capsys.readouterr().out
     half = len(told) // 2

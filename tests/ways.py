@@ -332,7 +332,7 @@ class _Ways:
             "out": "np.empty(shape, dtype)",
             "out again": "np.empty(shape, dtype)",
             "out in another order": "np.empty(shape[::-1], dtype).T",
-            "out backwards": "np.flip(np.empty(shape, dtype))",
+            "out backwards": "np.flip(np.empty((*shape, 1), dtype))[..., 0]",
             "out with gaps": "np.zeros((*shape, 2), dtype)[..., 0]",
             "out of other bytes": "np.empty(shape, np.dtype(dtype).newbyteorder())",
             "out at an odd place": "np.ndarray(shape, dtype, bytearray(10**4), 1)",

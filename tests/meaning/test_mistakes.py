@@ -1,6 +1,5 @@
 """Mistakes that no page of messages shows, their places, and the frames of a traceback."""
 
-import linecache
 import pickle
 import statistics
 import subprocess
@@ -11,6 +10,7 @@ import numba
 import numpy as np
 import pytest
 
+import kernels
 import ninepoint as npt
 from ipython_session import session
 from ninepoint.base import tracebacks
@@ -113,12 +113,9 @@ def test_numba_function_that_calls_a_stencil():
 
 
 def test_name_that_is_too_long_for_a_file():
-    names = {}
     name = "f" * 240
-    text = f"def {name}(x):\n    return x[-1] + x[1]\n"
-    linecache.cache["<long>"] = (len(text), None, text.splitlines(keepends=True), "<long>")
-    exec(compile(text, "<long>", "exec"), names)
-    assert npt.stencil(names[name])(np.arange(3)).tolist() == [0, 2, 0]
+    function = kernels.compiled(f"def {name}(x):\n    return x[-1] + x[1]\n", name)
+    assert npt.stencil(function)(np.arange(3)).tolist() == [0, 2, 0]
 
 
 def test_not_compiled_says_why():
