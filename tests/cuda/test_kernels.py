@@ -277,10 +277,6 @@ def weighted(x, w, M_PI, __syncthreads):
     return (x[-1:2] * w).sum() + M_PI[2] * __syncthreads
 
 
-def geometry(x):
-    return x[-1] - x[1]
-
-
 def casts(x):
     return np.uint8(x[0]), np.int16(x[0] * 1.7), np.float16(x[1]), np.uint64(x[0]), x[0] != 0
 
@@ -299,7 +295,7 @@ def names_and_types():
     # Names that mean something in CUDA.
     yield case(npt.stencil(middle), x, int=3, double=5, boundary="nearest")
     yield case(weighted, x, w=w, M_PI=m, __syncthreads=math.pi)
-    yield case(npt.stencil(geometry), short)
+    yield case(npt.stencil(lambda x: x[-1] - x[1]), short)
     for dtype in ("int64", "uint64", "float16", "bool"):
         yield case(npt.stencil(casts), drawn(dtype, (9,)), boundary="mirror")
     for k, dtype in enumerate(("int64", "uint64", "uint8", "int32")):
