@@ -128,11 +128,7 @@ class Running:
 
 
 def alike(
-    made: Outcome,
-    right: Outcome,
-    target: str = "call",
-    loose: Sequence[bool] = (),
-    text: str = "",
+    made: Outcome, right: Outcome, target: str = "call", loose: Sequence[bool] = (), text: str = ""
 ) -> bool:
     """Whether two outcomes are alike, to the bit but for the signs of zeros and kinds of NaN.
 

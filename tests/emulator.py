@@ -109,10 +109,7 @@ class Function:
         return list(found[:count])
 
     def __call__(
-        self,
-        grid: int | Sequence[int],
-        threads: int | Sequence[int],
-        arguments: Sequence[Any],
+        self, grid: int | Sequence[int], threads: int | Sequence[int], arguments: Sequence[Any]
     ) -> None:
         """Launch it: arrays and addresses (`int`) are pointers, NumPy values go by value.
 

@@ -110,11 +110,7 @@ class _Check:
             _check_atom("a result", value, known)
 
     def expression(
-        self,
-        name: str,
-        expr: Expr,
-        known: Mapping[str, DType],
-        within: ir.Reduce | ir.Loop | None,
+        self, name: str, expr: Expr, known: Mapping[str, DType], within: ir.Reduce | ir.Loop | None
     ) -> None:
         for atom in ir.atoms(expr):
             _check_atom(name, atom, known)

@@ -55,11 +55,7 @@ CHANNELS_LAST = [
     lambda x: np.concatenate([x, x]),
     lambda x: np.stack([x[0], x[2]]),
 ]
-NO_CHANNELS = [
-    lambda x: x[0, ..., 1],
-    lambda x: x.mean(-1),
-    lambda x: x.transpose(0, 3, 1, 2),
-]
+NO_CHANNELS = [lambda x: x[0, ..., 1], lambda x: x.mean(-1), lambda x: x.transpose(0, 3, 1, 2)]
 
 
 def test_what_is_computed_from_frames_still_has_its_channels_last_if_it_has_them(frames):
@@ -106,17 +102,12 @@ def test_what_cannot_be_told_is_refused(frames, tmp_path):
         smooth(narrow[..., 0])
 
 
-@pytest.mark.parametrize(
-    ("image", "axes"),
-    [
-        (FILM[0], "(0, 1)"),
-        (FILM.astype("uint16"), "(1, 2)"),
-        (np.concatenate([FILM, FILM[..., :1]], -1), "(1, 2)"),
-        (da.from_array(FILM, chunks=(1, 20, 24, 3)), "(1, 2)"),
-        (xr.DataArray(FILM[0], dims=("y", "x", "rgb")), "(0, 1)"),
-    ],
-    ids=range(5),
-)
+@pytest.mark.parametrize(("image", "axes"), [
+    (FILM[0], "(0, 1)"), (FILM.astype("uint16"), "(1, 2)"),
+    (np.concatenate([FILM, FILM[..., :1]], -1), "(1, 2)"),
+    (da.from_array(FILM, chunks=(1, 20, 24, 3)), "(1, 2)"),
+    (xr.DataArray(FILM[0], dims=("y", "x", "rgb")), "(0, 1)"),
+], ids=range(5))  # fmt: skip
 def test_what_looks_like_colour_from_elsewhere_is_asked_about(image, axes):
     # Also after calls that were not about colours.
     smooth(RNG.normal(size=image.shape))
@@ -131,30 +122,23 @@ def test_what_looks_like_colour_from_elsewhere_is_asked_about(image, axes):
 
 
 def test_no_warning_without_need():
+    named = xr.DataArray(FILM[0], dims=("y", "x", "c"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for array in (
-            FILM[..., 0],
-            FILM[0, :, :3],
-            FILM[:, :10],
-            FILM[..., 0] > 9,
-            np.zeros((100, 100, 3)),
-            RNG.normal(size=(100, 100, 3)),
-            np.full((40, 40, 3), np.nan),
-            FILM / 255,
-            FILM.astype(int),
-            np.zeros((40, 40, 5), "uint8"),
-            np.zeros((0, 40, 40, 3), "uint8"),
-            xr.DataArray(FILM[0], dims=("lat", "lon", "level")),
-        ):
+            FILM[..., 0], FILM[0, :, :3], FILM[:, :10], FILM[..., 0] > 9, FILM / 255,
+            FILM.astype(int), np.zeros((100, 100, 3)), RNG.normal(size=(100, 100, 3)),
+            np.full((40, 40, 3), np.nan), np.zeros((40, 40, 5), "uint8"),
+            np.zeros((0, 40, 40, 3), "uint8"), named.rename(y="lat", x="lon", c="level"),
+        ):  # fmt: skip
             smooth(array)
         # Nor where axes are named, or all are used.
-        smooth(FILM, axes=(1, 2))
-        smooth(FILM, axes=(-2, -1))
+        for axes in ((1, 2), (-2, -1)):
+            smooth(FILM, axes=axes)
         later(FILM[0])
         along(FILM)
         npt.filters.gaussian(FILM, 1, axes=(1, 2))
-        smooth(xr.DataArray(FILM[0], dims=("y", "x", "c")), dims=("y", "x"))
+        smooth(named, dims=("y", "x"))
 
 
 def test_steps_do_not_mix_channels(frames):

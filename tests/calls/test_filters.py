@@ -105,14 +105,11 @@ def test_footprints_of_other_shapes():
     equal(filters.maximum(x, footprint=[1, 0, 1], axes=0), wanted)
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype", "made"),
-    [
-        ("mean", "uint8", "uint8"), ("mean", "int16", "int16"), ("gaussian", "uint8", "uint8"),
-        ("median of an even size", "uint8", "uint8"), ("sobel", "uint8", "int16"),
-        ("laplace", "uint8", "int16"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "dtype", "made"), [
+    ("mean", "uint8", "uint8"), ("mean", "int16", "int16"), ("gaussian", "uint8", "uint8"),
+    ("median of an even size", "uint8", "uint8"), ("sobel", "uint8", "int16"),
+    ("laplace", "uint8", "int16"),
+])  # fmt: skip
 def test_integers_are_rounded_to_nearest_and_saturated_and_slopes_exact(name, dtype, made):
     ours, theirs, given = PAIRS[name]
     x = image((19, 21), dtype)
@@ -287,14 +284,11 @@ def holes():
     return x
 
 
-@pytest.mark.parametrize(
-    ("function", "of_what_is_left", "q"),
-    [
-        (filters.mean, np.mean, ()), (filters.maximum, np.max, ()), (filters.erode, np.min, ()),
-        (filters.median, at_rank(50), ()), (filters.percentile, at_rank(30), (30,)),
-        (filters.local_std, np.std, ()),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("function", "of_what_is_left", "q"), [
+    (filters.mean, np.mean, ()), (filters.maximum, np.max, ()), (filters.erode, np.min, ()),
+    (filters.median, at_rank(50), ()), (filters.percentile, at_rank(30), (30,)),
+    (filters.local_std, np.std, ()),
+])  # fmt: skip
 def test_too_few_values_give_nan(function, of_what_is_left, q):
     x = holes()
     views = np.lib.stride_tricks.sliding_window_view(np.pad(x, 1, "symmetric"), (3, 3))

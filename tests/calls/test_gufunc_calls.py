@@ -154,18 +154,15 @@ def test_what_numba_cannot_compile_is_shown_at_the_users_line():
         return x.partitioned(1)
 
     def outer(x):
-        y = x * 2
-        return inner(y)
+        return inner(x * 2)
 
     def beside_a_proved_dtype(x):
         out = np.zeros(len(x))
         out[0] = x.no_such_thing
         return out
 
-    for function, line in [
-        (outer, "return x.partitioned(1)"),
-        (beside_a_proved_dtype, "out[0] = x.no_such_thing"),
-    ]:
+    for function, line in ((outer, "return x.partitioned(1)"),
+                           (beside_a_proved_dtype, "out[0] = x.no_such_thing")):  # fmt: skip
         with pytest.raises(npt.StencilError, match=r"\[body-not-compiled\]") as caught:
             npt.gufunc("(n)->(n)")(function)(np.ones(3))
         assert caught.value.diagnostic.span.text.strip() == line

@@ -49,17 +49,14 @@ def layouts(shape, dtype):
     ]
 
 
-@pytest.mark.parametrize(
-    ("way", "dtype", "options"),
-    [
-        (kernel, "longdouble", {"boundary": KEEP, "cval": 0.1}),
-        (kernel, "float16", {"axes": (2, 0)}),
-        (staged, "float32", {"boundary": "constant", "cval": 1 / 3, "threads": 2}),
-        (staged, "longdouble", {"boundary": "valid"}),
-        (lazily, "float16", {"boundary": KEEP, "cval": 0.1}),
-        (lazily, "float32", {"axes": (2, 0)}),
-    ],
-)
+@pytest.mark.parametrize(("way", "dtype", "options"), [
+    (kernel, "longdouble", {"boundary": KEEP, "cval": 0.1}),
+    (kernel, "float16", {"axes": (2, 0)}),
+    (staged, "float32", {"boundary": "constant", "cval": 1 / 3, "threads": 2}),
+    (staged, "longdouble", {"boundary": "valid"}),
+    (lazily, "float16", {"boundary": KEEP, "cval": 0.1}),
+    (lazily, "float32", {"axes": (2, 0)}),
+])  # fmt: skip
 def test_floats_are_rounded_once(way, dtype, options):
     wanted = np.asarray(way(FILM, **options)).astype(dtype)
     for out in layouts(wanted.shape, dtype):

@@ -131,8 +131,7 @@ def test_a_loop_can_read_stages():
 
     @npt.stencil(neighborhood=((0, 0), (0, 3)))
     def of_stage(x):
-        s = blur(x)
-        k = 0
+        s, k = blur(x), 0
         while k < 3 and s[0, k] < 50:
             k += 1
         return k
@@ -249,14 +248,11 @@ def keeping(x):
     return y[0, 0] + y[0, 1]
 
 
-@pytest.mark.parametrize(
-    ("kernel", "dtype", "words"),
-    [
-        (of_a_constant, "bool", r"cval=0\.5 does not fit the array, which is bool"),
-        (of_a_constant_inside, "int64", r"cval=0\.5 does not fit the array, which is int64"),
-        (keeping, "uint16", '"keep" cannot hold uint16 values in a int16 result'),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "dtype", "words"), [
+    (of_a_constant, "bool", r"cval=0\.5 does not fit the array, which is bool"),
+    (of_a_constant_inside, "int64", r"cval=0\.5 does not fit the array, which is int64"),
+    (keeping, "uint16", '"keep" cannot hold uint16 values in a int16 result'),
+])  # fmt: skip
 def test_what_a_border_cannot_hold_is_refused_beside_stages_too(kernel, dtype, words):
     for call in (kernel, kernel.debug):
         with pytest.raises(ValueError, match=words):

@@ -195,15 +195,12 @@ def halved(_, u):
     u[0] /= 2
 
 
-@pytest.mark.parametrize(
-    ("options", "times"),
-    [
-        ({"until": 0.02}, (1, 1)),
-        # It is shown, and taken there again as it was left.
-        ({"callback": halved, "every": 3}, (3, 3)),
-        ({"callback": lambda step, _: step == 4, "every": 2}, (2, 2)),
-    ],
-)
+@pytest.mark.parametrize(("options", "times"), [
+    ({"until": 0.02}, (1, 1)),
+    # It is shown, and taken there again as it was left.
+    ({"callback": halved, "every": 3}, (3, 3)),
+    ({"callback": lambda step, _: step == 4, "every": 2}, (2, 2)),
+])  # fmt: skip
 def test_states_are_sent_once_and_come_back_once(cupy, options, times):
     wanted = heat.iterate(X, 0.25, steps=8, **options)
     cupy.fake.log.clear()

@@ -20,9 +20,7 @@ ROOT = Path(__file__).parents[2]
 PASTED = ("README.md", "docs/start.md", "docs/gufunc.md")
 
 # Fewer points and steps than the pictures need: here the compiler is tested.
-SMALLER = {
-    "demo.py": ("EXPOSURES = 4", "EXPOSURES = 1"),
-}
+SMALLER = {"demo.py": ("EXPOSURES = 4", "EXPOSURES = 1")}
 
 ERRORS = ["undefined_name(3)", "1 / 0", "1 +", "def f(v):\n    return v[7]\n\nf([1, 2])"]
 

@@ -213,19 +213,16 @@ def test_whatever_is_wrong_with_a_file_it_is_made_anew(filled, place, harm):
     harmed(edge, path, *HARMS[harm])
 
 
-@pytest.mark.parametrize(
-    ("file", "harm"),
-    [
-        ("point", "another"),
-        ("band", "ends otherwise"),
-        pytest.param("band", "open to all", marks=posix),
-        *(
-            pytest.param(file, harm, marks=pytest.mark.nightly)
-            for file in ("point", "band")
-            for harm in ("begins otherwise", "cut", "folder", "gone")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("file", "harm"), [
+    ("point", "another"),
+    ("band", "ends otherwise"),
+    pytest.param("band", "open to all", marks=posix),
+    *(
+        pytest.param(file, harm, marks=pytest.mark.nightly)
+        for file in ("point", "band")
+        for harm in ("begins otherwise", "cut", "folder", "gone")
+    ),
+])  # fmt: skip
 def test_so_is_one_of_numbas(filled, place, file, harm):
     shutil.copytree(filled, place)
     (path,) = place.glob(f"first_*.{file}.*.nb")

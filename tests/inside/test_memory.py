@@ -238,16 +238,12 @@ REFUSING = {"NINEPOINT_MEMORY": "4000", "MALLOC_TRIM_THRESHOLD_": "65536"}
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 
-@pytest.mark.parametrize(
-    ("script", "variables", "printed"),
-    [
-        pytest.param(FORKS + FORKED, {}, "well", marks=[pytest.mark.nightly, FORK]),
-        (LATE, {}, "late"),
-        (LIMIT, {"NINEPOINT_MEMORY": " 2"}, "True"),
-        pytest.param(REFUSED, REFUSING, "True refused", marks=linux),
-    ],
-    ids="forked late little refused".split(),
-)
+@pytest.mark.parametrize(("script", "variables", "printed"), [
+    pytest.param(FORKS + FORKED, {}, "well", marks=[pytest.mark.nightly, FORK]),
+    (LATE, {}, "late"),
+    (LIMIT, {"NINEPOINT_MEMORY": " 2"}, "True"),
+    pytest.param(REFUSED, REFUSING, "True refused", marks=linux),
+], ids="forked late little refused".split())  # fmt: skip
 def test_a_process_of_its_own(tmp_path, script, variables, printed):
     assert output(start(tmp_path, script, **variables)).split() == printed.split()
 

@@ -66,18 +66,15 @@ def test_a_look_outside_and_a_written_input_are_told():
                 guard(*arrays)
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("x[i, 0]", "outside"),
-        ("x[0, 5]", "out of bounds"),
-        ("x[0][1:6]", "outside"),
-        ("row(x, (1,), 6)", "outside"),
-        ("x[0, 0, 0]", "too many indices"),
-        ("np.empty((2, 3))[1, 2]", "before it was written"),
-        ("x[0, 0] = 1.0", "read-only"),
-    ],
-)
+@pytest.mark.parametrize(("line", "words"), [
+    ("x[i, 0]", "outside"),
+    ("x[0, 5]", "out of bounds"),
+    ("x[0][1:6]", "outside"),
+    ("row(x, (1,), 6)", "outside"),
+    ("x[0, 0, 0]", "too many indices"),
+    ("np.empty((2, 3))[1, 2]", "before it was written"),
+    ("x[0, 0] = 1.0", "read-only"),
+])  # fmt: skip
 def test_generated_text_that_runs_as_python_is_held_to_its_arrays(line, words):
     text = f"import numpy as np\n\ndef band(x, i):\n    {line}\n"
     kinds = [Kind(np.dtype("f8"), 2), Kind(np.dtype("i8"))]

@@ -90,24 +90,17 @@ def test_a_neighbour_outside_is_that_of_np_pad(offset):
 LINE = np.arange(1, 6)
 
 
-@pytest.mark.parametrize(
-    ("function", "x", "boundary", "expected"),
-    [
-        (lambda x: 10 * x[-1] + x[1], LINE[:3], [("constant", "mirror")], [52, 13, 22]),
-        (lambda x: min(x[-2], x[1]), LINE, "fill", [5, 5, 1, 2, 5]),
-        (lambda x: min(x[-2], x[1]), LINE, "keep", [1, 2, 1, 2, 5]),
-        (lambda x: min(x[-2], x[1]), LINE, "valid", [1, 2]),
-        (lambda x: x[2], LINE, "valid", [3, 4, 5]),
-        (lambda x: x[-2], LINE, "valid", [1, 2, 3]),
-        (lambda x: x[9], LINE, "valid", []),
-        (
-            lambda x: x[1, -2],
-            np.arange(12).reshape(3, 4),
-            ("constant", "nearest"),
-            [[4, 4, 4, 5], [8, 8, 8, 9], [5, 5, 5, 5]],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("function", "x", "boundary", "expected"), [
+    (lambda x: 10 * x[-1] + x[1], LINE[:3], [("constant", "mirror")], [52, 13, 22]),
+    (lambda x: min(x[-2], x[1]), LINE, "fill", [5, 5, 1, 2, 5]),
+    (lambda x: min(x[-2], x[1]), LINE, "keep", [1, 2, 1, 2, 5]),
+    (lambda x: min(x[-2], x[1]), LINE, "valid", [1, 2]),
+    (lambda x: x[2], LINE, "valid", [3, 4, 5]),
+    (lambda x: x[-2], LINE, "valid", [1, 2, 3]),
+    (lambda x: x[9], LINE, "valid", []),
+    (lambda x: x[1, -2], np.arange(12).reshape(3, 4), ("constant", "nearest"),
+     [[4, 4, 4, 5], [8, 8, 8, 9], [5, 5, 5, 5]]),
+])  # fmt: skip
 def test_sides_rules_and_results_that_are_smaller(function, x, boundary, expected):
     assert values(function, x, boundary=boundary, cval=5) == expected
 
@@ -131,56 +124,53 @@ SHORT, SINGLE = np.array([7], np.int16), np.array([3], np.float32)
 LONG, ONE = np.array([2**64 - 1], np.uint64), np.array([1], np.uint64)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "x", "expected"),
-    [
-        (lambda x: x[0] - 9, np.array([3], np.uint8), -6),
-        (lambda x: (x[0] << 61) * 2, SHORT, -(2**62)),
-        (lambda x: x[0] ** 50, np.array([3], np.uint8), int(np.int64(3) ** np.int64(50))),
-        (lambda x: x[0] + 2, LONG, 1),
-        (lambda x: x[0] > -2, LONG, True),
-        (lambda x: -x[0], LONG, 1),
-        (lambda x: x[0] - 3, ONE, -2),
-        (lambda x: x[0] // 0, SHORT, 0),
-        (lambda x: x[0] % 0, SHORT, 0),
-        (lambda x: -x[0] // 3, SHORT, -3),
-        (lambda x: -x[0] % 3, SHORT, 2),
-        (lambda x: x[0] << 64, SHORT, 0),
-        (lambda x: -x[0] >> 99, SHORT, -1),
-        (lambda x: x[0] ** -1, SHORT, np.float64(1 / 7)),
-        (lambda x: x[0] / 0, SHORT, np.float64(np.inf)),
-        (lambda x: math.log(0 * x[0]), SHORT, np.float64(-np.inf)),
-        (lambda x: math.sqrt(-x[0]) == 0, SHORT, False),
-        (lambda x: int(x[0] / 0), SHORT, 2**63 - 1),
-        (lambda x: int(np.nan * x[0]), SHORT, 0),
-        (lambda x: round(x[0] / 2), SHORT, 4),
-        (lambda x: math.floor(-x[0] / 2), SHORT, -4),
-        (lambda x: np.where(x[0] > 3, x[0], 0), SHORT, 7),
-        (lambda x: np.clip(x[0], 1, 5), SHORT, 5),
-        (lambda x: (x[0] > 3) + (x[0] > 4), SHORT, 2),
-        (lambda x: (x[0] > 3) & (x[0] > 9), SHORT, False),
-        (lambda x: ~(x[0] > 3), SHORT, False),
-        (lambda x: ~x[0], SHORT, -8),
-        (lambda x: x[0] and 3, SHORT, 3),
-        (lambda x: 3 < x[0] <= 7, SHORT, True),
-        (lambda x: np.int8(x[0] * 100), SHORT, -68),
-        (lambda x: np.uint8(x[0] * 1e9), SHORT, 255),
-        (lambda x: np.sqrt(x[0]), SHORT, np.sqrt(np.float64(7))),
-        # Floats follow NEP 50.
-        (lambda x: 0.1 * x[0], SINGLE, np.float32(0.1) * np.float32(3)),
-        (lambda x: x[0] * 2**60, SINGLE, np.float32(3) * np.float32(2**60)),
-        (lambda x: x[0] * int(x[0]), SINGLE, np.float32(9)),
-        (lambda x: x[0] * np.float64(0.1), SINGLE, np.float64(3) * 0.1),
-        (lambda x: x[0] / 0, SINGLE, np.float32(np.inf)),
-        (lambda x: x[0] * math.sqrt(2), SINGLE, np.float32(3) * np.float32(math.sqrt(2))),
-        (lambda x: float(x[0]) / 0, SINGLE, np.float64(np.inf)),
-        (lambda x: (x[0:2] * CROSS[1, :2]).sum(), SINGLE, np.float32(6)),
-        (lambda x: (x[0] > 2) + (x[0] > 1), SINGLE, 2),
-        (lambda x: np.maximum(x[0], np.nan * x[0]) == 0, SINGLE, False),
-        (lambda x: min(x[0], 5), SINGLE, np.float32(3)),
-        (lambda x: x[0] * 1j, SINGLE, np.complex64(3j)),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "x", "expected"), [
+    (lambda x: x[0] - 9, np.array([3], np.uint8), -6),
+    (lambda x: (x[0] << 61) * 2, SHORT, -(2**62)),
+    (lambda x: x[0] ** 50, np.array([3], np.uint8), int(np.int64(3) ** np.int64(50))),
+    (lambda x: x[0] + 2, LONG, 1),
+    (lambda x: x[0] > -2, LONG, True),
+    (lambda x: -x[0], LONG, 1),
+    (lambda x: x[0] - 3, ONE, -2),
+    (lambda x: x[0] // 0, SHORT, 0),
+    (lambda x: x[0] % 0, SHORT, 0),
+    (lambda x: -x[0] // 3, SHORT, -3),
+    (lambda x: -x[0] % 3, SHORT, 2),
+    (lambda x: x[0] << 64, SHORT, 0),
+    (lambda x: -x[0] >> 99, SHORT, -1),
+    (lambda x: x[0] ** -1, SHORT, np.float64(1 / 7)),
+    (lambda x: x[0] / 0, SHORT, np.float64(np.inf)),
+    (lambda x: math.log(0 * x[0]), SHORT, np.float64(-np.inf)),
+    (lambda x: math.sqrt(-x[0]) == 0, SHORT, False),
+    (lambda x: int(x[0] / 0), SHORT, 2**63 - 1),
+    (lambda x: int(np.nan * x[0]), SHORT, 0),
+    (lambda x: round(x[0] / 2), SHORT, 4),
+    (lambda x: math.floor(-x[0] / 2), SHORT, -4),
+    (lambda x: np.where(x[0] > 3, x[0], 0), SHORT, 7),
+    (lambda x: np.clip(x[0], 1, 5), SHORT, 5),
+    (lambda x: (x[0] > 3) + (x[0] > 4), SHORT, 2),
+    (lambda x: (x[0] > 3) & (x[0] > 9), SHORT, False),
+    (lambda x: ~(x[0] > 3), SHORT, False),
+    (lambda x: ~x[0], SHORT, -8),
+    (lambda x: x[0] and 3, SHORT, 3),
+    (lambda x: 3 < x[0] <= 7, SHORT, True),
+    (lambda x: np.int8(x[0] * 100), SHORT, -68),
+    (lambda x: np.uint8(x[0] * 1e9), SHORT, 255),
+    (lambda x: np.sqrt(x[0]), SHORT, np.sqrt(np.float64(7))),
+    # Floats follow NEP 50.
+    (lambda x: 0.1 * x[0], SINGLE, np.float32(0.1) * np.float32(3)),
+    (lambda x: x[0] * 2**60, SINGLE, np.float32(3) * np.float32(2**60)),
+    (lambda x: x[0] * int(x[0]), SINGLE, np.float32(9)),
+    (lambda x: x[0] * np.float64(0.1), SINGLE, np.float64(3) * 0.1),
+    (lambda x: x[0] / 0, SINGLE, np.float32(np.inf)),
+    (lambda x: x[0] * math.sqrt(2), SINGLE, np.float32(3) * np.float32(math.sqrt(2))),
+    (lambda x: float(x[0]) / 0, SINGLE, np.float64(np.inf)),
+    (lambda x: (x[0:2] * CROSS[1, :2]).sum(), SINGLE, np.float32(6)),
+    (lambda x: (x[0] > 2) + (x[0] > 1), SINGLE, 2),
+    (lambda x: np.maximum(x[0], np.nan * x[0]) == 0, SINGLE, False),
+    (lambda x: min(x[0], 5), SINGLE, np.float32(3)),
+    (lambda x: x[0] * 1j, SINGLE, np.complex64(3j)),
+])  # fmt: skip
 def test_one_number(kernel, x, expected):
     (value,) = evaluate(kernel, [x], boundary="nearest")[0]
     assert value == expected
@@ -298,15 +288,12 @@ def conversions(x):
     return int(x[1]), math.sqrt(float(x[2])), np.where(x[3] > 0, min(x[4], x[5]), 0)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "reaches"),
-    [
-        (branches, (((1,), (5,)), ((0,), (0,)))),
-        (dead_reads, (((0,), (1,)),)),
-        (elsewhere, (((1,), (3,)), ((-2,), (2,)), ((0,), (2,)))),
-        (conversions, (((1,), (1,)), ((2,), (2,)), ((3,), (5,)))),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "reaches"), [
+    (branches, (((1,), (5,)), ((0,), (0,)))),
+    (dead_reads, (((0,), (1,)),)),
+    (elsewhere, (((1,), (3,)), ((-2,), (2,)), ((0,), (2,)))),
+    (conversions, (((1,), (1,)), ((2,), (2,)), ((3,), (5,)))),
+])  # fmt: skip
 def test_footprints(kernel, reaches):
     assert footprints(kernel) == reaches
 

@@ -260,58 +260,52 @@ def test_an_interrupt_has_a_code_and_words_of_its_own(here, capsys):
 
 
 # Mistakes in the command line: code 2.
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("medain grey o", "no ready-made filter 'medain'; did you mean median?"),
-        ("no.py:f grey o", "there is no file 'no.py'"),
-        ("kernels.py:latre grey o", "kernels.py has no 'latre'; it has smooth, later"),
-        ("kernels.py:plain grey o", "is no stencil; put @npt.stencil above it"),
-        ("kernels.py:NUMBER grey o", "is no stencil but int"),
-        ("kernels.py grey o", "holds several stencils; choose kernels.py:NAME"),
-        ("weights.py grey o", "weights.py holds no stencil"),
-        (":f grey o", "not of the form file.py:name"),
-        ("kernels.py:difference grey o", "takes 2 fields (x, y), and there is one INPUT"),
-        ("kernels.py:scaled grey o", "scaled() needs a value for 'factor'"),
-        ("kernels.py:later grey o --param a=1", "later() has no parameter 'a'"),
-        ("kernels.py:both grey o", "2 results; choose one with --result 0"),
-        ("kernels.py:both grey o --result 2", "results 0 to 1"),
-        ("mean grey o --result 1", "the kernel has one result"),
-        ("mean grey o --param sice=1", "perhaps you mean size"),
-        ("mean grey o --param size", "not of the form name=value"),
-        ("mean grey o --param size=a,b(", "no value as Python writes it"),
-        ("mean grey o --param size=0", "size holds 0; give at least 1"),
-        ("mean grey o --dtype uint9", "--dtype uint9: there is no such type"),
-        ("mean grey o --overflow wrap", "always saturates"),
-        ("mean grey o --threads 0", "--threads: threads=0 is less than 1"),
-        ("mean grey", "required: OUTPUT"),
-        ("kernels.py:later grey o --boundary odd", "unknown boundary 'odd'; use one"),
-        ("mean grey o/a.xyz", "cannot tell the format"),
-        ("mean grey o/{}.png --quality 9", "has no quality"),
-        ("kernels.py:later grey grey", "among the files that the array is read from"),
-        ("mean grey/f1.png grey/f2.png grey", "among the files that the array is"),
-        ("mean colour.png colour.png", "from which the array is still to be read"),
-    ],
-)
+@pytest.mark.parametrize(("words", "said"), [
+    ("medain grey o", "no ready-made filter 'medain'; did you mean median?"),
+    ("no.py:f grey o", "there is no file 'no.py'"),
+    ("kernels.py:latre grey o", "kernels.py has no 'latre'; it has smooth, later"),
+    ("kernels.py:plain grey o", "is no stencil; put @npt.stencil above it"),
+    ("kernels.py:NUMBER grey o", "is no stencil but int"),
+    ("kernels.py grey o", "holds several stencils; choose kernels.py:NAME"),
+    ("weights.py grey o", "weights.py holds no stencil"),
+    (":f grey o", "not of the form file.py:name"),
+    ("kernels.py:difference grey o", "takes 2 fields (x, y), and there is one INPUT"),
+    ("kernels.py:scaled grey o", "scaled() needs a value for 'factor'"),
+    ("kernels.py:later grey o --param a=1", "later() has no parameter 'a'"),
+    ("kernels.py:both grey o", "2 results; choose one with --result 0"),
+    ("kernels.py:both grey o --result 2", "results 0 to 1"),
+    ("mean grey o --result 1", "the kernel has one result"),
+    ("mean grey o --param sice=1", "perhaps you mean size"),
+    ("mean grey o --param size", "not of the form name=value"),
+    ("mean grey o --param size=a,b(", "no value as Python writes it"),
+    ("mean grey o --param size=0", "size holds 0; give at least 1"),
+    ("mean grey o --dtype uint9", "--dtype uint9: there is no such type"),
+    ("mean grey o --overflow wrap", "always saturates"),
+    ("mean grey o --threads 0", "--threads: threads=0 is less than 1"),
+    ("mean grey", "required: OUTPUT"),
+    ("kernels.py:later grey o --boundary odd", "unknown boundary 'odd'; use one"),
+    ("mean grey o/a.xyz", "cannot tell the format"),
+    ("mean grey o/{}.png --quality 9", "has no quality"),
+    ("kernels.py:later grey grey", "among the files that the array is read from"),
+    ("mean grey/f1.png grey/f2.png grey", "among the files that the array is"),
+    ("mean colour.png colour.png", "from which the array is still to be read"),
+])  # fmt: skip
 def test_misuse(here, capsys, words, said):
     assert said in misused(capsys, ["apply", *words.split()])
     assert not (here / "o").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "shown"),
-    [
-        ("one.py --dtype uint8", ["f: x uint8 -> uint8\n"]),
-        ("one.py --ir", ["x[0, 1]"]),
-        ("median", ["ranks.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
-        ("median --dtype uint8 --param size=5", ["median: x uint8 -> uint8\n",
-                                                 "-2..2 x -2..2"]),
-        ("kernels.py:difference --dtype u1 --dtype i2", ["x uint8, y int16 -> "]),
-        ("kernels.py:later --dtype uint8 --device cuda", ["later: x uint8 -> uint8, on a GPU\n"]),
-        ("kernels.py:later --device cuda --source", ["kernel_later("]),
-        ("median --device cuda --source", ["__global__ void"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("words", "shown"), [
+    ("one.py --dtype uint8", ["f: x uint8 -> uint8\n"]),
+    ("one.py --ir", ["x[0, 1]"]),
+    ("median", ["ranks.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
+    ("median --dtype uint8 --param size=5", ["median: x uint8 -> uint8\n",
+                                             "-2..2 x -2..2"]),
+    ("kernels.py:difference --dtype u1 --dtype i2", ["x uint8, y int16 -> "]),
+    ("kernels.py:later --dtype uint8 --device cuda", ["later: x uint8 -> uint8, on a GPU\n"]),
+    ("kernels.py:later --device cuda --source", ["kernel_later("]),
+    ("median --device cuda --source", ["__global__ void"]),
+])  # fmt: skip
 def test_explain(here, capsys, words, shown):
     assert main(["explain", *words.split()]) == 0
     out = capsys.readouterr().out

@@ -40,14 +40,11 @@ def equal(path, stack):
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize(
-    ("suffix", "dtype", "channels"),
-    [
-        *((suffix, dtype, ()) for suffix, dtypes in GREY.items() for dtype in dtypes.split()),
-        *(("png", "uint8", (channels,)) for channels in (1, 2, 3, 4)),
-        *(("tif", dtype, (channels,)) for dtype in ("uint16", "float32") for channels in (1, 4)),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "dtype", "channels"), [
+    *((suffix, dtype, ()) for suffix, dtypes in GREY.items() for dtype in dtypes.split()),
+    *(("png", "uint8", (channels,)) for channels in (1, 2, 3, 4)),
+    *(("tif", dtype, (channels,)) for dtype in ("uint16", "float32") for channels in (1, 4)),
+])  # fmt: skip
 def test_frames_come_back_as_they_were(tmp_path, suffix, dtype, channels, lazy):
     stack = images((3, 5, 11, *channels), dtype)
     uneven = ((1, 2), (1, 4), (5, 4, 2), *((one,) for one in channels))
@@ -178,25 +175,22 @@ def test_overviews_and_masks_are_no_frames(tmp_path, byteorder):
         imread(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "options", "words"),
-    [
-        ("a.ome.tif", (5, 2, 3, 8, 9), {"metadata": {"axes": "TZCYX", "PhysicalSizeX": 0.1}},
-         ["OME-TIFF", "T=5, Z=2, C=3", "size of a pixel", "30 frames", "x.reshape(5, 2, 3, *x.s"]),
-        ("a.tif", (5, 2, 3, 8, 9), {"imagej": True, "metadata": {"axes": "TZCYX"}},
-         ["IMAGEJ-TIFF", "T=5, Z=2, C=3", "30 frames"]),
-        ("a.tif", (4, 8, 9), {"imagej": True, "resolution": (5, 10),
-                              "metadata": {"axes": "ZYX", "spacing": 2.0, "unit": "um"}},
-         ["Z=4", "size of a pixel"]),
-        ("a.tif", (5, 2, 8, 9), MINISBLACK, ["the axes Q=5, Q=2", "10 frames"]),
-        ("a.tif", (5, 2, 8, 9, 3), {"photometric": "rgb"}, ["the axes Q=5, Q=2", "10 frames"]),
-        # Nothing is said where nothing is dropped.
-        ("a.tif", (4, 8, 9), MINISBLACK, []),
-        ("a.tif", (8, 9), {"imagej": True}, []),
-        ("a.tif", (4, 8, 9), {"imagej": True, "metadata": {"axes": "ZYX"}}, []),
-        ("a.ome.tif", (4, 8, 9, 3), {"photometric": "rgb", "metadata": {"axes": "TYXS"}}, []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "shape", "options", "words"), [
+    ("a.ome.tif", (5, 2, 3, 8, 9), {"metadata": {"axes": "TZCYX", "PhysicalSizeX": 0.1}},
+     ["OME-TIFF", "T=5, Z=2, C=3", "size of a pixel", "30 frames", "x.reshape(5, 2, 3, *x.s"]),
+    ("a.tif", (5, 2, 3, 8, 9), {"imagej": True, "metadata": {"axes": "TZCYX"}},
+     ["IMAGEJ-TIFF", "T=5, Z=2, C=3", "30 frames"]),
+    ("a.tif", (4, 8, 9), {"imagej": True, "resolution": (5, 10),
+                          "metadata": {"axes": "ZYX", "spacing": 2.0, "unit": "um"}},
+     ["Z=4", "size of a pixel"]),
+    ("a.tif", (5, 2, 8, 9), MINISBLACK, ["the axes Q=5, Q=2", "10 frames"]),
+    ("a.tif", (5, 2, 8, 9, 3), {"photometric": "rgb"}, ["the axes Q=5, Q=2", "10 frames"]),
+    # Nothing is said where nothing is dropped.
+    ("a.tif", (4, 8, 9), MINISBLACK, []),
+    ("a.tif", (8, 9), {"imagej": True}, []),
+    ("a.tif", (4, 8, 9), {"imagej": True, "metadata": {"axes": "ZYX"}}, []),
+    ("a.ome.tif", (4, 8, 9, 3), {"photometric": "rgb", "metadata": {"axes": "TYXS"}}, []),
+])  # fmt: skip
 def test_axes_and_sizes_that_are_dropped_are_named(tmp_path, name, shape, options, words):
     stack = images(shape)
     tifffile.imwrite(tmp_path / name, stack, **options)

@@ -79,27 +79,24 @@ MANY = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "reason"),
-    [
-        ("a.png", b"", "it is empty"),
-        ("a.tif", b"", "it is no TIFF: it begins with b''"),
-        ("a.png", b"This is text, not an image.", ELSEWHERE),
-        ("a.tif", b"This is text, not an image.", "it is no TIFF: it begins with b'This'"),
-        ("a.unknown", b"This is text, not an image.", ELSEWHERE),
-        ("a.tif", b"II*\0\0\0\0\0", "it holds no page, or smaller copies and masks alone"),
-        ("a.tif", b"II*\0\x08\0\0\0", "it is truncated: there is no page 0, as it says"),
-        ("a.tif", tiny_tiff(page_entries(4, 5), 8), "its chain of pages turns back after page 0"),
-        ("a.tif", tiny_tiff([], 0, tags=60000), "its page 0 claims to have 60000 tags"),
-        ("a.tif", tiny_tiff(page_entries(5, 0)), "it claims to be 5 x 0 pixels"),
-        ("a.tif", tiny_tiff(page_entries(4, 5, bits=40)),
-         "its numbers of 40 bits have no NumPy dtype"),
-        ("a.tif", tiny_tiff(page_entries(200000, 200000)), f"it claims 200000 x 200000 {MANY}"),
-        ("a.png", rgb(60000, 60000), f"it claims 60000 x 60000 {MANY}"),
-        ("a.png", rgb(16000, 16000),
-         "it claims 16000 x 16000 x 3 uint8 pixels, which its 65 bytes cannot hold"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "data", "reason"), [
+    ("a.png", b"", "it is empty"),
+    ("a.tif", b"", "it is no TIFF: it begins with b''"),
+    ("a.png", b"This is text, not an image.", ELSEWHERE),
+    ("a.tif", b"This is text, not an image.", "it is no TIFF: it begins with b'This'"),
+    ("a.unknown", b"This is text, not an image.", ELSEWHERE),
+    ("a.tif", b"II*\0\0\0\0\0", "it holds no page, or smaller copies and masks alone"),
+    ("a.tif", b"II*\0\x08\0\0\0", "it is truncated: there is no page 0, as it says"),
+    ("a.tif", tiny_tiff(page_entries(4, 5), 8), "its chain of pages turns back after page 0"),
+    ("a.tif", tiny_tiff([], 0, tags=60000), "its page 0 claims to have 60000 tags"),
+    ("a.tif", tiny_tiff(page_entries(5, 0)), "it claims to be 5 x 0 pixels"),
+    ("a.tif", tiny_tiff(page_entries(4, 5, bits=40)),
+     "its numbers of 40 bits have no NumPy dtype"),
+    ("a.tif", tiny_tiff(page_entries(200000, 200000)), f"it claims 200000 x 200000 {MANY}"),
+    ("a.png", rgb(60000, 60000), f"it claims 60000 x 60000 {MANY}"),
+    ("a.png", rgb(16000, 16000),
+     "it claims 16000 x 16000 x 3 uint8 pixels, which its 65 bytes cannot hold"),
+])  # fmt: skip
 def test_refused_when_opened(tmp_path, name, data, reason):
     path = tmp_path / name
     path.write_bytes(data)
@@ -128,16 +125,13 @@ def test_max_pixels(tmp_path):
         frames.compute()
 
 
-@pytest.mark.parametrize(
-    ("start", "stored", "reason"),
-    [
-        (0, 20, "its strip or tile 0 is missing"),
-        (8, 0, "its strip or tile 0 is missing"),
-        (8, 20, "it claims 2500 bytes of pixels, which its 20 cannot hold"),
-        (8, 2500, "the file is truncated: strip or tile 0 ends at byte 2508 of 122"),
-        (10**9, 2500, "the file is truncated: strip or tile 0 ends at byte 1000002500 of 122"),
-    ],
-)
+@pytest.mark.parametrize(("start", "stored", "reason"), [
+    (0, 20, "its strip or tile 0 is missing"),
+    (8, 0, "its strip or tile 0 is missing"),
+    (8, 20, "it claims 2500 bytes of pixels, which its 20 cannot hold"),
+    (8, 2500, "the file is truncated: strip or tile 0 ends at byte 2508 of 122"),
+    (10**9, 2500, "the file is truncated: strip or tile 0 ends at byte 1000002500 of 122"),
+])  # fmt: skip
 def test_strips_that_are_not_there(tmp_path, start, stored, reason):
     path = tmp_path / "a.tif"
     path.write_bytes(tiny_tiff(page_entries(50, 50, start, stored)))
@@ -270,13 +264,10 @@ def unknown():
     return array[array[:, 0, 0] > 3]
 
 
-@pytest.mark.parametrize(
-    ("array", "error", "words"),
-    [
-        (unknown, ValueError, r"unknown sizes; call array.compute_chunk_sizes\(\)"),
-        (lying, TypeError, r"a chunk of the Dask array is \(4, 5\) float64, but"),
-    ],
-)
+@pytest.mark.parametrize(("array", "error", "words"), [
+    (unknown, ValueError, r"unknown sizes; call array.compute_chunk_sizes\(\)"),
+    (lying, TypeError, r"a chunk of the Dask array is \(4, 5\) float64, but"),
+])  # fmt: skip
 def test_nothing_is_written_of_what_is_refused(tmp_path, array, error, words):
     with pytest.raises(error, match=words):
         imsave(array(), tmp_path / "{}.png")
@@ -323,16 +314,13 @@ def test_never_onto_a_source(tmp_path, layers):
     imsave(frames, tmp_path / "new" / "{}.png")
 
 
-@pytest.mark.parametrize(
-    ("source", "target", "refused"),
-    [
-        ("", "new{}.tif", True), ("**/*.png", "new{}.png", True), ("../*/?.png", "7.png", True),
-        ("link/*.png", "new{}.png", True), ("[0-3].png", "{:d}0.png", True),
-        ("*.png", "new{}.tif", True), ("*.png", "deep/{}.png", False),
-        ("0.png", "new{}.png", False), (["0.png", "1.png"], "new{}.png", True),
-        (["0.png"], "new{}.png", False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "target", "refused"), [
+    ("", "new{}.tif", True), ("**/*.png", "new{}.png", True), ("../*/?.png", "7.png", True),
+    ("link/*.png", "new{}.png", True), ("[0-3].png", "{:d}0.png", True),
+    ("*.png", "new{}.tif", True), ("*.png", "deep/{}.png", False),
+    ("0.png", "new{}.png", False), (["0.png", "1.png"], "new{}.png", True),
+    (["0.png"], "new{}.png", False),
+])  # fmt: skip
 def test_results_never_lie_among_their_inputs(tmp_path, source, target, refused):
     folder = tmp_path / "in"
     imsave(STACK, folder / "{}.png")
@@ -351,8 +339,7 @@ def test_results_never_lie_among_their_inputs(tmp_path, source, target, refused)
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
-    [("a.WEBP", "imageio"), ("a.mp4", "videos"), ("a.nc", r"ninepoint\.open")],
+    ("name", "words"), [("a.WEBP", "imageio"), ("a.mp4", "videos"), ("a.nc", r"ninepoint\.open")]
 )
 def test_other_files_are_pointed_elsewhere(tmp_path, name, words):
     path = tmp_path / name

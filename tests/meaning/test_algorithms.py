@@ -488,19 +488,16 @@ def test_nothing_beyond_the_array_is_read_for_results_that_are_apart(every):
                 np.testing.assert_array_equal(stencil(x, every=every), wanted)
 
 
-@pytest.mark.parametrize(
-    ("function", "dtype", "most"),
-    [
-        (lambda x: x[-1:3, -2:3].mean(), "uint8", 9),
-        (weighted_floats, "float64", 10),
-        (lambda x: (x[-1:2, -1:2, -1:2] * CUBE).sum(), "int16", 8),
-        (lambda x: x[-20:11, 3].max(), "uint8", 10),
-        (in_helpers, "uint8", 6),
-        (lambda x: x[-26:27, -26:27][npt.shapes.disk(26)].max(), "float32", 110),
-        (lambda x: x[-1:2, -1:2].max() - x[-1:2, -1:2].min(), "uint16", 5),
-        (lambda x: x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] - 4 * x[0, 0], "float32", 11 / 3),
-    ],
-)
+@pytest.mark.parametrize(("function", "dtype", "most"), [
+    (lambda x: x[-1:3, -2:3].mean(), "uint8", 9),
+    (weighted_floats, "float64", 10),
+    (lambda x: (x[-1:2, -1:2, -1:2] * CUBE).sum(), "int16", 8),
+    (lambda x: x[-20:11, 3].max(), "uint8", 10),
+    (in_helpers, "uint8", 6),
+    (lambda x: x[-26:27, -26:27][npt.shapes.disk(26)].max(), "float32", 110),
+    (lambda x: x[-1:2, -1:2].max() - x[-1:2, -1:2].min(), "uint16", 5),
+    (lambda x: x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] - 4 * x[0, 0], "float32", 11 / 3),
+])  # fmt: skip
 def test_windows_are_few_loads(function, dtype, most):
     assert plan_of(npt.stencil(function), dtype).work.loads <= most
 

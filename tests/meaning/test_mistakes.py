@@ -30,27 +30,24 @@ def weighing(dtype):
     return lambda x: (x[-1:2] * weights).sum()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "words"),
-    [
-        *(
-            (weighing(dtype), "'weights' cannot be used in a kernel")
-            for dtype in ("longdouble", "clongdouble", "U1", "M8[D]", "object")
-        ),
-        (lambda x: LINE * 2 if x[0] is None else LINE, r"must be a number\. \[not-a-number\]"),
-        (lambda x: (x[0], 1) + 2, r"has no meaning for a tuple of 2\. \[bad-op"),
-        (lambda x: np.signbit(x[0] + 1j), "np.signbit"),
-        (lambda x: (x[0], 1) * (1, 2), r"has no meaning for a tuple of 2\. \[bad-op"),
-        (lambda x: x[0.5], "offset"),
-        # What Python raises while a kernel is read says where that is.
-        (lambda x: TABLE[x[-1:2]].sum(), "."),
-        (lambda x: x[0] + TABLE[0:1, 9].sum(), "."),
-        (lambda x: x[0] + TABLE[TABLE].sum(), "."),
-        (lambda x: x[0] + len(), "."),
-        (lambda x: x[0] + len((1, 2) * 2**64), "."),
-        (lambda x: x[0] + len((1, 2) * 2**40), "."),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "words"), [
+    *(
+        (weighing(dtype), "'weights' cannot be used in a kernel")
+        for dtype in ("longdouble", "clongdouble", "U1", "M8[D]", "object")
+    ),
+    (lambda x: LINE * 2 if x[0] is None else LINE, r"must be a number\. \[not-a-number\]"),
+    (lambda x: (x[0], 1) + 2, r"has no meaning for a tuple of 2\. \[bad-op"),
+    (lambda x: np.signbit(x[0] + 1j), "np.signbit"),
+    (lambda x: (x[0], 1) * (1, 2), r"has no meaning for a tuple of 2\. \[bad-op"),
+    (lambda x: x[0.5], "offset"),
+    # What Python raises while a kernel is read says where that is.
+    (lambda x: TABLE[x[-1:2]].sum(), "."),
+    (lambda x: x[0] + TABLE[0:1, 9].sum(), "."),
+    (lambda x: x[0] + TABLE[TABLE].sum(), "."),
+    (lambda x: x[0] + len(), "."),
+    (lambda x: x[0] + len((1, 2) * 2**64), "."),
+    (lambda x: x[0] + len((1, 2) * 2**40), "."),
+])  # fmt: skip
 def test_no_mistake_is_an_error_without_a_place(kernel, words):
     with pytest.raises(npt.StencilError, match=words) as caught:
         npt.stencil(kernel)(np.arange(4), boundary="nearest")
@@ -235,13 +232,10 @@ def test_the_carets_mean_the_piece_that_is_wrong(program, tmp_path):
     assert (at.start, at.text[at.start : at.end]) == (len(line), rest.partition("»")[0])
 
 
-@pytest.mark.parametrize(
-    ("program", "carets"),
-    [
-        ("indented by tabs", "      | \t\t              \t^^^^^^ "),
-        ("below a wide letter and an accent that combines", f"      | {' ' * 36}^^^ "),
-    ],
-)
+@pytest.mark.parametrize(("program", "carets"), [
+    ("indented by tabs", "      | \t\t              \t^^^^^^ "),
+    ("below a wide letter and an accent that combines", f"      | {' ' * 36}^^^ "),
+])  # fmt: skip
 def test_carets_stand_below_what_a_terminal_shows(program, carets, tmp_path):
     lines = str(mistake(PROGRAMS[program], tmp_path / "kernel.py")).splitlines()
     assert lines[3].startswith(carets)

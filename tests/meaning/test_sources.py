@@ -135,9 +135,7 @@ def test_extra_decorators():
 
         return wrapper
 
-    @npt.stencil(
-        boundary="nearest",
-    )
+    @npt.stencil(boundary="nearest")
     @doubled
     def twice(x):
         return x[1] - x[-1]
@@ -198,16 +196,13 @@ def test_edited_file_whose_kernel_is_as_it_was(before, tmp_path, monkeypatch):
     assert run(npt.stencil(smooth)) == DIFFERENCE
 
 
-@pytest.mark.parametrize(
-    "after",
-    [
-        "def smooth(x):\n    return x[1] - x[-2]\n",
-        "def smooth(y):\n    return y[1] - y[-1]\n",
-        "def smooth(x):\n    return x[1]\n",
-        "# A new line, and\ndef smooth(x):\n    return math.sqrt(x[1] - x[-1])\n",
-        "def smooth(x:\n",
-    ],
-)
+@pytest.mark.parametrize("after", [
+    "def smooth(x):\n    return x[1] - x[-2]\n",
+    "def smooth(y):\n    return y[1] - y[-1]\n",
+    "def smooth(x):\n    return x[1]\n",
+    "# A new line, and\ndef smooth(x):\n    return math.sqrt(x[1] - x[-1])\n",
+    "def smooth(x:\n",
+])  # fmt: skip
 def test_edited_file_is_never_taken_for_the_function(after, tmp_path, monkeypatch):
     smooth, file = imported(tmp_path, monkeypatch, f"import math\n\n{SMOOTH}")
     file.write_text("import math\n\n" + after)

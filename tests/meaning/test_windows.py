@@ -82,13 +82,10 @@ def test_reach_is_that_of_the_picked_elements() -> None:
         assert plan_of(npt.stencil(function), "float64").reaches == (reach,)
 
 
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda x, mask: nine(x)[mask].sum(), "an array that only the call gives"),
-        (lambda x, mask: nine(x)[0.5, mask[0, 0]], "mask-type"),
-    ],
-)
+@pytest.mark.parametrize(("function", "words"), [
+    (lambda x, mask: nine(x)[mask].sum(), "an array that only the call gives"),
+    (lambda x, mask: nine(x)[0.5, mask[0, 0]], "mask-type"),
+])  # fmt: skip
 def test_what_is_no_mask(function: Any, words: str) -> None:
     with pytest.raises(npt.StencilError, match=words):
         npt.stencil(standard_indexing="mask")(function)(np.zeros((5, 5)), CROSS)

@@ -71,20 +71,17 @@ def looping(x, y):
 I, U = "int64", "uint64"  # noqa: E741
 
 
-@pytest.mark.parametrize(
-    ("kernel", "kinds"),
-    [
-        (differences, [I] * 5),
-        (mixed, [I] * 5),
-        (windows, [I, I, I, U]),
-        (divided, [I, I, I, U, I]),
-        (modular, [U] * 5),
-        (extremes, [I, I, U, I, U, "uint8", "bool", "int8", I, "bool"]),
-        (at_the_end, [U, U, U, "bool", "bool"]),
-        (scaled, [U, U]),
-        (looping, [I, I, U, I, I, U, I, U]),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "kinds"), [
+    (differences, [I] * 5),
+    (mixed, [I] * 5),
+    (windows, [I, I, I, U]),
+    (divided, [I, I, I, U, I]),
+    (modular, [U] * 5),
+    (extremes, [I, I, U, I, U, "uint8", "bool", "int8", I, "bool"]),
+    (at_the_end, [U, U, U, "bool", "bool"]),
+    (scaled, [U, U]),
+    (looping, [I, I, U, I, I, U, I, U]),
+])  # fmt: skip
 def test_words_and_signed_numbers(kernel: Any, kinds: list[str]) -> None:
     """sobel(g).max() of a sum of bytes, which NumPy makes uint64, was 18446744073709551615."""
     for x in (words, great):

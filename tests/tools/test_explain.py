@@ -87,19 +87,16 @@ DISK, AROUND = npt.shapes.disk(5), slice(-5, 6)
 SLIDE = "its elements, bytes by a histogram, slide along the row in order"
 
 
-@pytest.mark.parametrize(
-    ("kernel", "schedule", "dtype", "words"),
-    [
-        (blur.__wrapped__, {}, "uint8", "share: 5 kept"),
-        (blur.__wrapped__, {"direct": 31}, "uint8", "share: 1 kept"),
-        (middle, {}, "uint8", "in parts that neighbours share: 3 kept"),
-        (ranked, {}, "uint8", SLIDE),
-        (ranked, {}, "float64", SLIDE),
-        (roots, {"rows": 1}, "float64", "done once and read at 2 neighbours"),
-        (lambda x: x[AROUND, AROUND][DISK].max(), {}, "uint8", "neighbours share: 2 kept"),
-        (lambda x: np.median(x[AROUND, AROUND][DISK]), {}, "uint8", SLIDE),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "schedule", "dtype", "words"), [
+    (blur.__wrapped__, {}, "uint8", "share: 5 kept"),
+    (blur.__wrapped__, {"direct": 31}, "uint8", "share: 1 kept"),
+    (middle, {}, "uint8", "in parts that neighbours share: 3 kept"),
+    (ranked, {}, "uint8", SLIDE),
+    (ranked, {}, "float64", SLIDE),
+    (roots, {"rows": 1}, "float64", "done once and read at 2 neighbours"),
+    (lambda x: x[AROUND, AROUND][DISK].max(), {}, "uint8", "neighbours share: 2 kept"),
+    (lambda x: np.median(x[AROUND, AROUND][DISK]), {}, "uint8", SLIDE),
+])  # fmt: skip
 def test_how_it_is_done_is_noted(kernel, schedule, dtype, words):
     assert words in plan_of(npt.stencil(kernel, schedule=Schedule(**schedule)), dtype).text
 
