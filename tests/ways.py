@@ -335,7 +335,7 @@ class _Ways:
             "out backwards": "np.flip(np.empty((*shape, 1), dtype))[..., 0]",
             "out with gaps": "np.zeros((*shape, 2), dtype)[..., 0]",
             "out of other bytes": "np.empty(shape, np.dtype(dtype).newbyteorder())",
-            "out at an odd place": "np.ndarray(shape, dtype, bytearray(10**4), 1)",
+            "out at an odd place": "np.ndarray(shape, dtype, bytearray(10**6), 1)",
         }.items():
             yield into(name, f"[{made} for shape, dtype in {shapes}]")
         if self.states_are(results) and results[0].ndim:
