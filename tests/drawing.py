@@ -635,21 +635,10 @@ def _steps(rng: Random, seed: int) -> Program:
                 scalars[name], each[name] = repr(values), f"{values}[START]"
     given = _inputs(case, dict(piped.fields), averages)
     return Program(
-        "steps",
-        seed,
-        piped.source,
-        ndim,
-        arrays(rng, given, shape, whole=count),
-        tables(rng, case),
-        scalars,
-        options,
-        piped.positional,
-        (False,) * count,
-        each=each,
-        steps=steps,
-        defined=not loose,
-        others=(arrays(rng, given, core[::-1], whole=count),),
-    )
+        "steps", seed, piped.source, ndim, arrays(rng, given, shape, whole=count),
+        tables(rng, case), scalars, options, piped.positional, (False,) * count, each=each,
+        steps=steps, defined=not loose, others=(arrays(rng, given, core[::-1], whole=count),),
+    )  # fmt: skip
 
 
 def _ufunc(rng: Random, seed: int) -> Program:

@@ -42,19 +42,11 @@ def frames(tmp_path_factory):
 
 
 CHANNELS_LAST = [
-    lambda x: x[0],
-    lambda x: x[:, 2:, ::2],
-    lambda x: x[..., :2],
-    lambda x: x[..., 1:2],
-    lambda x: x[..., ::-1],
-    lambda x: x / 255,
-    lambda x: (x > 99) * x,
-    lambda x: x.max(0),
-    lambda x: np.sqrt(x)[2],
-    lambda x: x.reshape(3, 20, 24, 3),
-    lambda x: np.concatenate([x, x]),
+    lambda x: x[0], lambda x: x[:, 2:, ::2], lambda x: x[..., :2], lambda x: x[..., 1:2],
+    lambda x: x[..., ::-1], lambda x: x / 255, lambda x: (x > 99) * x, lambda x: x.max(0),
+    lambda x: np.sqrt(x)[2], lambda x: x.reshape(3, 20, 24, 3), lambda x: np.concatenate([x, x]),
     lambda x: np.stack([x[0], x[2]]),
-]
+]  # fmt: skip
 NO_CHANNELS = [lambda x: x[0, ..., 1], lambda x: x.mean(-1), lambda x: x.transpose(0, 3, 1, 2)]
 
 

@@ -30,15 +30,12 @@ def weather():
         values,
         dims=("time", "lat", "lon"),
         coords={
-            "time": [10, 20, 30],
-            "lat": np.linspace(-50, 50, 6),
-            "lon": np.arange(8) * 45,
-            "height": (("lat", "lon"), np.arange(48.0).reshape(6, 8)),
-            "station": "north",
+            "time": [10, 20, 30], "lat": np.linspace(-50, 50, 6), "lon": np.arange(8) * 45,
+            "height": (("lat", "lon"), np.arange(48.0).reshape(6, 8)), "station": "north",
         },
         attrs={"units": "K"},
         name="temperature",
-    )
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("chunks", [None, {"time": 2}, {"lat": 4, "lon": 3}])

@@ -87,11 +87,9 @@ COUNTED = npt.gufunc("(n)->(bins)")(counted)
 STACKS = [((), ()), ((4,), (1,)), ((3, 1, 2), (4, 1)), ((1, 2), (2, 3, 2))]
 
 LAID_OUT = [
-    np.asfortranarray,
-    lambda a: np.repeat(a, 2, -1)[..., ::2],
-    lambda a: np.flip(np.flip(a).copy()),
-    lambda a: a.astype(a.dtype.newbyteorder(">")),
-]
+    np.asfortranarray, lambda a: np.repeat(a, 2, -1)[..., ::2],
+    lambda a: np.flip(np.flip(a).copy()), lambda a: a.astype(a.dtype.newbyteorder(">")),
+]  # fmt: skip
 
 
 def check(result, wanted):

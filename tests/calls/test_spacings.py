@@ -176,12 +176,10 @@ def test_uneven_coordinates_are_fields(along, given):
 def test_arrays_without_coordinates():
     x = np.ones(4)
     for call in (
-        lambda: heat(da.ones(4, chunks=2), 0.1),
-        lambda: heat(npt.lazy(x), 0.1),
-        lambda: heat.iterate(x, 0.1, steps=2),
-        lambda: heat.debug(x, 0.1),
+        lambda: heat(da.ones(4, chunks=2), 0.1), lambda: heat(npt.lazy(x), 0.1),
+        lambda: heat.iterate(x, 0.1, steps=2), lambda: heat.debug(x, 0.1),
         lambda: heat.bench(x, 0.1),
-    ):
+    ):  # fmt: skip
         with pytest.raises(TypeError, match=r"heat\(\) needs a value for 'dx': .* give dx="):
             call()
     np.testing.assert_array_equal(heat(x, 0.1, dx=2.0), heat.debug(x, 0.1, 2.0))

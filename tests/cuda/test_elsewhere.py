@@ -17,13 +17,11 @@ from ninepoint.cli import main
 from on_gpu import same
 
 CALLS = {
-    "axes": (between, (X, X), {"axes": (2, 0)}),
-    "valid": (inner, (X,), {}),
+    "axes": (between, (X, X), {"axes": (2, 0)}), "valid": (inner, (X,), {}),
     "valid along two others": (inner, (X,), {"axes": (0, 2)}),
-    "a ring along the first axis": (turn, (X,), {"axes": (0, 1)}),
-    "several": (two, (X, 0.25), {}),
+    "a ring along the first axis": (turn, (X,), {"axes": (0, 1)}), "several": (two, (X, 0.25), {}),
     "fields that broadcast": (between, (X[:, :, :1], X[:1]), {}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -230,14 +228,12 @@ exchanged = npt.stencil(lambda u, v: (v[0], u[0]))
 def test_how_far_a_step_goes(cupy):
     far = np.array([1, np.inf, -np.inf, 2])
     for a, b in (
-        (far, far + np.array([0.5, 0, 0, 0])),
-        (np.array([1, np.nan]), np.array([1.0, 2])),
+        (far, far + np.array([0.5, 0, 0, 0])), (np.array([1, np.nan]), np.array([1.0, 2])),
         (np.array([True, False]), np.array([True, True])),
         (np.array([-(2**63)]), np.array([2**63 - 1])),
-        (np.array([3], "uint8"), np.array([200], "uint8")),
-        (np.zeros(0), np.zeros(0)),
+        (np.array([3], "uint8"), np.array([200], "uint8")), (np.zeros(0), np.zeros(0)),
         (np.array([1j]), np.array([1.0 + 0j])),
-    ):
+    ):  # fmt: skip
         for least in (0, 0.6, 197, 2.0**64):
             # Once exchanged they are seen to have stopped, twice not.
             named = {"steps": 2, "until": least}

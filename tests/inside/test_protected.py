@@ -67,13 +67,9 @@ def test_a_look_outside_and_a_written_input_are_told():
 
 
 @pytest.mark.parametrize(("line", "words"), [
-    ("x[i, 0]", "outside"),
-    ("x[0, 5]", "out of bounds"),
-    ("x[0][1:6]", "outside"),
-    ("row(x, (1,), 6)", "outside"),
-    ("x[0, 0, 0]", "too many indices"),
-    ("np.empty((2, 3))[1, 2]", "before it was written"),
-    ("x[0, 0] = 1.0", "read-only"),
+    ("x[i, 0]", "outside"), ("x[0, 5]", "out of bounds"), ("x[0][1:6]", "outside"),
+    ("row(x, (1,), 6)", "outside"), ("x[0, 0, 0]", "too many indices"),
+    ("np.empty((2, 3))[1, 2]", "before it was written"), ("x[0, 0] = 1.0", "read-only"),
 ])  # fmt: skip
 def test_generated_text_that_runs_as_python_is_held_to_its_arrays(line, words):
     text = f"import numpy as np\n\ndef band(x, i):\n    {line}\n"
@@ -154,9 +150,7 @@ def test_what_is_left_is_named_and_ended(monkeypatch):
         os.close(handle)
         Path(name).unlink()
     assert found == [
-        "the thread waits",
-        f"the child process {child.pid}",
-        "the variable NINEPOINT_NOTHING=1",
+        "the thread waits", f"the child process {child.pid}", "the variable NINEPOINT_NOTHING=1",
         f"the file {name}",
-    ]
+    ]  # fmt: skip
     assert traces.left() == []

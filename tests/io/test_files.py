@@ -116,11 +116,9 @@ def test_files_are_read_in_natural_order_and_lists_in_theirs(tmp_path):
     (tmp_path / "a.png").mkdir()
     chosen = [tmp_path / "f10.png", str(tmp_path / "f1.png"), tmp_path / "f10.png"]
     wanted = [
-        (tmp_path, [1, 2, 9, 10]),
-        (f"{tmp_path}/f?.png", [1, 2, 9]),
-        (chosen, [10, 1, 10]),
+        (tmp_path, [1, 2, 9, 10]), (f"{tmp_path}/f?.png", [1, 2, 9]), (chosen, [10, 1, 10]),
         (f"{tmp_path}/**/f*.png", [1, 2, 9, 10, 5]),
-    ]
+    ]  # fmt: skip
     for source, numbers in wanted:
         assert imread(source)[:, 0, 0].compute().tolist() == numbers
     imsave(images((3, 4)), tmp_path / "upper" / "scan[1].PNG")

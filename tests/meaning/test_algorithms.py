@@ -45,17 +45,11 @@ def image(dtype: str, shape: tuple[int, ...] = (7, 9), seed: int = 0) -> np.ndar
 
 
 KINDS: dict[str, Callable[[Any], Any]] = {
-    "sum": lambda w: w.sum(),
-    "mean": lambda w: w.mean(),
-    "var": lambda w: w.var(),
-    "max": lambda w: w.max(),
-    "min": lambda w: np.min(w),
-    "median": lambda w: np.median(w),
-    "any": lambda w: (w > 1).any(),
-    "all": lambda w: (w != 0).all(),
-    "squares": lambda w: (w * w + 1).sum(),
-    "two": lambda w: (w.sum() * 2 - w.max(), w.std()),
-}
+    "sum": lambda w: w.sum(), "mean": lambda w: w.mean(), "var": lambda w: w.var(),
+    "max": lambda w: w.max(), "min": lambda w: np.min(w), "median": lambda w: np.median(w),
+    "any": lambda w: (w > 1).any(), "all": lambda w: (w != 0).all(),
+    "squares": lambda w: (w * w + 1).sum(), "two": lambda w: (w.sum() * 2 - w.max(), w.std()),
+}  # fmt: skip
 
 
 def over(kind: str, height: int, width: int, down: int = 0, right: int = 0) -> Any:
@@ -88,15 +82,12 @@ def test_doubling_of_any_length(length, radix):
 
 
 MANY = {
-    "bool": np.array([[1, 0, 1], [0, 0, 0], [1, 0, 1]], bool),
-    "bool without a product": CROSS > 0,
-    "all false": np.zeros((3, 3), bool),
-    "uint64": np.array([2**64 - 1, 0, 2**63 + 1], "uint64"),
+    "bool": np.array([[1, 0, 1], [0, 0, 0], [1, 0, 1]], bool), "bool without a product": CROSS > 0,
+    "all false": np.zeros((3, 3), bool), "uint64": np.array([2**64 - 1, 0, 2**63 + 1], "uint64"),
     "int64": np.array([2**53 + 1, 1, -(2**62) - 1], "int64"),
-    "float16": np.array([0.5, 0, 65504], "float16"),
-    "other order": np.array([1, -2, 300], ">i2"),
+    "float16": np.array([0.5, 0, 65504], "float16"), "other order": np.array([1, -2, 300], ">i2"),
     "complex": np.array([1, 2j, 0], "complex64"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MANY)

@@ -55,13 +55,10 @@ def of_powers(x):
 
 def of_infinities(x):
     return (
-        np.nan_to_num(x[0]),
-        np.nan_to_num(x[0], nan=1.5, posinf=2, neginf=-3.0),
-        np.heaviside(x[0], 0.5),
-        np.nextafter(x[0], x[1]),
-        np.isclose(x[0], x[1], rtol=0.1),
+        np.nan_to_num(x[0]), np.nan_to_num(x[0], nan=1.5, posinf=2, neginf=-3.0),
+        np.heaviside(x[0], 0.5), np.nextafter(x[0], x[1]), np.isclose(x[0], x[1], rtol=0.1),
         np.isclose(x[0], x[1], equal_nan=True),
-    )
+    )  # fmt: skip
 
 
 def of_angles(x):

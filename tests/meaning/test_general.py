@@ -153,11 +153,9 @@ def ranks(x):
 HOLES = FLOATS.copy()
 HOLES[1, 2], HOLES[4, 4], HOLES[5, 5], HOLES[:3, 7:] = np.nan, np.inf, -np.inf, np.nan
 SLOW = [
-    (masked, FLOATS.astype("int16")),
-    (kept_rows, abs(FLOATS)),
-    (along_axes, BYTES.astype("int16")),
-    (ranks, HOLES),
-]
+    (masked, FLOATS.astype("int16")), (kept_rows, abs(FLOATS)),
+    (along_axes, BYTES.astype("int16")), (ranks, HOLES),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kernel", "x"), only(1, SLOW))

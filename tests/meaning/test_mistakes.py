@@ -262,33 +262,16 @@ x = np.zeros(5)
 """
 # One for each door, and for each way in which errors come to it.
 MISTAKES = [
-    "npt.stencil(mixed)",
-    "npt.stencil(boundary='wrap')(mixed)",
-    "npt.stencil(square, bondary='wrap')",
-    "npt.ufunc(square)",
-    "npt.gufunc('(n),(n)->()')(square)",
-    "smooth(x, boundary='reflet')",
-    "smooth(x, x)",
-    "smooth(x, cval=np.nan, dtype='int8', overflow='wrap')",
-    "smooth(x, out=x[:3])",
-    "smooth.iterate(x, steps=-1)",
-    "smooth.explain('float32', 'float32')",
-    "smooth.bench(3)",
-    "smooth.debug(x, boundary=3)",
-    "half(x, 1)",
-    "half('text')",
-    "total(3)",
-    "changed(x)",
-    "npt.filters.median(x, boundary='reflet')",
-    "npt.shapes.disk(-1)",
-    "npt.dirichlet('no')",
-    "npt.spacing('x')",
-    "npt.index(x)",
-    "npt.imread('none.png')",
-    "npt.open('none.zarr')",
-    "npt.save(x, '')",
-    "npt.lazy('text')",
-]
+    "npt.stencil(mixed)", "npt.stencil(boundary='wrap')(mixed)",
+    "npt.stencil(square, bondary='wrap')", "npt.ufunc(square)",
+    "npt.gufunc('(n),(n)->()')(square)", "smooth(x, boundary='reflet')", "smooth(x, x)",
+    "smooth(x, cval=np.nan, dtype='int8', overflow='wrap')", "smooth(x, out=x[:3])",
+    "smooth.iterate(x, steps=-1)", "smooth.explain('float32', 'float32')", "smooth.bench(3)",
+    "smooth.debug(x, boundary=3)", "half(x, 1)", "half('text')", "total(3)", "changed(x)",
+    "npt.filters.median(x, boundary='reflet')", "npt.shapes.disk(-1)", "npt.dirichlet('no')",
+    "npt.spacing('x')", "npt.index(x)", "npt.imread('none.png')", "npt.open('none.zarr')",
+    "npt.save(x, '')", "npt.lazy('text')",
+]  # fmt: skip
 
 
 @pytest.fixture

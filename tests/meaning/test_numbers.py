@@ -281,13 +281,9 @@ def test_numbers_beyond_64_bits_are_floats_beside_floats(dtype):
 
 
 @pytest.mark.parametrize("kernel", [
-    lambda x: x[0] * 10**20,
-    lambda x: x[0] > 2**64,
-    lambda x: min(x[0], 2**63),
-    lambda x: np.where(x[0] > 1, x[0], HUGE),
-    lambda x: (x[-1:2] * 10**20).sum(),
-    lambda x: x[0] in (5, 2**64),
-    lambda x: HUGE if x[0] > 1 else 0,
+    lambda x: x[0] * 10**20, lambda x: x[0] > 2**64, lambda x: min(x[0], 2**63),
+    lambda x: np.where(x[0] > 1, x[0], HUGE), lambda x: (x[-1:2] * 10**20).sum(),
+    lambda x: x[0] in (5, 2**64), lambda x: HUGE if x[0] > 1 else 0,
 ])  # fmt: skip
 def test_numbers_beyond_64_bits_are_refused_beside_integers(kernel):
     stencil = npt.stencil(kernel)
@@ -347,12 +343,9 @@ def test_powers_are_integers_where_the_exponent_is_known_not_to_be_negative():
 
 
 @pytest.mark.parametrize("factor", [
-    lambda whole, part: np.minimum(whole, 2) * 0.5,
-    lambda whole, part: np.round(part),
-    lambda whole, part: np.ceil(whole) // 1.5,
-    lambda whole, part: np.divmod(part, 0.3)[1],
-    lambda whole, part: np.conj(part),
-    lambda whole, part: min(whole, 2) * 0.5,
+    lambda whole, part: np.minimum(whole, 2) * 0.5, lambda whole, part: np.round(part),
+    lambda whole, part: np.ceil(whole) // 1.5, lambda whole, part: np.divmod(part, 0.3)[1],
+    lambda whole, part: np.conj(part), lambda whole, part: min(whole, 2) * 0.5,
 ])  # fmt: skip
 def test_functions_of_numpy_make_its_own_numbers_of_pythons(factor) -> None:
     x = np.arange(4, dtype=np.float32)

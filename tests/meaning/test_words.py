@@ -167,10 +167,8 @@ def test_what_fits_is_rounded_too() -> None:
 
 def test_the_error_tells_the_range_that_is_known() -> None:
     for kernel, x, span in (
-        (halves, image, r"\(-100 to 155\)"),
-        (halves, image * 1.0, r"\(any float\)"),
-        (looped, image, r"\(-4\.6\S+ to 4\.6\S+\)"),
-        (staged, image, r"\(-255 to 255\)"),
-    ):
+        (halves, image, r"\(-100 to 155\)"), (halves, image * 1.0, r"\(any float\)"),
+        (looped, image, r"\(-4\.6\S+ to 4\.6\S+\)"), (staged, image, r"\(-255 to 255\)"),
+    ):  # fmt: skip
         with pytest.raises(ValueError, match=rf"might not hold every result .*{span}"):
             kernel(x, dtype="uint8")

@@ -166,8 +166,6 @@ def reset():
 
 
 POOL = SimpleNamespace(
-    free_bytes=lambda: 0,
-    used_bytes=lambda: used,
-    get_limit=lambda: 0,
+    free_bytes=lambda: 0, used_bytes=lambda: used, get_limit=lambda: 0,
     free_all_blocks=lambda: None,
-)
+)  # fmt: skip
