@@ -210,7 +210,7 @@ SOMEWHERE = 1 << 40
 
 
 def standing(
-    address: int, shape: tuple[int, ...], dtype: np.dtype, strides: tuple[int, ...] | None = None
+    address: int, shape: Shape, dtype: np.dtype, strides: Shape | None = None
 ) -> np.ndarray:
     """An array that stands at an address, which is not 0; in C order, if no strides are given."""
     lies = {
@@ -250,7 +250,7 @@ def scattered(compiled: Any, fields: Sequence[np.ndarray]) -> list[bool]:
     return found
 
 
-def memory_order(lengths: tuple[int, ...], steps: Sequence[Sequence[int]]) -> tuple[int, ...]:
+def memory_order(lengths: Shape, steps: Sequence[Sequence[int]]) -> Axes:
     """Find an order of the axes in which the longest steps come first, and the last are short.
 
     The steps are those of some arrays of these lengths.

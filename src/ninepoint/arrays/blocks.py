@@ -44,8 +44,8 @@ from ..backends.threads import serial
 from ..base.frozen import frozen
 from .accepted import bare, is_cupy
 from .grid import Chunks, outputs_of
-from .layout import Array, Region, Shape
-from .regions import Block, Domain, Program, Span, looking
+from .layout import Array, Region, Shape, Span
+from .regions import Block, Domain, Program, looking
 
 # For each axis of a chunk how thick the faces before and after it are; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
@@ -209,20 +209,20 @@ class Job:
         """An array in which a block is as in its own: what it is there, and what it needs."""
         lengths, spans, needs = [], [], []
         axes = range(-len(self.shape), 0)
-        for axis, n, own in zip(axes, self.shape, region.spans, strict=True):
+        for axis, n, own in zip(axes, self.shape, region, strict=True):
             one = looking(self.program, axis)
             span, length = one.placed(own, n)
             lengths.append(length)
             spans.append(span)
             needs.append(one.needs(span, length))
-        return Domain(tuple(lengths), Region(tuple(needs)), Region(tuple(spans)), self.shape)
+        return Domain(tuple(lengths), Region(needs), Region(spans), self.shape)
 
     def reads(self, domain: Domain, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
         """How what a block takes is put together, of fields in such chunks, in which it begins so.
 
         Of a field that has one element along an axis it takes that.
         """
-        ends = zip(domain.has.spans, begin, domain.region.start, strict=True)
+        ends = zip(domain.has, begin, domain.region.start, strict=True)
         spans = [(a + at - first, b + at - first) for (a, b), at, first in ends]
         found = []
         for own, chunks in zip(self.fields, cuts, strict=True):
@@ -236,7 +236,7 @@ class Job:
     def around(self, domain: Domain, field: Shape) -> Depths:
         """How thick the faces are that a block takes of a field of this shape."""
         missing = len(self.shape) - len(field)
-        pairs = zip(domain.has.spans, domain.region.spans, strict=True)
+        pairs = zip(domain.has, domain.region, strict=True)
         beyond = [(a - first, last - b) for (first, last), (a, b) in pairs]
         axes = zip(field, self.shape[missing:], beyond[missing:], strict=True)
         return [(0, 0) if m == 1 != n else thick for m, n, thick in axes]

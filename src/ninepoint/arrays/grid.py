@@ -19,9 +19,9 @@ from ..base.frozen import frozen
 from . import numpy as on_numpy
 from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
 from .every import thinned_length, thinned_sizes
-from .layout import Region, Shape, layout
+from .layout import Region, Shape, Span, layout
 from .numpy import broadcast_shape, placed
-from .regions import Node, Program, Span, looking, spans_of
+from .regions import Node, Program, looking, spans_of
 
 Chunks: TypeAlias = tuple[Shape, ...]
 
@@ -35,8 +35,9 @@ def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
     cuts = [field.chunks for field in fields if hasattr(field, "chunks")]
     chunks: list[Shape] = []
     for back, n in enumerate(shape, -len(shape)):
-        own = [c[back] for c in cuts if len(c) >= -back and _covers(c[back], n)]
+        own = [c[back] for c in cuts if len(c) >= -back and sum(c[back]) == n]
         if math.isnan(n):
+            own = [c[back] for c in cuts if len(c) >= -back and any(map(math.isnan, c[back]))]
             # As dask names a length that it does not know, so that equal cuts are equal.
             unknown: Any = math.nan
             chunks.append((unknown,) * len(own[0]))
@@ -53,10 +54,6 @@ def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
                 f"a Dask array has chunks of unknown size along its axis {axis + field.ndim}, so "
                 "its borders cannot be found; call .compute_chunk_sizes() on it first."
             )
-
-
-def _covers(sizes: Sequence[int], n: int) -> bool:
-    return sum(sizes) == n or (math.isnan(n) and any(map(math.isnan, sizes)))
 
 
 def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:
@@ -124,9 +121,7 @@ class Output:
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
         axes: list[Shape] = []
-        for sizes, (first, last), factor in zip(
-            whole, self.extent.spans, self.factors, strict=True
-        ):
+        for sizes, (first, last), factor in zip(whole, self.extent, self.factors, strict=True):
             if (first, last) == (0, sum(sizes)) or math.isnan(last):
                 axes.append(tuple(size * factor for size in sizes))
                 continue
@@ -147,7 +142,7 @@ def results_of(node: Node, shape: Shape) -> list[Output]:
     return [
         Output(
             dtype,
-            Region(placed(whole, along, one.spans) if node.works_along else whole),
+            Region(placed(whole, along, one) if node.works_along else whole),
             every,
             factors,
         )

@@ -190,21 +190,20 @@ def cut(span: Span, count: int) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
-@frozen
-class Region:
+class Region(tuple[Span, ...]):
     """The points first <= i < last, axis by axis."""
 
-    spans: tuple[Span, ...]
+    __slots__ = ()
 
     @property
     def start(self) -> Shape:
         """Where it begins."""
-        return tuple([a for a, _ in self.spans])
+        return tuple([a for a, _ in self])
 
     @property
     def shape(self) -> Shape:
         """Its lengths, never negative; that of an unknown one is not known."""
-        return tuple([max(b - a, 0) for a, b in self.spans])
+        return tuple([max(b - a, 0) for a, b in self])
 
     @property
     def points(self) -> int:
@@ -213,21 +212,21 @@ class Region:
 
     def clip(self, other: Region) -> Region:
         """Give the points in both."""
-        pairs = zip(self.spans, other.spans, strict=True)
-        return Region(tuple([(max(a, c), min(b, d)) for (a, b), (c, d) in pairs]))
+        pairs = zip(self, other, strict=True)
+        return Region((max(a, c), min(b, d)) for (a, b), (c, d) in pairs)
 
     def along(self, axis: int, first: int, last: int) -> Region:
         """Give the same with other points along an axis."""
-        return Region((*self.spans[:axis], (first, last), *self.spans[axis + 1 :]))
+        return Region((*self[:axis], (first, last), *self[axis + 1 :]))
 
     def within(self, first: int, last: int) -> Region:
         """Give the points from `first` on and before `last` along the first axis."""
-        a, b = self.spans[0]
+        a, b = self[0]
         return self.along(0, max(a, first), min(b, last))
 
-    def index(self, origin: Shape) -> tuple[Any, ...]:
+    def slices(self, origin: Shape) -> tuple[Any, ...]:
         """Slices into the last axes of an array whose element 0 is point `origin`."""
-        ends = zip(self.spans, origin, strict=True)
+        ends = zip(self, origin, strict=True)
         return into(slice(a - o, max(a, b) - o) for (a, b), o in ends)
 
 
@@ -276,36 +275,20 @@ class Layout:
         (self.first,) = {one.start for one in extents} if every else {(0,) * len(shape)}
         self.extents = list(map(self._made, extents))
         self.windows = list(map(self._made, windows))
-        computed = [window.spans for window in self.windows if window.points]
+        computed = [window for window in self.windows if window.points]
         # The least region that holds all of them.
-        self.computed = Region(
-            tuple((min(a)[0], max(b for _, b in a)) for a in zip(*computed, strict=True))
-            or ((0, 0),) * len(shape)
-        )
+        hulls = [(min(a)[0], max(b for _, b in a)) for a in zip(*computed, strict=True)]
+        self.computed = Region(hulls or [(0, 0)] * len(shape))
         self.points = self.computed.points
         self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)
         # What is run, and then written, for some points along the first axis.
         self.done = cache(self._done)
 
-    @property
-    def inside(self) -> bool:
-        """Whether all points to compute have all their neighbours."""
-        return self.interior == self.computed
-
-    @property
-    def is_small(self) -> bool:
-        """Whether to copy the fields as a whole, with all that lies outside."""
-        sizes = limits.current.whole_bytes
-        limit = sizes[min(len(self.shape), len(sizes)) - 1]
-        # To copy costs the same for fewer results.
-        copied = math.prod(self.every) ** 2
-        return self.points * copied * self.itemsize <= limit
-
     def _made(self, region: Region) -> Region:
         """The results that are made at points of a region of the fields."""
-        axes = zip(region.spans, self.first, self.every, strict=True)
+        axes = zip(region, self.first, self.every, strict=True)
         return Region(
-            tuple((-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes)
+            (-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes
         )
 
     def _done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
@@ -313,21 +296,25 @@ class Layout:
         for k, (extent, window) in enumerate(zip(self.extents, self.windows, strict=True)):
             for whole, keeps in _zones(self.border, extent, window):
                 zone = whole.within(first, last)
-                axes = zip(zone.spans, self.first, self.every, strict=True)
+                axes = zip(zone, self.first, self.every, strict=True)
                 kept = into(slice(n + s * a, n + s * b, s) for (a, b), n, s in axes)
                 if zone.points:
-                    zones.append((k, zone.index(extent.start), kept if keeps else None))
+                    zones.append((k, zone.slices(extent.start), kept if keeps else None))
         box = self.computed.within(first, last)
         interior = self.interior.clip(box)
         regions = [interior, *around(interior, box)]
-        if interior != box and (not interior.points or self.is_small):
+        sizes = limits.current.whole_bytes
+        limit = sizes[min(len(self.shape), len(sizes)) - 1]
+        # To copy all of the fields, with what lies outside, costs the same for fewer results.
+        small = self.points * math.prod(self.every) ** 2 * self.itemsize <= limit
+        if interior != box and (not interior.points or small):
             regions = [box]
         return [self.piece(one) for one in regions if box.points], zones
 
     def piece(self, region: Region) -> Piece:
         """What some points are made of, and where they are written."""
-        axes = zip(region.spans, self.first, self.every, *self.reach.ends, strict=True)
-        spans = tuple(
+        axes = zip(region, self.first, self.every, *self.reach.ends, strict=True)
+        spans = Region(
             (first + step * a + low, first + step * (b - 1) + high + 1)
             for (a, b), first, step, low, high in axes
         )
@@ -336,9 +323,9 @@ class Layout:
         written = []
         for extent in self.extents:
             part = region.clip(extent)
-            some = None if part == region else part.index(region.start)
-            written.append((part.index(extent.start), some))
-        read = Region(spans).index(gather.start if gather else (0,) * len(self.shape))
+            some = None if part == region else part.slices(region.start)
+            written.append((part.slices(extent.start), some))
+        read = spans.slices(gather.start if gather else (0,) * len(self.shape))
         return Piece(region, read, gather, tuple(written))
 
     def _gather(self, spans: Sequence[Span]) -> Gather:
@@ -364,7 +351,7 @@ class Layout:
         A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
         parts that is most of the work.
         """
-        span, rows = self.computed.spans[0], 1 + self.reach.hi[0] - self.reach.lo[0]
+        span, rows = self.computed[0], 1 + self.reach.hi[0] - self.reach.lo[0]
         most = (span[1] - span[0]) // min(4 * rows, 256)
         found = cut(span, max(1, min(count, most))) or [span]
         found[0] = 0, found[0][1]
@@ -379,19 +366,19 @@ layout = lru_cache(maxsize=512)(Layout)
 def _inside(shape: Shape, reach: Box) -> Region:
     """The points whose neighbours all lie inside an array of a shape."""
     axes = zip(shape, reach.sides, strict=True)
-    return Region(tuple((low, n - high) for n, (low, high) in axes))
+    return Region((low, n - high) for n, (low, high) in axes)
 
 
 def _points(shape: Shape, reach: Box, border: Border) -> tuple[Region, Region]:
     """The points that the array of an output covers, and those that are computed."""
     extent, window = [], []
-    axes = zip(shape, _inside(shape, reach).spans, border.rules, strict=True)
+    axes = zip(shape, _inside(shape, reach), border.rules, strict=True)
     for n, (low, high), (before, after) in axes:
         # A stencil that does not fit leaves nothing, at the place where its window would begin.
         first = low if before == "valid" else 0
         extent.append((first, max(first, high if after == "valid" else n)))
         window.append((low if before in ABSENT else 0, high if after in ABSENT else n))
-    return Region(tuple(extent)), Region(tuple(window))
+    return Region(extent), Region(window)
 
 
 def _zones(border: Border, extent: Region, window: Region) -> Iterator[tuple[Region, bool]]:
@@ -400,7 +387,7 @@ def _zones(border: Border, extent: Region, window: Region) -> Iterator[tuple[Reg
     At a corner the first axis decides, and before decides over after: it is written last.
     """
     for axis in reversed(range(len(border.rules))):
-        (a, b), (low, high), rules = extent.spans[axis], window.spans[axis], border.rules[axis]
+        (a, b), (low, high), rules = extent[axis], window[axis], border.rules[axis]
         for rule, first, last in ((rules[1], max(a, high), b), (rules[0], a, min(b, low))):
             if first < last and rule in ("fill", "keep"):
                 yield extent.along(axis, first, last), rule == "keep"
@@ -443,8 +430,8 @@ def around(inner: Region, outer: Region) -> list[Region]:
     """Cut `outer` less `inner` into disjoint slabs, the thickest axis of memory first."""
     slabs: list[Region] = []
     rest = outer
-    for axis, (a, b) in enumerate(inner.spans):
-        first, last = rest.spans[axis]
+    for axis, (a, b) in enumerate(inner):
+        first, last = rest[axis]
         slabs += [rest.along(axis, first, a), rest.along(axis, b, last)]
         rest = rest.along(axis, a, b)
     return [slab for slab in slabs if slab.points]

@@ -26,10 +26,7 @@ from typing import Any, TypeAlias
 from ..base.frozen import frozen
 from ..base.remembered import Remembered
 from ..language.ir import joined
-from .layout import Array, Region, Rule, Shape
-
-# The positions first <= i < last along an axis.
-Span: TypeAlias = tuple[int, int]
+from .layout import Array, Region, Rule, Shape, Span
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.
 Finer: TypeAlias = Mapping[int, int]
@@ -54,7 +51,7 @@ class Domain:
 
 
 # Of whole arrays nothing is said.
-WHOLE = Domain((), Region(()), Region(()))
+WHOLE = Domain((), Region(), Region())
 
 
 @frozen
@@ -73,7 +70,7 @@ def along(shape: Shape, axis: int, span: Span) -> Region:
     """The points of a part of an axis, which is counted from the end."""
     spans = [(0, n) for n in shape]
     spans[axis] = span
-    return Region(tuple(spans))
+    return Region(spans)
 
 
 def spans_of(sizes: Sequence[int]) -> list[Span]:

@@ -150,19 +150,6 @@ class Single:
         return layout(core, program.reaches, self.border, size, every=program.every)
 
 
-def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
-    """Fill a block with elements of a field, and with the constant."""
-    pad = native.padding()
-    if pad is not None and field.dtype == block.dtype:
-        pad(block, field, constant, gather.told)
-        return
-    for axis, sources in enumerate(gather.sources, 1):
-        field = field.take(sources, axis)
-    block[...] = field
-    for axis, sources in enumerate(gather.sources, 1):
-        block[(slice(None),) * axis + (sources < 0,)] = constant
-
-
 # What a part of a call is: where the table is of the pieces that machine code does, or 0; other
 # pieces; zones.
 Steps: TypeAlias = tuple[int, Sequence[Piece], Sequence[Zone]]
@@ -188,7 +175,7 @@ class Way:
         # At most so many images are done together: their blocks stay in cache.
         size = max(1, plan.itemsize * plan.points)
         self._together = max(1, limits.current.block_elements * 8 // size)
-        if plan.inside and not any(scattered):
+        if plan.interior == plan.computed and not any(scattered):
             self._together = max(1, self._stack)
         self._tables = loaded.crew and not any(scattered)
         self._shares = self._tables and self._stack <= self._together
@@ -215,7 +202,10 @@ class Way:
             arrays = [one[None] for one in arrays]
         elif self._lead > 1:
             arrays = [stacked(one, one.ndim - self._lead) for one in arrays]
-        if threads == 1 or (self._shares and not self._lasts):
+        # Whether it takes so long that somebody may want to interrupt it.
+        pace = self._program.pace
+        lasts = not pace or pace[0] * stack * self.points > LASTING
+        if threads == 1 or (self._shares and not lasts):
             if stack <= self._together:
                 self._do(arrays, numbers, threads, self._whole, slice(stack))
             else:
@@ -231,12 +221,6 @@ class Way:
             return [(images, self._whole) for images in cut((0, stack), count)]
         bands = self._plan.bands(-(-count // max(1, stack)))
         return [((k, k + 1), band) for k in range(stack) for band in bands]
-
-    @property
-    def _lasts(self) -> bool:
-        """Whether it takes so long that somebody may want to interrupt it."""
-        pace = self._program.pace
-        return not pace or pace[0] * self._stack * self.points > LASTING
 
     def _compute(
         self, arrays: PlainArrays, numbers: Sequence[Any], part: Span, rows: Span
@@ -349,7 +333,8 @@ class Way:
             to[...] = at
 
     def _block(self, k: int, field: Array, gather: Gather, images: slice) -> Array:
-        """A block of a field with all that stands outside."""
+        """A block of a field with all that stands outside: elements of it, constants, ghosts."""
+        dtype = self._program.field_dtypes[k]
         if k >= self._copied:
             # Of positions none beyond the array is asked for, and any will do.
             axis = 1 + self._program.along[k - self._copied]
@@ -357,8 +342,16 @@ class Way:
             first, length = gather.start[axis - 1], gather.shape[axis - 1]
             places = np.arange(first, first + length).clip(0, line.shape[axis] - 1)
             return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))
-        block = empty((len(field), *gather.shape), self._program.field_dtypes[k])
-        _pad(block, field, self._constants[k], gather)
+        block, constant = empty((len(field), *gather.shape), dtype), self._constants[k]
+        pad = native.padding()
+        if pad is not None and field.dtype == dtype:
+            pad(block, field, constant, gather.told)
+        else:
+            for axis, sources in enumerate(gather.sources, 1):
+                field = field.take(sources, axis)
+            block[...] = field
+            for axis, sources in enumerate(gather.sources, 1):
+                block[(slice(None),) * axis + (sources < 0,)] = constant
         if gather.ghosts:
             with np.errstate(all="ignore"):
                 for one in gather.ghosts:

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 from ..base.frozen import frozen
 from ..language.ir import Box
 from .every import cut_shapes
-from .layout import Array, Index, Shape, Sides
-from .regions import Block, Finer, Node, Span, closed, finer_values, needed
+from .layout import Array, Index, Shape, Sides, Span
+from .regions import Block, Finer, Node, closed, finer_values, needed
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -81,7 +81,7 @@ class Work:
         # The values that are longer than what they are made of.
         self._finer = finer_values(nodes)
         # The span that each value has, and what of it is needed.
-        has = block.domain.has.spans
+        has = block.domain.has
         self._at: dict[int, Spans] = dict.fromkeys(range(len(block.arrays)), has)
         domain = enumerate(zip(self._wanted, block.domain.shape, strict=True), -len(self._wanted))
         found = [needed(nodes, wanted, span, n, axis) for axis, (span, n) in domain]
@@ -93,7 +93,7 @@ class Work:
     @property
     def _wanted(self) -> Spans:
         """The points that are wanted of values, so far as there are any."""
-        return self._domain.region.spans
+        return self._domain.region
 
     def part(self, node: Node) -> Placed:
         """What a node is done on: all that is needed of it."""

@@ -208,23 +208,29 @@ class Named:
                 'boundary="valid", every= or upsample= inside a kernel moves the coordinates of '
                 "xarray objects; use it for the last stencil only, or call them one by one."
             )
-        coords = _coords(self.named)
+        # Where two carry the same name, the first one's stays.  A number that is named as a
+        # dimension is that of a field which was taken out along it.
+        each = [
+            one.coords.to_dataset().drop_vars(
+                [name for name, own in one.coords.items() if name in self.dims and not own.ndim]
+            )
+            for one in self.named
+        ]
+        coords, first = xr.merge(each, join="exact", compat="override"), self._first
         made = []
         for output in results_of(node, tuple(self._sizes[dim] for dim in self.core)):
-            spans = zip(self.core, output.extent.spans, output.every, strict=True)
-            left = {dim: slice(a, b, step) for dim, (a, b), step in spans if dim in coords.dims}
-            kept = coords.isel(left)
-            for dim, factor in zip(self.core, output.factors, strict=True):
+            axes = zip(self.core, output.extent, output.every, output.factors, strict=True)
+            kept = coords
+            for dim, (a, b), step, factor in axes:
+                if (a, b, step) != (0, self._sizes[dim], 1):
+                    kept = kept.isel({dim: slice(a, b, step)}, missing_dims="ignore")
                 kept = _finer(kept, dim, factor)
-            sizes = {**self._sizes, **dict(zip(self.core, output.shape, strict=True))}
+            sizes = self._sizes | dict(zip(self.core, output.shape, strict=True))
             data = np.broadcast_to(output.dtype.type(0), tuple(sizes[dim] for dim in self.dims))
-            named = xr.DataArray(data, kept.coords, self.dims, attrs=self._first.attrs)
-            named.name = self._first.name
-            alike = named.dims == self._first.dims and named.shape == self._first.shape
-            kept_keys = _STORED | _CUT if alike else _STORED
-            named.encoding = {
-                key: value for key, value in self._first.encoding.items() if key in kept_keys
-            }
+            named = xr.DataArray(data, kept.coords, self.dims, first.name, first.attrs)
+            alike = named.dims == first.dims and named.shape == first.shape
+            keys = _STORED | _CUT if alike else _STORED
+            named.encoding = {key: own for key, own in first.encoding.items() if key in keys}
             made.append(named)
         return made
 
@@ -327,21 +333,6 @@ def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
         return field
     variable = field.variable.set_dims(missing | dict(field.sizes))
     return xr.DataArray(variable, field.coords, name=field.name)
-
-
-def _coords(fields: Arrays) -> Any:
-    """Join the fields' coordinates; where two carry the same name, the first one's stays.
-
-    A number that is named as a dimension is that of a field which was taken out along it.
-    """
-    dims = {dim for field in fields for dim in field.dims}
-    coords = [
-        field.coords.to_dataset().drop_vars(
-            [name for name, one in field.coords.items() if name in dims and not one.ndim]
-        )
-        for field in fields
-    ]
-    return xr.merge(coords, join="exact", compat="override")
 
 
 # The spacing of evenly spaced coordinates, as a number.

@@ -27,8 +27,8 @@ from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
 from ..language.signature import Lines, many
 from ..language.text import kernel_text
-from ..lowering.kept import rows_kept
 from ..lowering.notes import Note, notes, work
+from ..lowering.rolling import rows_kept
 from ..program.graph import Graph, Node
 from ..program.options import CALL_OPTIONS
 from ..program.planning import Plan, plan

@@ -279,14 +279,14 @@ class Ahead:
 
     def sure(self, first: int, arrays: PlainArrays, steps: int) -> bool:
         """Whether none of so many steps is the last; the first of the arrays are the state."""
-        has = Region(tuple((0, n) for n in self._shape))
+        has = Region((0, n) for n in self._shape)
         if first + steps > self._plan.steps:
             return False
         for k in range(steps + 1):
             region = self._region(steps - k)
             if region is None:
                 return False
-            old = [cut(one, has.spans, region.spans) for one in arrays]
+            old = [cut(one, has, region) for one in arrays]
             if k:
                 program, given = self._motion.program(first + k - 1, 1)
                 block = Block(tuple(arrays), Domain(self._shape, has, region))
@@ -311,7 +311,7 @@ class Ahead:
             if ring and (first < 0 or last > n):
                 return None
             spans.append((max(0, first), min(n, last)))
-        return Region(tuple(spans))
+        return Region(spans)
 
 
 class InMemory:

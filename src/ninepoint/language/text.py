@@ -11,6 +11,7 @@ What is kept for the neighbours stands before what reads it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, assert_never
 
@@ -41,6 +42,9 @@ Note = Callable[[str], str]
 # So many of the numbers of a window are shown, and of its places.
 _SHOWN = 9
 
+# What kernels have at the end of all names of users, who need not see it.
+_LAST = re.compile(r"(?<=\w)_(?!\w)")
+
 
 def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     """A kernel, an assignment a line; `note` adds what is known of a name."""
@@ -48,7 +52,7 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     def lines(body: Iterable[Assign], before: str) -> Iterator[str]:
         for assign in body:
             told = note(assign.name) if note else assign.value.dtype.value
-            yield f"{before}{_inner(assign):<46} {told}".rstrip()
+            yield f"{before}{_LAST.sub('', _inner(assign)):<46} {told}".rstrip()
 
     found = [_head(kernel)]
     for name, position in kernel.placed:
@@ -61,7 +65,8 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
         found += lines(stage.body, "    ")
         found.append(f"    keep {_atoms(stage.values)}")
     found += lines(kernel.body, "  ")
-    return "\n".join([*found, f"  return {_atoms(kernel.outputs)}"])
+    found.append(f"  return {_atoms(kernel.outputs)}")
+    return _LAST.sub("", "\n".join(found))
 
 
 def _head(kernel: Kernel) -> str:

@@ -24,7 +24,7 @@ from ..arrays.accepted import (
     write,
 )
 from ..arrays.channels import working_axes
-from ..arrays.launching import Given
+from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Array
 from ..arrays.regions import check_device
 from ..backends.memory import empty
@@ -90,9 +90,12 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         return None
 
     def done(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        numbers = (leaves or ({name: values[k] for name, k in scalars},)) if scalars else None
+        given, numbers = NOTHING, None
+        if scalars:
+            numbers = leaves or ({name: values[k] for name, k in scalars},)
         # A border of conditions may be given behind all values.
-        given = Given(numbers, None, *values[count:])
+        if scalars or len(values) > count:
+            given = Given(numbers, None, *values[count:])
         return bare(run([values[k] for k in at], given, out))
 
     return done

@@ -34,7 +34,7 @@ from ..arrays.accepted import (
 )
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
-from ..arrays.every import cut_fields, cut_shapes, thinned
+from ..arrays.every import cut_shapes, thinned
 from ..arrays.ghosts import check_conditions
 from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
@@ -102,7 +102,10 @@ def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) ->
     arrays = [values[value] for value in sources]
     if send is not None and not any(map(is_there, arrays)):
         done = send(done)
-    made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
+    shapes = cut_shapes([one.shape for one in arrays], sources, finer_values(graph.nodes))
+    pairs = zip(arrays, shapes, strict=True)
+    cut = [one if one.shape == shape else one[tuple(map(slice, shape))] for one, shape in pairs]
+    made = engine.lazily(done, cut)
     if type(done) is Program and engine is chunked:
         follow(done, made)
     found = dict(zip(order, made, strict=True))

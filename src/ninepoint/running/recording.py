@@ -26,7 +26,7 @@ from ..arrays.accepted import (
 )
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
-from ..arrays.keys import Key, array_key, option_key
+from ..arrays.keys import array_key, option_key
 from ..arrays.launching import Given
 from ..arrays.layout import Shape
 from ..arrays.numpy import Behind, Dims, core_dims
@@ -447,10 +447,17 @@ def _evaluated(
     """
     calls = [call for call, _, _ in recorded]
     leaves = [leaf for call in calls for leaf in leaves_of(call.definition, call.scalars)]
-    key = None
-    if all(options_stay(call.definition) for call in calls):
-        key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
-    found = None if key is None else _programs.get(key)
+    # What it depends on, where that is no more than kinds of plain arrays.
+    parts: list[Any] = [numbers_key(leaves), *map(array_key, arrays)]
+    if place.out is not None:
+        parts.append(option_key(place.out))
+    kinds = [(call.kind, axes, fields) for call, axes, fields in recorded]
+    key = (place.threads, *goals, *kinds, *parts)
+    # Whether these are colour images is asked each time.
+    asks = any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays))
+    stays = all(options_stay(c.definition) and not c.boundary.conditions for c in calls)
+    known = stays and not asks and place.device is None and None not in parts
+    found = _programs.get(key) if known else None
     if found is not None:
         return found(arrays, Given(leaves), place.out)
     dtypes = [native(np.dtype(array.dtype)) for array in arrays]
@@ -468,31 +475,13 @@ def _evaluated(
         if nameless is not None:
             graph.nodes[count:] = [nameless(number, node) for node in graph.nodes[count:]]
     program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
-    if key is None or graph.has_conditions:
+    if not known or graph.has_conditions:
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])
     found = bound(program, arrays, place.out, place.threads)
     made = found(arrays, out=place.out)
     _programs[key] = found
     return made
-
-
-def _key(
-    recorded: Sequence[_Entry], arrays: Arrays, place: Place, more: Sequence[Any]
-) -> Key | None:
-    """What recorded calls depend on, and `more`; None if on more than kinds of plain arrays."""
-    if place.device is not None or any(call.boundary.conditions for call, _, _ in recorded):
-        return None
-    # Whether these are colour images is asked each time.
-    if any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays)):
-        return None
-    parts: list[Any] = [*map(array_key, arrays), *more]
-    if place.out is not None:
-        parts.append(option_key(place.out))
-    if None in parts:
-        return None
-    calls = [(call.kind, axes, fields) for call, axes, fields in recorded]
-    return (place.threads, *calls, *parts)
 
 
 def _has_axes(made: _Made, like: _Made) -> bool:

@@ -187,7 +187,7 @@ class _Array:
 def _between(one: Array, lead: Shape, core: Shape) -> _Array:
     """An array between two launches."""
     low, high = one.region or ((), ())
-    region = Region(tuple(zip(low, map(operator.add, core, high), strict=True)))
+    region = Region(zip(low, map(operator.add, core, high), strict=True))
     lies = standing(SOMEWHERE, (*lead, *region.shape), one.dtype)
     return _Array(one.name, lies, region.start)
 

@@ -43,8 +43,7 @@ from ..compiled import Compiled, Loaded, Module
 from ..patience import announced
 from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
-from .kept import Kept
-from .users import explained, first_use, jitted, reason
+from .users import Kept, explained, first_use, jitted, reason
 
 # What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
 _OURS: dict[Any, Any] = {
@@ -145,22 +144,19 @@ class Arguments:
     def band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
         """What computes a block, for a number of outputs, and stores them by that rule."""
         outs = [f"out{n}" for n in range(outputs)]
-        # Arguments are numbered: no name of the user's can then clash.
-        fields, arrays, scalars = (
-            {one.name: f"{kind}{k}" for k, one in enumerate(ones)}
-            for kind, ones in (
-                ("field", self.fields), ("table", self.tables), ("scalar", self.scalars)
-            )
-        )  # fmt: skip
-        seen = "wide({}[at])" if self.pointwise else "seen({}, at, outside)"
-        values = {name: seen.format(one) for name, one in fields.items()} | arrays | scalars
-        order = [*fields.values(), *outs, *arrays.values(), *scalars.values(), "outside"]
-        yield f"def band({', '.join(order)}):"
-        yield from (f"    {n} = unowned({n})" for n in (*fields.values(), "outside"))
-        yield from (f"    {n} = wide({n})" for n in arrays.values())
+        # What users named ends in an underscore, as nothing else does.
+        fields, tables, scalars = (
+            [f"{one.name}_" for one in ones] for ones in (self.fields, self.tables, self.scalars)
+        )
+        yield f"def band({', '.join([*fields, *outs, *tables, *scalars, 'outside'])}):"
+        yield from (f"    {n} = unowned({n})" for n in (*fields, "outside"))
+        yield from (f"    {n} = wide({n})" for n in tables)
         yield "    for at in np.ndindex(out0.shape):"
         yield "        go_on(outside)"
-        yield f"        value = point({', '.join(values[name] for name in self.given)})"
+        seen = "wide({}_[at])" if self.pointwise else "seen({}_, at, outside)"
+        pairs = self.given.items()
+        given = [(seen if isinstance(one, Field) else "{}_").format(n) for n, one in pairs]
+        yield f"        value = point({', '.join(given)})"
         for n, out in enumerate(outs):
             one = f"value[{n}]" if several else "value"
             yield f"        {out}[at] = {f'{overflow}({one}, {out})' if overflow else one}"
