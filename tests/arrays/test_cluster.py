@@ -110,7 +110,7 @@ def actors_here(dask_worker):
     return len(dask_worker.state.actors)
 
 
-CASES = ["midway", "before", "all_before", "source", "given_up", "same_address", "left"]
+CASES = ["midway", "all_before", "source", "given_up", "same_address", "left"]
 
 
 @pytest.mark.parametrize("case", only(1, CASES))
