@@ -30,7 +30,7 @@ from .conditions import Condition, weights
 from .executable import Executable
 from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, source_indices
 from .numpy import Behind, whole_shape
-from .regions import FAR, Node
+from .regions import Node
 from .single import Extension, Extensions, Single
 
 
@@ -196,14 +196,6 @@ def _check_signature(function: Any, name: str, one: Condition, positions: Sequen
     except ValueError:
         # Functions without a signature, as those of NumPy.
         pass
-
-
-def check_conditions(node: Node) -> None:
-    """Raise where conditions that are numbers do not fit the types of a node's fields.
-
-    Where nobody looks, a condition may say whatever it likes.
-    """
-    Edges.of(node, (FAR,) * node.ndim).laid(node.boundary)
 
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:

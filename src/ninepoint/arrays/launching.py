@@ -133,8 +133,7 @@ def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
         return some
     part, along = work.part(node), node.along
     border = node.boundary.opened(part.closed).on(len(along))
-    pairs = work.inputs(node.fields, values, part.taken, along)
-    fields, into = taken(values, pairs), work.targets(part, outs)
+    pairs, fields, into = work.arrays(part, node.fields, values, outs)
     # Another array of this shape is as long.
     numbers = _numbers([node], work.core(whole_shape(fields), along))
     program = node.compiled
@@ -182,12 +181,11 @@ def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> S
     part = work.common(group, compiled.reach)
     if part is None:
         return None
-    pairs = work.inputs(group.fields, values, part.taken, along)
-    fields, into = taken(values, pairs), work.targets(part, outs)
+    pairs, fields, into = work.arrays(part, group.fields, values, outs)
     for node in group.nodes:
         # As where it is done alone, whatever is read of all this.
         check_values(node.border, node.cval, node.compiled)
-    shape = fields[0].shape
+    shape = whole_shape(fields)
     core = tuple(shape[axis] for axis in along)
     alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
     if not alike or 0 in shape or not fits(core, compiled.reach):

@@ -519,7 +519,7 @@ class Call:
             {name: as_it_is(values[name]) for name in definition.scalars},
             given,
             cval,
-            options.dtypes if dtype is None else storage_types(dtype),
+            options.dtype if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
             steps,
         )

@@ -25,7 +25,6 @@ from ..arrays.accepted import (
 )
 from ..arrays.channels import working_axes
 from ..arrays.launching import NOTHING, Given
-from ..arrays.layout import Array
 from ..arrays.regions import check_device
 from ..backends.memory import empty
 from ..program.definition import Call, Definition, Leaves, options_stay
@@ -128,7 +127,16 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         return on_chunks(program, arrays, send)
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
-    return _sent(program, [*arrays, *positions(graph, arrays)], place.out)
+    # To the current GPU the fields are copied, and the results back.  CuPy is optional.
+    from . import sending
+
+    fields = [*arrays, *positions(graph, arrays)]
+    results = program.results(fields)
+    given, made = targets(place.out, results, fields), [empty(*one) for one in results]
+    sending.computed(program, fields, made)
+    for target, result in zip(given, made, strict=False):
+        write(target, result)
+    return given or made
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -145,16 +153,3 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
         else as_field(value, name)
         for value, name in zip(values, names, strict=True)
     ]
-
-
-def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
-    """On the current GPU, to which the fields are copied, and the results back."""
-    # Imported here: CuPy is optional.
-    from . import sending
-
-    results = program.results(fields)
-    given, made = targets(out, results, fields), [empty(*one) for one in results]
-    sending.computed(program, fields, made)
-    for target, result in zip(given, made, strict=False):
-        write(target, result)
-    return given or made

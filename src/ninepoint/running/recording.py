@@ -8,6 +8,7 @@ all others                   a program, evaluated
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,17 +48,22 @@ _programs: Remembered[Bound] = Remembered(64)
 _numbers = itertools.count()
 
 
+# Methods of arrays that change them.
+_WRITING = {"fill", "partition", "put", "resize", "setfield", "setflags", "sort"}
+
+
 class Lazy(NDArrayOperatorsMixin):
     """An array, or what a stencil gives of lazy values, once it is asked for.
 
-    Made by `lazy`.  Stencils and filters that are called with it give lazy values too; whatever
-    else is done with it, computes it first.
+    Made by `lazy`.  Stencils and filters that are called with it give lazy values too.  Whatever
+    else is done with it computes it first: operators, an index, functions of NumPy, and the
+    methods and attributes that arrays have, such as ``sum()``, ``astype("uint8")`` or ``T``.
 
     Attributes
     ----------
     shape : tuple of int
     dtype : dtype
-    ndim : int
+    ndim, size : int
     dims : tuple of str, or None
         The names of the axes, of an xarray object.
 
@@ -68,8 +74,8 @@ class Lazy(NDArrayOperatorsMixin):
     >>> smooth = npt.filters.mean(npt.lazy(np.arange(12.0).reshape(3, 4)))
     >>> smooth.shape, smooth.dtype
     ((3, 4), dtype('float64'))
-    >>> float(np.max(smooth)) < 11
-    True
+    >>> bool(smooth.max() < 11), smooth.T.shape
+    (True, (4, 3))
     """
 
     def __init__(self, node: _Node) -> None:
@@ -78,6 +84,7 @@ class Lazy(NDArrayOperatorsMixin):
         self.shape: Shape = node.like.shape
         self.dtype: np.dtype[Any] = node.like.dtype
         self.ndim, self.dims = len(self.shape), node.dims
+        self.size = math.prod(self.shape)
 
     def compute(self, *, threads: int | None = None, device: str | None = None) -> Any:
         """Do all recorded calls that this value needs, as far as they were not done before.
@@ -117,6 +124,34 @@ class Lazy(NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Any:
         return self.compute()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "a lazy value cannot be written to; compute it first, as in y = x.compute()."
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """What an array has by this name, of the computed one."""
+        if name.startswith("_") or not hasattr(np.ndarray, name) or name in _WRITING:
+            raise AttributeError(
+                f"a lazy value has no '{name}'; compute it first, as in x.compute().{name}.",
+                name=name,
+                obj=self,
+            )
+        return getattr(self.compute(), name)
+
+    def __dir__(self) -> list[str]:
+        more = {name for name in dir(np.ndarray) if not name.startswith("_")} - _WRITING
+        return sorted({*super().__dir__(), *more})
+
+    def __bool__(self) -> bool:
+        return bool(self.compute())
+
+    def __int__(self) -> int:
+        return int(self.compute())
+
+    def __float__(self) -> float:
+        return float(self.compute())
 
     def __len__(self) -> int:
         if not self.shape:
