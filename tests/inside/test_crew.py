@@ -8,11 +8,11 @@ import time
 
 import numpy as np
 import pytest
-from own_process import FORKS, at_once, output, start
 
 import ninepoint as npt
 from ninepoint.backends.threads import thread_count
 from ninepoint.language.definitions import parsed
+from own_process import FORKS, at_once, output, start
 
 scaled = npt.stencil(lambda x, r: x[0] * r + x[1], boundary="wrap")
 
@@ -117,7 +117,7 @@ def test_the_process_ends_while_others_wait_or_work(tmp_path):
         from concurrent.futures import thread
         from ninepoint.backends import threads
 
-        threads._submit(lambda: None, 1)[0].result()
+        threads._threads.submit(lambda: None, 1)[0].result()
         for one in list(thread._threads_queues):
             del thread._threads_queues[one]
         time.sleep(0.2)

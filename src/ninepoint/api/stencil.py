@@ -309,8 +309,9 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
                     return short(bound if free else (*bound, boundary), leaves, out)
             values = dict(zip(self.parameters, bound, strict=True))
             call = Call.of(
-                self.definition, values, boundary, cval, dtype, overflow, every, upsample
-            )
+                self.definition, values, boundary=boundary, cval=cval, dtype=dtype,
+                overflow=overflow, every=every, upsample=upsample,
+            )  # fmt: skip
             return self._first(call, bound, Place(axes, dims, out, threads, device), key, leaves)
         except Exception as error:
             shorten(error)
@@ -327,7 +328,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     ) -> Any:
         """Do a call of a kind that was not met before, or that depends on more than its kind."""
         values = dict(zip(self.parameters, bound, strict=True))
-        fields = [values[name] for name in call.definition.fields]
+        fields = [values[name] for name in call.fields]
         # What may be colour images is asked about each time.
         coloured = place.axes is None and not self.pointwise and any(map(may_hold, fields))
         if key is not None and not coloured:
@@ -516,9 +517,12 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         """
         Place(axes, named.pop("dims", None)).check(())
         values = self._bound(args, named)
-        call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
+        call = Call.of(
+            self.definition, values, boundary=boundary, cval=cval, dtype=dtype,
+            overflow=overflow, every=every, upsample=upsample,
+        )  # fmt: skip
         call.check_spaced()
-        fields = [values[name] for name in call.definition.fields]
+        fields = [values[name] for name in call.fields]
         return debugging.by_definition(call, fields, axes)
 
     @door

@@ -159,8 +159,7 @@ def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
             f"{edge}, the fields' shape without the axis that ends there; give one of that "
             "shape, or that broadcasts to it."
         )
-    value = value[(None,) * (len(edge) - len(value.shape))]
-    return value[(*(slice(None),) * axis, None)]
+    return np.expand_dims(value[(None,) * (len(edge) - len(value.shape))], axis)
 
 
 def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
@@ -271,7 +270,7 @@ def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
                 return value
             value = _on_edge(value, shape, along[axis] % rank, f"npt.{one.kind}")
             place = rank - len(along) + axis
-            return np.moveaxis(value, along, ends)[(*(slice(None),) * place, 0)]
+            return np.moveaxis(value, along, ends).squeeze(place)
 
         return one.of(last)
 

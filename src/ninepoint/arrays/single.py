@@ -99,10 +99,8 @@ def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
     if len(values) > 1:
         values = values[images]
     for k, n in enumerate(values.shape[1:]):
-        if n > 1 and k != one.axis:
+        if n > 1:
             values = values.take(one.edge[k][one.places[k]], k + 1)
-        elif n > 1:
-            values = values[(*(slice(None),) * (k + 1), one.which)]
     return values
 
 
@@ -339,8 +337,7 @@ class Way:
             # Of positions none beyond the array is asked for, and any will do.
             axis = 1 + self._program.along[k - self._copied]
             line = field[tuple(slice(None if n == axis else 1) for n in range(field.ndim))]
-            first, length = gather.start[axis - 1], gather.shape[axis - 1]
-            places = np.arange(first, first + length).clip(0, line.shape[axis] - 1)
+            places = gather.sources[axis - 1].clip(0)
             return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))
         block, constant = empty((len(field), *gather.shape), dtype), self._constants[k]
         pad = native.padding()

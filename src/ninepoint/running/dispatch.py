@@ -27,7 +27,7 @@ from ..arrays.channels import working_axes
 from ..arrays.launching import NOTHING, Given
 from ..arrays.regions import check_device
 from ..backends.memory import empty
-from ..program.definition import Call, Definition, Leaves, options_stay
+from ..program.definition import Call, Leaves, options_stay
 from ..program.graph import Graph
 from ..program.options import Place
 from ..program.program import BoundProgram, Program, bound, positions, program_of, targets
@@ -45,16 +45,16 @@ def check_target(graph: Graph, there: bool, cut: bool) -> None:
             )
 
 
-def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
+def typed(names: Sequence[str], fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
     """The fields of a call as arrays that a stencil takes, and their types."""
-    fields = as_fields(fields, definition.fields)
-    return fields, types_of(definition, fields)
+    fields = as_fields(fields, names)
+    return fields, types_of(names, fields)
 
 
-def types_of(definition: Definition, fields: Arrays) -> list[np.dtype]:
+def types_of(names: Sequence[str], fields: Arrays) -> list[np.dtype]:
     """The types of the fields of a call, which must be those of numbers."""
     types = [native(np.dtype(field.dtype)) for field in fields]
-    for dtype, name in zip(types, definition.fields, strict=True):
+    for dtype, name in zip(types, names, strict=True):
         check_dtype(dtype, name)
     return types
 
@@ -69,17 +69,17 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
     `values` are those of all parameters.  What does the calls is bound to the arrays of the first
     one; whoever asks remembers it.
     """
-    definition, names = call.definition, call.definition.parameters
-    at = [names.index(name) for name in definition.fields]
-    scalars = [(name, names.index(name)) for name in definition.scalars]
+    names = call.definition.parameters
+    at = [names.index(name) for name in call.fields]
+    scalars = [(name, names.index(name)) for name in call.scalars]
     fields, count = [values[k] for k in at], len(values)
     there = all(map(is_cupy, fields))
     if not there and any(type(field) is not np.ndarray for field in fields):
         return None
     place.check(fields)
-    fields, types = typed(definition, fields)
+    fields, types = typed(call.fields, fields)
     program = program_of(call, types).along(place.axes, fields)
-    if not options_stay(definition):
+    if not options_stay(call.definition):
         return None
     if not there:
         program.graph.warn()
@@ -116,15 +116,9 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         graph.warn()
     if cut:
         # Imported here: Dask is optional, and the caller has it.
-        from .dividing import Send, on_chunks
+        from .dividing import on_chunks
 
-        send: Send = None
-        if device is not None:
-            # Imported here: CuPy is optional.
-            from .sending import Sent
-
-            send = Sent.from_program
-        return on_chunks(program, arrays, send)
+        return on_chunks(program, arrays, device is not None)
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
     # To the current GPU the fields are copied, and the results back.  CuPy is optional.
