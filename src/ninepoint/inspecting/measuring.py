@@ -30,8 +30,7 @@ from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..language.signature import counted, table, time_text
 from ..program.definition import Definition
-from ..program.program import beside
-from ..running.dispatch import typed
+from ..program.program import beside, typed
 from .asked import Asked, call_of, no_array
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
