@@ -73,8 +73,11 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         return None
     if not there:
         program.graph.warn()
-    run = bound(program, fields, place.out, place.threads)
-    if isinstance(run, BoundProgram) and program.graph.has_conditions:
+    run, conditions = (
+        bound(program, fields, place.out, place.threads),
+        program.graph.has_conditions,
+    )
+    if isinstance(run, BoundProgram) and conditions:
         # The next call may have other values at the border.
         return None
 
@@ -83,7 +86,7 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         if scalars:
             numbers = leaves or ({name: values[k] for name, k in scalars},)
         # A border of conditions may be given behind all values.
-        if scalars or len(values) > count:
+        if scalars or conditions:
             given = Given(numbers, None, *values[count:])
         return bare(run([values[k] for k in at], given, out))
 
