@@ -24,14 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_cupy, is_device, listed
+from ..arrays.accepted import as_field, is_cupy, is_device, listed, native
 from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
 from ..language.signature import counted, table, time_text
 from ..program.definition import Definition
 from ..program.program import beside
-from ..running.dispatch import typed
 from .asked import Asked, call_of, no_array
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
@@ -182,11 +181,17 @@ def real(
     for array, name in zip(given, names, strict=True):
         if not isinstance(array, np.ndarray) and not (there and is_device(array)):
             raise no_array(f"{what} measures {kinds}", name, array)
-    fields, types = typed(call.definition, given)
+    if any(map(is_device, given)):
+        # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
+        from ..arrays import cuda
+
+        fields = cuda.as_fields(given, names)
+    else:
+        fields = [as_field(*pair) for pair in zip(given, names, strict=True)]
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
-    return Asked(call, tuple(types), tuple(fields))
+    return Asked(call, tuple(native(field.dtype) for field in fields), tuple(fields))
 
 
 def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
