@@ -179,14 +179,7 @@ class Ufunc(Stencil):
         return super()._first(call, bound, place, key, leaves)
 
     @door
-    def debug(
-        self,
-        /,
-        *args: Any,
-        dtype: Any = None,
-        overflow: str | None = None,
-        **named: Any,
-    ) -> Any:
+    def debug(self, /, *args: Any, **named: Any) -> Any:
         """Compute the result by calling the function itself for every element, in Python.
 
         Slow and exact: prints, breakpoints and the debugger work inside the function.  The
@@ -195,9 +188,7 @@ class Ufunc(Stencil):
         Parameters
         ----------
         *args, **named
-            As for a call, with NumPy arrays and numbers only.
-        dtype, overflow
-            As for a call.
+            As for a call, with NumPy arrays and numbers only; also `dtype` and `overflow`.
 
         Returns
         -------
@@ -216,7 +207,7 @@ class Ufunc(Stencil):
         3
         """
         _refuse(self.__name__, named)
-        made = super().debug(*args, dtype=dtype, overflow=overflow, **named)
+        made = super().debug(*args, **named)
         return tuple(one[()] for one in made) if isinstance(made, tuple) else made[()]
 
 

@@ -29,6 +29,7 @@ from ..base.undisturbed import Later
 from ..language.decorated import NOTHING, Decorated, Method, decorator
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
+    OPTIONS,
     Page,
     as_read,
     filled,
@@ -88,6 +89,9 @@ else:
 # What a decorated function gives at one point.
 R = TypeVar("R")
 
+
+# The options of a call that say what its definition gives, not where it is computed.
+_DEBUGGED = {*OPTIONS, "axes", "dims"}
 
 # What the docstrings of calls have in common.
 RESULT = """
@@ -471,19 +475,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     # Looking inside.
 
     @door
-    def debug(
-        self,
-        /,
-        *args: Any,
-        boundary: Any = None,
-        cval: Any = None,
-        axes: Sequence[int] | None = None,
-        dtype: Any = None,
-        overflow: str | None = None,
-        every: int | Sequence[int] | None = None,
-        upsample: int | Sequence[int] | None = None,
-        **named: Any,
-    ) -> Any:
+    def debug(self, /, *args: Any, **named: Any) -> Any:
         """Compute the result by calling the function itself at every point, in Python.
 
         Slow and exact: prints, breakpoints and the debugger work inside the kernel.  The
@@ -492,9 +484,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         Parameters
         ----------
         *args, **named
-            As for a call, NumPy arrays only.
-        boundary, cval, axes, dtype, overflow, every, upsample
-            As for a call.
+            As for a call, NumPy arrays only; also `boundary`, `cval`, `axes`, `dtype`,
+            `overflow`, `every` and `upsample`.
 
         Returns
         -------
@@ -514,12 +505,12 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         at 4
         array([-3,  3])
         """
-        Place(axes, named.pop("dims", None)).check(())
+        options = {name: named.pop(name) for name in _DEBUGGED & named.keys()}
         values = self._bound(args, named)
-        call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
+        call = asking.call_of(self.definition, values, options)
         call.check_spaced()
         fields = [values[name] for name in call.definition.fields]
-        return debugging.by_definition(call, fields, axes)
+        return debugging.by_definition(call, fields, options.get("axes"))
 
     @door
     def source(self, *types: Any, target: str = "cpu") -> str:
