@@ -42,7 +42,6 @@ from ..language.source import capture
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
 from ..program.options import (
-    CALL_OPTIONS,
     STENCIL,
     Options,
     Place,
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
 
     from ..inspecting import asked as asking
     from ..inspecting import debugging, explaining, measuring, picture, tuning
-    from ..inspecting.asked import Asked
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
@@ -640,7 +638,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             raise ValueError(
                 f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
             )
-        one, _ = self._to_measure(args, named, "tune()")
+        one, _ = measuring.real(self.definition, args, named, "tune()")
         # All write to the same arrays: to make new ones would take a part of the time.
         out = self(*args, **named)
 
@@ -737,17 +735,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         (1000, 16000)
         """
         measuring.check_repeat(repeat)
-        one, options = self._to_measure(args, named, "bench()", gpu=True)
+        one, options = measuring.real(self.definition, args, named, "bench()", gpu=True)
         return measuring.measured(self, one, options, repeat, 5.0)
-
-    def _to_measure(
-        self, args: tuple[Any, ...], named: dict[str, Any], what: str, gpu: bool = False
-    ) -> tuple[Asked, dict[str, Any]]:
-        """A call on real arrays, and its options."""
-        options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
-        given = {name: value for name, value in named.items() if name not in options}
-        values = self._bound(args, given)
-        return measuring.real(self.definition, values, options, what, gpu), options
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
