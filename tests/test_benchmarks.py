@@ -115,23 +115,17 @@ def _run(date: str, *cells: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_tables_of_the_readme() -> None:
-    copied = {"group": "start", "problem": "np.copyto", "threads": 1, "speed": 2e10}
     times = {"ninepoint": 0.01, "the recipe": 0.3, "Halide": 0.005, "SciPy": 0.01}
     steps = {"ninepoint": 0.05, "single sweeps": 0.06, "JAX": 0.5, "Devito": 0.1}
-    first = _run("2026-01-02", _cell(report.RECIPE, **times), copied)
+    first = _run("2026-01-02", _cell(report.SHOWN[0], 2, **times))
     second = _run("2026-01-03", _cell("heat 2-D, 16 steps", 2, **steps))
     text = report.readme_part([first, second])
     for line in (
-        "| **ninepoint** | 6.4 |  |",
-        "| the recipe | 0.213 | 30x faster |",
-        "| Halide | 12.8 | 2.0x slower |",
-        "| SciPy | 6.4 | as fast |",
-        "| copying, by `np.copyto` | 10 |  |",
+        "| recipe: mean 3x3, 64 frames | int8 64x1000x1000 | 6.4 | Halide | 2.0x slower |",
         # The speed of steps counts all of them, and our own sweeps are no other.
         "| heat 2-D, 16 steps | float32 4096x4096 | 5.37 | Devito | 2.0x faster |",
     ):
-        assert line in text.splitlines()
-    assert "A processor; 2 cores, 2026-01-02; A processor; 2 cores, 2026-01-03." in text
+        assert line in re.sub(r" \(2026[^)]*\)", "", text).splitlines()
     page = report.page([first, second])
     assert "### Steps in time, 2 threads" in page
     assert "### Pipelines" not in page

@@ -379,7 +379,7 @@ found = [np.concatenate(one, {axis}) for one in zip(*parts)]
             yield Way("in parts", "comm", text)
 
 
-# What each target has from a library of its own: see "Numbers across targets" in docs/meaning.md.
+# What each target has of its own: see "Numbers across targets" in docs/meaning/numbers.md.
 _OWN = re.compile(r"sin|cos|tan|complex")
 
 

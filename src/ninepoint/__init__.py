@@ -26,11 +26,10 @@ if TYPE_CHECKING:
     from .inspecting.explaining import explain
     from .inspecting.measuring import Measurement
     from .inspecting.surroundings import info
-    from .io.frames import imsave
     from .io.images import imread
     from .io.opening import open
     from .io.paths import ImageReadError
-    from .io.saving import save
+    from .io.saving import imsave, save
     from .iteration.slabs.slab import distribute
     from .language.errors import (
         ChannelWarning,
@@ -94,11 +93,10 @@ _PLACES = {
     ".inspecting.measuring": "Measurement",
     ".inspecting.explaining": "explain",
     ".inspecting.surroundings": "info",
-    ".io.frames": "imsave",
     ".io.images": "imread",
     ".io.opening": "open",
     ".io.paths": "ImageReadError",
-    ".io.saving": "save",
+    ".io.saving": "imsave save",
     ".language.errors": (
         "ChannelWarning MetadataWarning PerformanceWarning RoundingWarning StencilError"
     ),

@@ -136,7 +136,7 @@ def test_frames_that_are_not_aligned(cupy):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_functions_that_are_rounded_otherwise(cupy, dtype):
-    """The bound that docs/meaning.md states, for results of ordinary size."""
+    """The bound that docs/meaning/numbers.md states, for results of ordinary size."""
 
     def both(name):
         source = f"def kernel(x):\n    return np.{name}(x)\n"

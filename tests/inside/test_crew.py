@@ -122,7 +122,7 @@ def test_the_process_ends_while_others_wait_or_work(tmp_path):
         from concurrent.futures import thread
         from ninepoint.backends import threads
 
-        threads._submit(lambda: None, 1)[0].result()
+        threads._threads.submit(lambda: None, 1)[0].result()
         for one in list(thread._threads_queues):
             del thread._threads_queues[one]
         time.sleep(0.2)

@@ -214,14 +214,16 @@ LIMIT = """
     print(memory.empty((3_000_000,), "u1").flags.owndata)
 """
 
-# What cannot be had is refused as NumPy does, and what malloc keeps not is kept.
+# What cannot be had is refused as NumPy does, and malloc keeps small arrays.
 REFUSED = """
     import resource
+    import ninepoint as npt
     from ninepoint.backends import memory
 
     def faults():
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
+    npt.stencil(lambda x: x[0] + x[1])(memory.empty((9,), "u1"))
     for _ in range(3):
         memory.empty((300_000,), "u1").fill(1)
     before = faults()

@@ -85,8 +85,9 @@ def test_groups() -> None:
     put("g.zarr/deep/three", A[:9], shards=None)
     assert is_right(npt.open("g.zarr", variable="deep/two", chunks=20), rise(2 * A))
     assert npt.open("g.zarr/deep", variable="three").shape == (9, 80)
-    with pytest.raises(ValueError, match=r"several arrays: '.*', '.*'.*variable="):
-        npt.open("g.zarr", variable="deep")
+    both = npt.open("g.zarr", variable="deep", chunks=20)
+    assert (both.two.dims[1], both.two.dims[0] != both.three.dims[0]) == (both.three.dims[1], True)
+    assert is_right(both.two, rise(2 * A))
     with pytest.raises(ValueError, match=r"no array 'four'; it holds '"):
         npt.open("g.zarr/deep", variable="four")
     zarr.open_group("h.zarr/below", mode="w")
@@ -110,8 +111,12 @@ def test_labels(engine: Any) -> None:
         made.to_zarr(path, encoding=code, zarr_format=3, consolidated=False)
     else:
         made.to_netcdf(path, engine=engine)
-    with pytest.raises(ValueError, match=r"several arrays: '[uv]', '[uv]'"):
-        npt.open(path)
+    both = npt.open(path, chunks={"x": 20})
+    xr.testing.assert_identical(both.compute(), made)
+    assert both.v.chunksizes["x"] == (20, 20, 20, 20)
+    assert is_right(both.v, rise(2 * A))
+    with pytest.raises(ValueError, match="chunks names the dimension 'z'"):
+        npt.open(path, chunks={"z": 20})
     opened = npt.open(path, variable="u", chunks={"x": 20})
     assert opened.attrs == {"units": "K"}
     found = rise(opened)
@@ -141,6 +146,11 @@ def test_hdf5() -> None:
     opened = npt.open("a.h5", chunks=20)
     assert isinstance(opened, dask.array.Array)
     assert is_right(opened)
+    with h5py.File("two.h5", "w") as file:
+        file["deep/u"], file["v"] = A, 2 * A[:, :9]
+    both = npt.open("two.h5")
+    assert (both["deep/u"].dims, both.v.dims) == (("dim_0", "dim_1"), ("dim_0", "dim_2"))
+    assert is_right(npt.open("two.h5", variable="deep/u"))
     with h5py.File("b.h5", "w") as file:
         for name, values in {"u": A, "y": np.arange(60) / 2, "x": np.arange(80)}.items():
             file[name] = values
@@ -175,9 +185,25 @@ def test_one_image_of_a_tiff(options: Any) -> None:
 
 def test_what_a_tiff_says_and_holds() -> None:
     tifffile.imwrite("a.ome.tif", A, metadata={"axes": "YX", "PhysicalSizeX": 0.5})
-    words = r"a.ome.tif is OME-TIFF with the size of a pixel"
-    with pytest.warns(npt.MetadataWarning, match=words):
-        assert npt.open("a.ome.tif").shape == A.shape
+    opened = npt.open("a.ome.tif", chunks={"x": 30})
+    assert (opened.dims, list(opened.coords), opened.x.units) == (
+        ("y", "x"),
+        ["y", "x"],
+        "micrometer",
+    )
+    assert (opened.x[1], opened.chunksizes["x"]) == (0.5, (30, 30, 20))
+    assert is_right(opened)
+    stack = np.stack([A, 2 * A, 3 * A])[:, None].repeat(2, 1)
+    told = {"axes": "ZCYX", "unit": "um", "spacing": 2.0}
+    tifffile.imwrite("i.tif", stack, imagej=True, resolution=(5, 10), metadata=told)
+    opened = npt.open("i.tif")
+    assert (opened.dims, opened.z[1], opened.x[1]) == (("z", "c", "y", "x"), 2, 0.2)
+    assert is_right(opened[1, 0], rise(2 * A))
+    with tifffile.TiffWriter("two.ome.tif") as file:
+        for scene in stack[:2]:
+            file.write(scene, metadata={"axes": "CYX"})
+    with pytest.warns(npt.MetadataWarning, match="holds 2 images, of which open gives the first"):
+        assert npt.open("two.ome.tif").dims == ("c", "y", "x")
     bits = A > 0.5
     tifffile.imwrite("bits.tif", bits)
     assert (npt.open("bits.tif").compute(scheduler="sync") == bits).all()
@@ -285,7 +311,7 @@ def test_urls_of_zarr() -> None:
         ("a.zarr", {"chunks": 0}, ValueError, "chunks holds 0; a length is at least 1"),
         ("a.zarr", {"variable": "u"}, ValueError, "is one array, and holds no variable 'u'"),
         ("a.zarr", {"variable": 3}, TypeError, "variable is the name of an array, not 3"),
-        ("a.zarr", {"level": 1}, ValueError, r"level=1 is for OME-Zarr"),
+        ("a.zarr", {"level": 1}, ValueError, r"only OME-Zarr has levels"),
         ("a.tif", {"level": 1}, ValueError, r"level=1 means nothing for 'a.tif'.*overviews"),
         ("begun.zarr", {}, ValueError, r"is not finished.*resume=True"),
     ],

@@ -85,7 +85,7 @@ def test_any_chunks_give_the_same_values(tmp_path, lazily, chunks, shards):
     path = npt.save(smooth(lazy(lazily)), tmp_path / "a.zarr", chunks=chunks, shards=shards)
     np.testing.assert_array_equal(stored(path), WANTED)
     assert not unfinished(path)
-    assert os.listdir(path / ".ninepoint") == ["meaning.json"]
+    assert os.listdir(path / ".ninepoint") == ["meaning"]
 
 
 def test_what_is_not_said_of_chunks_is_chosen(tmp_path):
@@ -427,19 +427,27 @@ def test_images(tmp_path):
         npt.save(frames + np.uint8(1), pattern, resume=True)
 
 
-def test_axes_scales_and_channels_of_ome_zarr_are_kept(tmp_path):
+@pytest.mark.parametrize("suffix", [".ome.zarr", ".ome.tif"])
+def test_axes_scales_and_channels_of_ome_are_kept(tmp_path, suffix):
+    start = 3 if suffix == ".ome.zarr" else 0
     cells = xr.DataArray(
         da.from_array(np.arange(2 * 9 * 8, dtype="float32").reshape(2, 9, 8), chunks=4),
         dims=("c", "y", "x"), name="cells",
-        coords={"c": ["dapi", "gfp"], "y": ("y", 3 + 0.1 * np.arange(9), {"units": "nm"})},
+        coords={"c": ["dapi", "gfp"], "x": 0.5 * np.arange(8),
+                "y": ("y", start + 0.1 * np.arange(9), {"units": "nanometer"})},
     )  # fmt: skip
-    npt.save(cells, tmp_path / "a.ome.zarr", shards=8, chunks=4)
-    result = smooth(npt.open(tmp_path / "a.ome.zarr"))
-    back = npt.open(npt.save(result, tmp_path / "b.ome.zarr"))
+    given = {"shards": 8, "chunks": 4} if suffix == ".ome.zarr" else {}
+    result = smooth(npt.open(npt.save(cells, tmp_path / f"a{suffix}", **given)))
+    back = npt.open(npt.save(result, tmp_path / f"b{suffix}"))
     xr.testing.assert_identical(back.load(), result.load())
     assert list(back.c.values) == ["dapi", "gfp"]
     with pytest.raises(ValueError, match="rename and transpose"):
-        npt.save(cells.transpose("y", "c", "x"), tmp_path / "c.ome.zarr")
+        npt.save(cells.transpose("y", "c", "x"), tmp_path / f"c{suffix}")
+    with pytest.raises(ValueError, match="names no axes; give a DataArray"):
+        npt.save(cells.data, tmp_path / f"c{suffix}")
+    if suffix == ".ome.tif":
+        with pytest.warns(npt.MetadataWarning, match="along 'y', which begin at 0.2"):
+            npt.save(cells[:, 2:], tmp_path / "c.ome.tif")
     # What has names of its own for its channels, and is no image, is a group of variables.
     with xr.open_zarr(npt.save(cells, tmp_path / "d.zarr")) as plain:
         xr.testing.assert_identical(plain.cells.load(), cells.load())

@@ -195,6 +195,12 @@ def test_integers_of_the_text_are_divided_by_zero_as_those_of_arrays(divide):
 QUOTIENTS = [("a // b",), ("a % b",), ("(a // b) / 3",), ("(a % b) / 3",)]
 
 
+def test_a_power_of_a_negative_number_is_that_of_its_sign_too():
+    powers = npt.stencil(lambda x: (-3.0) ** x[0])
+    x = np.array([1.0, 2.0, 3.0, -2.0, 0.0])
+    np.testing.assert_array_equal(powers(x), [-3, 9, -27, 1 / 9, 1])
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_quotients_of_floats_are_those_of_their_type(dtype):
     """Beyond 2**24 a float32 is rounded at each step that NumPy takes, not once at the end."""

@@ -161,8 +161,8 @@ class Ufunc(Stencil):
         def again(others: Mapping[str, Any], out: Any = out) -> Any:
             """The call with others in the place of some arrays."""
             args, named = self._arguments.given({**given, **others})
-            options = {"threads": place.threads, "device": place.device, **named}
-            return self(*args, out=out, dtype=call.dtypes, overflow=call.overflow, **options)
+            told = {"dtype": call.options.dtype, "overflow": call.options.overflow, **named}
+            return self(*args, out=out, threads=place.threads, device=place.device, **told)
 
         def applied(*arrays: Any, out: Any = None) -> Any:
             return again(dict(zip(fields, arrays, strict=True)), out)

@@ -311,8 +311,9 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
                     return short(bound if free else (*bound, boundary), leaves, out)
             values = dict(zip(self.parameters, bound, strict=True))
             call = Call.of(
-                self.definition, values, boundary, cval, dtype, overflow, every, upsample
-            )
+                self.definition, values, boundary=boundary, cval=cval, dtype=dtype,
+                overflow=overflow, every=every, upsample=upsample,
+            )  # fmt: skip
             return self._first(call, bound, Place(axes, dims, out, threads, device), key, leaves)
         except Exception as error:
             shorten(error)
@@ -329,7 +330,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     ) -> Any:
         """Do a call of a kind that was not met before, or that depends on more than its kind."""
         values = dict(zip(self.parameters, bound, strict=True))
-        fields = [values[name] for name in call.definition.fields]
+        fields = [values[name] for name in call.fields]
         # What may be colour images is asked about each time.
         coloured = place.axes is None and not self.pointwise and any(map(may_hold, fields))
         if key is not None and not coloured:
@@ -507,7 +508,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         values = self._bound(args, named)
         call = asking.call_of(self.definition, values, options)
         call.check_spaced()
-        fields = [values[name] for name in call.definition.fields]
+        fields = [values[name] for name in call.fields]
         return debugging.by_definition(call, fields, options.get("axes"))
 
     @door

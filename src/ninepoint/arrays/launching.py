@@ -31,13 +31,12 @@ from ..backends.memory import empty
 from ..base.frozen import frozen
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last, scattered
-from .chains import Chain, fits, is_worth
-from .every import finer, thinned
+from .chains import Chain, is_worth, spans
 from .executable import Executable, Run
 from .ghosts import GhostCall
 from .layout import Array, PlainArrays, Shape
 from .numpy import check_values, placed, whole_shape
-from .regions import Block, Node
+from .regions import Block, Node, thinned
 from .single import Single
 from .work import ByNumber, Group, Taken, Work, taken
 
@@ -166,8 +165,9 @@ def _finer(
     made, results = run(fields, numbers, None), listed(out)
     for k in range(count):
         if out is None:
-            longer = finer(tuple(made[k].shape[axis] for axis in along), factors)
-            results.append(empty(placed(made[k].shape, along, longer), made[k].dtype))
+            shape = made[k].shape
+            longer = [shape[axis] * n for axis, n in zip(along, factors, strict=True)]
+            results.append(empty(placed(shape, along, longer), made[k].dtype))
         for number, place in enumerate(np.ndindex(*factors)):
             part = thinned(results[k], factors, along, place)
             write(part, made[(number * count + k) % len(made)])
@@ -188,7 +188,9 @@ def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> S
     shape = whole_shape(fields)
     core = tuple(shape[axis] for axis in along)
     alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
-    if not alike or 0 in shape or not fits(core, compiled.reach):
+    # Points must be left whose neighbours all exist.
+    room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
+    if not alike or 0 in shape or not room:
         return None
     if group.steps:
         itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)

@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
 from ..language.ir import Box
-from .every import cut_shapes
 from .layout import Array, Index, Shape, Sides, Span
-from .regions import Block, Finer, Node, closed, finer_values, needed
+from .regions import Block, Finer, Node, cut_shapes, finer_values, looks, needed
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -121,8 +120,13 @@ class Work:
         """At which sides of what a node takes its border's rules apply."""
         if not taken:
             return ((True, True),) * len(node.along)
-        shape = self._domain.shape
-        return tuple(closed(node, axis, taken[axis], shape[axis]) for axis in node.along)
+        found = []
+        for axis in node.along:
+            first, last, n = *taken[axis], self._domain.shape[axis]
+            low, high = first == 0, last == n
+            ring = "wrap" in looks(node, axis)[1]
+            found.append((low and high, low and high) if ring else (low, high))
+        return tuple(found)
 
     def stand(self, part: Placed) -> None:
         """Note where results stand."""

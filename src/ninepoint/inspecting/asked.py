@@ -59,9 +59,8 @@ class Asked:
 
     def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """What a call on these fields is given, by position and by name."""
-        definition = self.call.definition
-        values = {**dict(zip(definition.fields, fields, strict=True)), **self.call.scalars}
-        return definition.arguments.given(values)
+        values = {**dict(zip(self.call.fields, fields, strict=True)), **self.call.scalars}
+        return self.call.definition.arguments.given(values)
 
 
 def asked(

@@ -24,14 +24,14 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import as_field, is_cupy, is_device, listed, native
+from ..arrays.accepted import is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
-from ..backends.cuda import cubins, driver
+from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..language.signature import counted, table, time_text
 from ..program.definition import Definition
 from ..program.options import CALL_OPTIONS
-from ..program.program import beside
+from ..program.program import beside, typed
 from .asked import Asked, call_of, no_array
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
@@ -180,25 +180,18 @@ def real(
         raise TypeError(f"{what} measures the CPU; leave device= out.")
     call = call_of(definition, values, options)
     call.check_spaced()
-    names = call.definition.fields
+    names = call.fields
     given = [values[name] for name in names]
     there = gpu and _on_gpu(given, options)
     kinds = "arrays of NumPy, or of a GPU," if there else "arrays of NumPy,"
     for array, name in zip(given, names, strict=True):
         if not isinstance(array, np.ndarray) and not (there and is_device(array)):
             raise no_array(f"{what} measures {kinds}", name, array)
-    if any(map(is_device, given)):
-        # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
-        from ..arrays import cuda
-
-        fields = cuda.as_fields(given, names)
-    else:
-        fields = [as_field(*pair) for pair in zip(given, names, strict=True)]
+    fields, types = typed(call.fields, given)
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
-    types = tuple(native(field.dtype) for field in fields)
-    return Asked(call, types, tuple(fields)), options
+    return Asked(call, tuple(types), tuple(fields)), options
 
 
 def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
@@ -232,7 +225,7 @@ def measured(
             many = max(field.size for field in fields) >= SPLIT_POINTS
             threads = thread_count(options.get("threads")) if many else 1
             kernels = [kernel for kernel in one.kernels if not kernel.ready]
-        known = set(map(id, cubins.known()))
+        known = set(map(id, driver.known()))
         begin = perf_counter()
         for kernel in kernels:
             # The call may use other forms of it only.
@@ -241,7 +234,7 @@ def measured(
         wait()
         first = perf_counter() - begin
         made = [not kernel.loaded.from_disk for kernel in kernels]
-        made += [text.made for text in cubins.known() if id(text) not in known]
+        made += [text.made for text in driver.known() if id(text) not in known]
         copy = _copying(fields, max(1, threads))
         calls, copies = in_turn(lambda: run(out=out), copy, repeat, limit, wait)
     lower, middle, upper = np.quantile(calls, (0.25, 0.5, 0.75)).tolist()

@@ -44,9 +44,8 @@ def drawn(definition: Definition) -> str | None:
     """
     if definition.pointwise or not definition.is_known:
         return None
-    rest = definition.rest(False)
     try:
-        one = asked(rest)
+        one = asked(definition)
         compiled = one.last.compiled
     except (StencilError, TypeError, ValueError):
         return None
@@ -54,14 +53,14 @@ def drawn(definition: Definition) -> str | None:
         return None
     read = _cells(compiled.forms.simplified)
     made = map(_made, definition.calls())
-    sides = one.call.boundary.sides(compiled.ndim)
+    sides = one.call.options.boundary.sides(compiled.ndim)
     ways = ("from panel to panel", "downward", "to the right")
     axes = (
         f"axis {axis}, {ways[max(axis, -3)]}: {_sides(one, *pair)}"
         for axis, pair in enumerate(sides, start=-len(sides))
     )
     title = f"{definition.name}{signature_text(definition.function)}"
-    fields = dict(zip(rest.fields, read.values(), strict=True))
+    fields = dict(zip(one.last.call.fields, read.values(), strict=True))
     return _svg(title, compiled.reach, fields, [*made, *axes])
 
 
@@ -94,7 +93,7 @@ def _sides(one: Asked, before: Rule | Condition, after: Rule | Condition) -> str
 def _rule(one: Asked, rule: Rule | Condition) -> str:
     if isinstance(rule, Condition):
         return repr(rule)
-    return f"{rule} with {one.call.cval!r}" if rule in ("fill", "constant") else rule
+    return f"{rule} with {one.call.options.cval!r}" if rule in ("fill", "constant") else rule
 
 
 def _svg(

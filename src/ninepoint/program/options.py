@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
@@ -18,7 +19,7 @@ from ..arrays.accepted import (
     storage_types,
 )
 from ..arrays.borders import Boundary
-from ..arrays.every import Every, per_axis
+from ..arrays.regions import Every, per_axis
 from ..backends.threads import thread_count
 from ..base.frozen import frozen
 from ..language.definitions import Function
@@ -124,12 +125,12 @@ class Options:
     """What a stencil was decorated with.
 
     A ufunc is a function of numbers (`pointwise`), and its neighborhood is the point: of as many
-    axes as it is to be done along.  Of its fields `numbers` are given numbers, and are scalars.
-    `performance_warnings` may be given where it is slow.
+    axes as it is to be done along.  `performance_warnings` may be given where it is slow.
     """
 
     boundary: Boundary
-    cval: Any
+    # To be told apart by its type and its words: as numbers 1 is True, and 0.0 is -0.0.
+    cval: Any = field(compare=False)
     neighborhood: Neighborhood | None
     standard_indexing: tuple[str, ...]
     dtype: tuple[np.dtype, ...] | None
@@ -140,7 +141,6 @@ class Options:
     schedule: Schedule
     performance_warnings: bool
     pointwise: bool = False
-    numbers: tuple[str, ...] = ()
 
     @staticmethod
     def of(kind: str, given: ByName, known: Sequence[str]) -> Options:
@@ -149,6 +149,19 @@ class Options:
         checked = {n: check(given.get(n, default)) for n, (default, check) in _CHECKS.items()}
         check_grid(checked["every"], checked["upsample"])
         return Options(**checked)
+
+    def called(self, given: ByName) -> Options:
+        """The options of a call that is given some of them by name, checked; None is not given."""
+        checked = {n: _CHECKS[n][1](value) for n, value in given.items() if value is not None}
+        made = replace(self, **checked)
+        check_grid(made.every, made.upsample)
+        boundary, cval = made.boundary.named(made.cval)
+        return replace(made, boundary=boundary, cval=cval)
+
+    @property
+    def meaning(self) -> Options:
+        """The same with names in the place of functions at the border, which pickles."""
+        return replace(self, boundary=self.boundary.meaning)
 
 
 @frozen

@@ -37,9 +37,9 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node
 from ..program.options import Place
-from ..program.program import Bound, Program, bound, program_of
+from ..program.program import Bound, Program, as_fields, bound, program_of, typed, types_of
 from ..program.waiting import before_writing, waiting
-from .dispatch import as_fields, evaluate, typed, types_of
+from .dispatch import evaluate
 
 # What does programs that were computed, by what they depend on.
 _programs: Remembered[Bound] = Remembered(64)
@@ -221,7 +221,7 @@ class _Made:
         named = any(field.dims is not None for field in fields)
         if not named:
             call.check_spaced()
-        program = program_of(call.spaced(), types_of(call.definition, likes))
+        program = program_of(call.spaced(), types_of(call.fields, likes))
         if place.device is None and not any(is_device(field.value) for field in fields):
             program.graph.warn()
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -363,7 +363,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return _over_datasets(call, fields, place)
     if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
         return recorded(fields, call, place)
-    fields, types = typed(call.definition, fields)
+    fields, types = typed(call.fields, fields)
     call.check_spaced()
     return bare(evaluate(program_of(call, types), fields, place))
 
@@ -372,7 +372,7 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
     """The results for datasets among the fields, variable by variable."""
     from ..arrays.xarray import over_variables
 
-    given = dict(zip(call.definition.fields, fields, strict=True))
+    given = dict(zip(call.fields, fields, strict=True))
 
     def one(variables: dict[str, Any]) -> Any:
         return called(call, list((given | variables).values()), place)
@@ -392,7 +392,7 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     later = place.out is None and any(isinstance(field, Lazy) for field in fields)
     if later and not call.is_plain:
         call = call.settled()
-    given = [_node(*pair) for pair in zip(fields, call.definition.fields, strict=True)]
+    given = [_node(*pair) for pair in zip(fields, call.fields, strict=True)]
     made = _Made(call, given, place)
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
@@ -448,7 +448,7 @@ def _compute(wanted: Sequence[_Node], place: Place) -> None:
         named = order[number].named
         core = named.core[len(named.core) - node.ndim :]
         boundary = unnamed(node.boundary, core, partial(named.edge, dims=dims))
-        return replace(node, call=replace(node.call, boundary=boundary))
+        return replace(node, call=node.call.with_options(boundary=boundary))
 
     # To a ufunc all axes are alike: along those of the first stencil it is a part of one pass.
     first = next((made for made in order if not made.call.definition.pointwise), None)
@@ -457,7 +457,7 @@ def _compute(wanted: Sequence[_Node], place: Place) -> None:
     for made in order:
         pointwise = made.call.definition.pointwise
         like = first if first and pointwise and _has_axes(made, first) else made
-        call = replace(made.call, definition=made.call.definition.along(like.ndim))
+        call = made.call.along(like.ndim)
         axes = tuple(dims.index(dim) - len(dims) for dim in like.core) if dims else like.axes
         recorded.append((call, axes, tuple(map(source, made.fields))))
     goals = [source(one) for one in wanted]
@@ -490,7 +490,7 @@ def _evaluated(
     key = (place.threads, *goals, *kinds, *parts)
     # Whether these are colour images is asked each time.
     asks = any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays))
-    stays = all(options_stay(c.definition) and not c.boundary.conditions for c in calls)
+    stays = all(options_stay(c.definition) and not c.options.boundary.conditions for c in calls)
     known = stays and not asks and place.device is None and None not in parts
     found = _programs.get(key) if known else None
     if found is not None:
@@ -499,7 +499,7 @@ def _evaluated(
     names, schedule = [f"x{k}" for k in range(len(arrays))], Schedule()
     if len(recorded) == 1:
         call, _, fields = recorded[0]
-        for name, (k, _) in zip(call.definition.fields, fields, strict=True):
+        for name, (k, _) in zip(call.fields, fields, strict=True):
             names[k] = name
         schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
     graph = Graph(names, dtypes)
