@@ -1,7 +1,5 @@
 """What stands about the project in several files agrees."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -107,16 +107,18 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     check_target(graph, on_device or device is not None, cut)
     if not on_device and device is None:
         graph.warn()
+    if device is not None:
+        # Imported here: CuPy is optional.
+        from . import sending
     if cut:
         # Imported here: Dask is optional, and the caller has it.
         from .dividing import on_chunks
 
-        return on_chunks(program, arrays, device is not None)
+        send = None if device is None else sending.Sent.from_program
+        return on_chunks(program, arrays, send)
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
-    # To the current GPU the fields are copied, and the results back.  CuPy is optional.
-    from . import sending
-
+    # To the current GPU the fields are copied, and the results back.
     fields = [*arrays, *positions(graph, arrays)]
     results = program.results(fields)
     given, made = targets(place.out, results, fields), [empty(*one) for one in results]
