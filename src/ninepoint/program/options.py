@@ -153,10 +153,11 @@ class Options:
     def called(self, given: ByName) -> Options:
         """The options of a call that is given some of them by name, checked; None is not given."""
         checked = {n: _CHECKS[n][1](value) for n, value in given.items() if value is not None}
-        made = replace(self, **checked)
+        # To make others takes a third as long as a call on a list of four numbers.
+        made = replace(self, **checked) if checked else self
         check_grid(made.every, made.upsample)
         boundary, cval = made.boundary.named(made.cval)
-        return replace(made, boundary=boundary, cval=cval)
+        return made if boundary is made.boundary else replace(made, boundary=boundary, cval=cval)
 
     @property
     def meaning(self) -> Options:
