@@ -5,9 +5,9 @@ import os
 import signal
 
 import pytest
-from own_process import FORKS, output, start
 
 from ninepoint.base.undisturbed import undisturbed
+from own_process import FORKS, output, start
 
 posix = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
