@@ -25,7 +25,16 @@ from ..arrays.accepted import is_dataset, is_xarray
 from ..base.undisturbed import imported
 from ..language.dtypes import kind_of
 from ..language.errors import MetadataWarning, warn
-from .contents import UNIT_BYTES, Contents, Put, Variable, array_of, contents, stored_by_xarray
+from .contents import (
+    CHUNK_BYTES,
+    Contents,
+    Put,
+    Variable,
+    array_of,
+    contents,
+    divided,
+    stored_by_xarray,
+)
 from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
 from .paths import make_folder, need, replacement
 from .resume import check_not_read
@@ -201,10 +210,10 @@ def tiff(
     Pages are not compressed, so all have the same size, and are written in any order.
     """
     check_holds(TIFF, stack.dtype, frame)
-    # Rows of a page follow each other; so much of a page is written at once, at least.
+    # Of a large page some rows are written at once, which follow each other.
     row = math.prod(frame[1:]) * stack.dtype.itemsize
-    rows = min(frame[0], max(1, UNIT_BYTES // row))
-    pieces = (*(1 for _ in stack.shape[: -len(frame)]), rows, *frame[1:])
+    rows = divided(frame[:1], row, CHUNK_BYTES)
+    pieces = (*(1 for _ in stack.shape[: -len(frame)]), *rows, *frame[1:])
     found = Contents((Variable("", stack, chunks=pieces),)).laid(how)
     return found, partial(_lay_out_tiff, stack, tiff_layout(frame) | (described or {}))
 
