@@ -46,6 +46,7 @@ HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
 TILE = 512
 
 LayOut: TypeAlias = Callable[[str], Put]
+Kind: TypeAlias = tuple[Contents, LayOut]
 
 
 def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
@@ -73,7 +74,7 @@ def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
     return None
 
 
-def netcdf(result: Any, how: How) -> tuple[Contents, LayOut]:
+def netcdf(result: Any, how: How) -> Kind:
     """NetCDF or HDF5: laid out by xarray, then filled by one task at a time."""
     need("Writing NetCDF or HDF5", "xarray", "h5netcdf")
     if not (is_xarray(result) or is_dataset(result)):
@@ -154,7 +155,7 @@ def is_on_earth(result: Any) -> bool:
     return result.rio.crs is not None
 
 
-def raster(result: Any) -> tuple[Contents, LayOut]:
+def raster(result: Any) -> Kind:
     """A GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
     array = array_of(result)
     variable = Variable("", array, result.dims, chunks=(*array.shape[:-2], TILE, TILE))
@@ -179,7 +180,7 @@ def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
         writing.RasterioWriter(path)[region] = block
 
 
-def npy(result: Any, how: How) -> tuple[Contents, LayOut]:
+def npy(result: Any, how: How) -> Kind:
     """An array of NumPy."""
     if is_dataset(result):
         raise TypeError("a .npy file holds one array; save a Dataset as .zarr or .nc")
@@ -202,9 +203,7 @@ def _lay_out_npy(array: Any, path: str) -> Put:
     return _mapped(np.lib.format.open_memmap(path, "w+", dtype, array.shape).offset, array, path)
 
 
-def tiff(
-    stack: Any, frame: Shape, how: How, described: dict[str, Any] | None = None
-) -> tuple[Contents, LayOut]:
+def tiff(stack: Any, frame: Shape, how: How, described: dict[str, Any] | None = None) -> Kind:
     """A TIFF with a page for each frame, whose shape is the end of that of the stack.
 
     Pages are not compressed, so all have the same size, and are written in any order.
