@@ -371,11 +371,10 @@ def divided(size: Shape, itemsize: int, most: int) -> Shape:
     """Divide lengths by small numbers, the longest first, until so many bytes hold them all."""
     lengths = list(size)
     while math.prod(lengths) * itemsize > most:
-        for axis in sorted(range(len(lengths)), key=lambda axis: -lengths[axis]):
-            prime = next((p for p in _PRIMES if lengths[axis] % p == 0), None)
-            if prime is not None and lengths[axis] > prime:
-                lengths[axis] //= prime
-                break
-        else:
+        axes = enumerate(lengths)
+        ways = [(-n, axis, p) for axis, n in axes for p in _PRIMES if n % p == 0 and n > p]
+        if not ways:
             break
+        _, axis, prime = min(ways)
+        lengths[axis] //= prime
     return tuple(lengths)

@@ -140,14 +140,15 @@ def lengths(
         given = [cut] * len(shape)
     if len(given) != len(shape):
         raise ValueError(f"{name} has {len(given)} lengths, and the array {len(shape)} axes")
-    given = [-1 if one is None else one for one in given]
-    for one in given:
+    found = []
+    for one, n in zip(given, shape, strict=True):
+        one = -1 if one is None else one
         if isinstance(one, bool) or not hasattr(one, "__index__"):
             raise TypeError(f"{name} is a length, one for each axis, or by dimension, not {cut!r}")
-    if wrong := [one for one, n in zip(given, shape, strict=True) if one < 1 and n and one != -1]:
-        raise ValueError(f"{name} holds {wrong[0]}; a length is at least 1, -1 is the whole axis")
-    pairs = zip(given, shape, strict=True)
-    return tuple(max(1, n if one < 0 else min(int(one), n)) for one, n in pairs)
+        if one < 1 and n and one != -1:
+            raise ValueError(f"{name} holds {one}; a length is at least 1, -1 is the whole axis")
+        found.append(max(1, n if one < 0 else min(int(one), n)))
+    return tuple(found)
 
 
 @frozen
