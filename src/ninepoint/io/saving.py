@@ -315,7 +315,9 @@ def _save_images(result: Any, pattern: Any, how: How) -> Any:
         if is_on_earth(result):
             written = raster(result)
         elif path.lower().endswith(_OME):
-            written = tiff(array, array.shape[-2:], how, told_to_tiff(result, path))
+            said = told_to_tiff(result, path)
+            frame = array.shape[-3 if result.dims[-1] == "s" else -2 :]
+            written = tiff(array, frame, how, said)
         else:
             written = tiff(*_as_stack(array, path, False, True), how)
         return fill(path, *written, how) or [Path(path)]
