@@ -193,21 +193,10 @@ def _by_columns(staging: Staging, reduce: Reduce) -> Atom:
     source = staging.weightless(reduce)
     if source.axes != (staging.kernel.ndim - 2, staging.kernel.ndim - 1):
         raise Refused("columns are sorted once for all along the last two axes only")
-    low, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
-    lists = _sorted(staging, source, reduce)
-    found = of_sorted(lists, low, 1 if fraction == 0 else 2, staging.emit)
-    value = interpolated(found, fraction, reduce.dtype, staging.emit)
-    return not_nan(value, [one[-1] for one in lists], staging.emit)
-
-
-def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
-    """Columns in order, which are kept for the neighbours; or the rows, if they are made at once.
-
-    The last element of each is NaN if there is any.
-    """
     dtype, emit = reduce.result.dtype, staging.emit
     lines = [*zip(source.axes, reduce.shape, strict=True)]
     if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source):
+        # Rows, if several are made at once.
         lines.reverse()
     (along, length), (across, count) = lines
 
@@ -219,7 +208,11 @@ def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
         return [*ordered[:-1], not_nan(ordered[-1], typed, emit)]
 
     kept = [in_stage(source, name, dtype) for name in staging.stage(line)]
-    return [[first(moved(one, across, k), emit) for one in kept] for k in range(count)]
+    lists = [[first(moved(one, across, k), emit) for one in kept] for k in range(count)]
+    low, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
+    found = of_sorted(lists, low, 1 if fraction == 0 else 2, emit)
+    value = interpolated(found, fraction, reduce.dtype, emit)
+    return not_nan(value, [one[-1] for one in lists], emit)
 
 
 def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
