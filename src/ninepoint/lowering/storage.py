@@ -84,21 +84,17 @@ def natural_dtypes(kernel: Kernel, kept: int, phases: int) -> tuple[np.dtype, ..
     for position in range(count):
         same = kernel.outputs[position::count]
         held = functools.reduce(operator.or_, (interval(one, known) for one in same))
-        storage = _natural(same[0], held, widest)
+        dtype, storage = same[0].dtype, smallest_integer(held)
+        if not dtype.is_integer or dtype is DType.BOOL:
+            storage = dtype.numpy
+        elif widest.kind in "iu" and holds(widest, held):
+            storage = widest
+        elif held.high > 2**63 - 1:
+            storage = np.dtype("uint64")
         if position < kept:
             storage = common(storage, kernel.fields[position][1])
         found.append(storage)
     return tuple(found)
-
-
-def _natural(output: Atom, value: Interval, widest: np.dtype) -> np.dtype:
-    if not output.dtype.is_integer or output.dtype is DType.BOOL:
-        return output.dtype.numpy
-    if widest.kind in "iu" and holds(widest, value):
-        return widest
-    if value.high > 2**63 - 1:
-        return np.dtype("uint64")
-    return smallest_integer(value)
 
 
 def stored(kernel: Kernel, request: Request) -> Kernel:
