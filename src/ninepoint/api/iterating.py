@@ -26,8 +26,8 @@ from ..iteration.motion import InMemory, Motion
 from ..iteration.slabs.slab import on_ranks
 from ..program.definition import Call, Definition
 from ..program.options import Place
-from ..program.program import program_of
-from ..running.dispatch import check_target, evaluate, typed
+from ..program.program import program_of, typed
+from ..running.dispatch import check_target, evaluate
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named

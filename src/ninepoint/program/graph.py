@@ -244,8 +244,8 @@ class Graph:
     ) -> Made:
         """Add a call, after those that its definition makes; gives its results, by number.
 
-        `labels` are what its results are called, as far as they have names.  A call of fewer axes
-        than `axes` names works on the last of them.
+        `labels` are what its results are called, if they have names.  A call of fewer axes than
+        `axes` names works on the last of them.
         """
         definition = call.definition
         numbers = dict(zip(call.fields, fields, strict=True))
@@ -267,16 +267,16 @@ class Graph:
             call = replace(call, fields=definition.left(call.options.boundary.uses("keep")))
         given = tuple(numbers[name] for name in call.fields)
         types = tuple(self.dtypes[value] for value in given)
-        program, labels = compiled(call, types), labels or [definition.name]
+        program = compiled(call, types)
         for condition in call.options.boundary.said:
             for name, dtype in zip(call.fields, types, strict=True):
                 check_range(condition, name, dtype)
         # Raises where the steps are not as many as the axes.
         steps_of(call.options.every, program.ndim)
-        node = Node(labels[0], call, given, (), types, None, self.calls).turned(axes)
-        self.calls += 1
         dtypes = program.out_dtypes[: len(program.out_dtypes) // program.phases]
-        names = [*labels, *[labels[0]] * len(dtypes)][: len(dtypes)]
+        names = labels or [definition.name] * len(dtypes)
+        node = Node(names[0], call, given, (), types, None, self.calls).turned(axes)
+        self.calls += 1
         return self._add(node, names, dtypes)
 
     def placed(self, wanted: Values) -> tuple[Graph, Made]:

@@ -15,8 +15,8 @@ Calls that ask for positions stay apart: these are fields of one program, for it
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeAlias
 
 from ..arrays import chunked
 from ..arrays.accepted import (
@@ -56,10 +56,14 @@ MORE = 0.15
 MOST = 8
 
 
-def on_chunks(program: Program, arrays: Arrays, sent: bool) -> list[Any]:
+# What makes of a program one whose blocks are sent to a GPU, if they are to be.
+Send: TypeAlias = Callable[[Program], Program] | None
+
+
+def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     """The wanted values, for lazy arrays among those given, by as few tasks a chunk as can be.
 
-    Blocks in the memory of the CPU may be `sent` to a GPU, each by its task.
+    Blocks in the memory of the CPU may be sent to a GPU, each by its task.
     """
     graph, wanted = program.graph, program.wanted
     # Positions are where elements are, along all axes.
@@ -81,27 +85,24 @@ def on_chunks(program: Program, arrays: Arrays, sent: bool) -> list[Any]:
         plain = [values[value] for value in sources]
         values |= zip(ready, bound(done, plain)(plain), strict=True)
     for nodes in sets:
-        values |= _task(program, nodes, values, sent)
+        values |= _task(program, nodes, values, send)
     return [values[value] for value in wanted]
 
 
-def _task(program: Program, nodes: Nodes, values: dict[int, Any], sent: bool) -> dict[int, Any]:
+def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) -> dict[int, Any]:
     """What some nodes make that is needed outside of them, by one task a chunk."""
     graph, last = program.graph, nodes[-1]
     given = [values[value] for value in read_by(nodes)]
     engine = engine_of(given)
     # None but the last gives fewer points than it is given.
     thins, finer = last.thins, any(node.factors for node in graph.nodes)
-    if thins and engine is chunked and not sent and not finer:
+    if thins and engine is chunked and send is None and not finer:
         thins = not chunked.takes_whole(nodes, given)
     order, full = given_on(program, nodes), [*nodes[:-1], last.full] if thins else nodes
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
-    if sent and not any(map(is_there, arrays)):
-        # Imported here: CuPy is optional.
-        from .sending import Sent
-
-        done = Sent.from_program(done)
+    if send is not None and not any(map(is_there, arrays)):
+        done = send(done)
     shapes = cut_shapes([one.shape for one in arrays], sources, finer_values(graph.nodes))
     pairs = zip(arrays, shapes, strict=True)
     cut = [one if one.shape == shape else one[tuple(map(slice, shape))] for one, shape in pairs]

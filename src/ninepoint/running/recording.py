@@ -37,9 +37,9 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node
 from ..program.options import Place
-from ..program.program import Bound, Program, bound, program_of
+from ..program.program import Bound, Program, as_fields, bound, program_of, typed, types_of
 from ..program.waiting import before_writing, waiting
-from .dispatch import as_fields, evaluate, typed, types_of
+from .dispatch import evaluate
 
 # What does programs that were computed, by what they depend on.
 _programs: Remembered[Bound] = Remembered(64)
@@ -253,7 +253,7 @@ class _Made:
         ndim, axes, dims = self.ndim, self.place.axes, self.place.dims
         if axes is None and dims is None and not self.call.definition.pointwise:
             arrays = [field.value for field in self.fields if field.value is not None]
-            axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
+            axes = working_axes(arrays, ndim, self.call.definition.name)
             axes = self._before_channels() if axes is None else axes
         named = [field.like for field in self.fields if field.dims is not None]
         # To a ufunc all dimensions are alike.
