@@ -18,7 +18,6 @@ import numpy as np
 from ..base.frozen import frozen
 from . import numpy as on_numpy
 from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
-from .every import thinned_length, thinned_sizes
 from .layout import Region, Shape, Span, layout
 from .numpy import broadcast_shape, placed
 from .regions import Node, Program, looking, spans_of
@@ -112,11 +111,16 @@ class Output:
     def shape(self) -> Shape:
         """The shape of the value."""
         axes = zip(self.extent.shape, self.factors, self.every, strict=True)
-        return tuple(thinned_length(n * factor, step) for n, factor, step in axes)
+        return tuple(_made(n * factor, step) for n, factor, step in axes)
 
     def chunks(self, whole: Chunks) -> Chunks:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
-        return tuple(map(thinned_sizes, self.blocks(whole, empty=False), self.every))
+        return tuple(
+            sizes
+            if step == 1
+            else tuple(_made(b, step) - _made(a, step) for a, b in spans_of(sizes))
+            for sizes, step in zip(self.blocks(whole, empty=False), self.every, strict=True)
+        )
 
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
@@ -130,22 +134,22 @@ class Output:
         return tuple(axes)
 
 
+def _made(n: Any, step: int) -> Any:
+    """How many of `n` points are made; of unknown lengths as many."""
+    return n if step == 1 else -(-n // step)
+
+
 def results_of(node: Node, shape: Shape) -> list[Output]:
     """What the results of a node are, for fields that have this shape together."""
     along = node.along
     if len(shape) < -min(along):
         raise on_numpy.too_few_axes(node.ndim, shape, -min(along))
     plan = layout(tuple(shape[axis] for axis in along), node.reaches, node.border)
-    whole, ones = tuple((0, n) for n in shape), (1,) * len(shape)
-    every = placed(ones, along, node.every)
-    factors = placed(ones, along, node.factors or (1,) * len(along))
+    whole, ones, works = tuple((0, n) for n in shape), (1,) * len(shape), node.works_along
+    each = node.every, node.factors or (1,) * len(along)
+    steps = [placed(ones, along, own) for own in each]
     return [
-        Output(
-            dtype,
-            Region(placed(whole, along, one) if node.works_along else whole),
-            every,
-            factors,
-        )
+        Output(dtype, Region(placed(whole, along, one) if works else whole), *steps)
         for dtype, one in zip(node.out_dtypes, plan.extents, strict=True)
     ]
 

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..backends.compiled import Compiled
 from ..language.dtypes import castable, kind_of, most, widened
 from .accepted import DTypes, check_writable, is_device, is_whole, listed, native
 from .layout import Array, Axes, Border, Shape
@@ -202,7 +201,7 @@ def storable(values: np.dtype, target: np.dtype) -> bool:
     return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
 
 
-def check_values(border: Border, cval: Any, compiled: Compiled) -> list[Array]:
+def check_values(border: Border, cval: Any, compiled: Any) -> list[Array]:
     """The constants beside fields and in results, 0 where nobody asks, as arrays without axes.
 
     It is checked before anything runs that `cval` fits, and what "keep" keeps.

@@ -2,7 +2,7 @@
 
     read        the text becomes a kernel            language.parse
     passed      one pass after the other             lowering.passes
-    fastest     or several rows are made at once     lowering.rolling
+    fastest     or several rows are made at once     lowering.passes
     rolled      or where stages are kept             lowering.rolling
     text        what it compiles                     backends.numba.loops
     load        machine code, when it first runs
@@ -37,9 +37,10 @@ from ..lowering.passes import (
     ROWS,
     STORED,
     checked,
+    fastest,
     passed,
 )
-from ..lowering.rolling import fastest, rolled
+from ..lowering.rolling import rolled
 from ..lowering.schedule import Request
 from ..lowering.sharing import hoisted, shared
 from ..lowering.storage import natural_dtypes

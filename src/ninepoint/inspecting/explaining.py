@@ -169,12 +169,12 @@ def _places(page: Lines, node: Node, thinned: str) -> None:
         page.add(label, f"offsets {sides} ({count} elements in the box)")
     if node.factors:
         page.add("upsample", f"{' x '.join(map(str, node.factors))} results around each element")
-    call = node.call
-    uses = call.boundary.uses("fill") or call.boundary.uses("constant")
-    shown = str(call.boundary).strip("'")
-    page.add("border", f"{shown} with {call.cval!r}" if uses else shown)
+    boundary = node.boundary
+    uses = boundary.uses("fill") or boundary.uses("constant")
+    shown = str(boundary).strip("'")
+    page.add("border", f"{shown} with {node.cval!r}" if uses else shown)
     if node.thins:
-        page.add("every", f"{call.every}: {thinned}")
+        page.add("every", f"{node.call.options.every}: {thinned}")
 
 
 def _bytes(node: Node) -> tuple[int, int]:
@@ -300,7 +300,7 @@ def _tell_plan(page: Lines, one: Asked) -> None:
         rows = rows_kept(group.kernel) if group.kernel is not None else {}
         for node in group.nodes:
             border = "" if node.call.definition.pointwise else f", border {node.boundary}"
-            every = f", every {node.call.every}" if node.thins else ""
+            every = f", every {node.call.options.every}" if node.thins else ""
             page.append(f"    {_call_text(graph, node)}{border}{every}")
             page.append(f"      {_kept_text(node, group, rows, found)}")
 

@@ -31,7 +31,6 @@ from ...analysis.ranges import Interval
 from ...language.dtypes import computed
 from ...language.ir import Atom, Binary, DType, Kernel, Offset
 from ...loops.nodes import SHORT
-from ...loops.operations import called
 from ...loops.reading import Texts, functions_of, read
 from ...lowering.windows import ordered_by, quantile_position
 from ..numba.points import Point, Window
@@ -73,7 +72,7 @@ for $bit in range($bits):
     $below = i32(0)
     for all:
         $below = i32($below + i32($element < $trial))
-    $key = $trial if $below <= $rank else $key
+    $key = $trial if $below <= $low else $key
 """
 
 # The next one.
@@ -84,13 +83,14 @@ for all:
     $one = $element
     $upto = i32($upto + i32($one <= $key))
     $above = $one if ($one > $key) & ($one < $above) else $above
-$above = $key if $upto > $rank + 1 else $above
+$above = $key if $upto > $low + 1 else $above
 """
 
 _STRANGE = """
 $strange = False
 for all:
     $strange = $strange | ($item != $item)
+$at = 0 if $strange else 1
 """
 
 _VALID = """
@@ -104,7 +104,7 @@ class Body(Point):
     """What is computed at a point by a function of this name, of which nothing is written yet.
 
     `storage` are the types of fields and coefficients, and `read` gives an element of a field, so
-    far along each axis and further along some: the lines that come before it, and its text.
+    far along each axis and further along some.
     """
 
     least = 32
@@ -122,17 +122,14 @@ class Body(Point):
         self.lines = list[str]()
         # What is given by name: of which machine type, and with how many axes.
         self._given = dict[str, tuple[str, int]]()
-        self._made = 0
         # Texts of arrays of constants, of so many bytes.
         self.tables, self._bytes = list[str](), 0
         for k, (scalar, dtype) in enumerate(kernel.scalars):
             self.take(scalar, dtype.numpy.name, f"k{k}")
 
-    def element(
-        self, field: str, origin: Offset, along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        found: tuple[list[str], str] = self._read(field, origin, along)
-        return found
+    def element(self, field: str, origin: Offset, along: Mapping[int, str]) -> str:
+        text: str = self._read(field, origin, along)
+        return text
 
     def take(self, name: str, machine: str, text: str) -> str:
         """Give a value, of which there is a text in C++, a name."""
@@ -155,14 +152,9 @@ class Body(Point):
         self._given[name] = computed(array.dtype).name, ndim
         self.printer.arrays[name] = array
 
-    def new(self, word: str) -> str:
-        """A name of the text that nothing else has."""
-        self._made += 1
-        return f"{word}_{self._made}_own"
-
     def result(self, atom: Atom) -> str:
         """The name in C++ of a value, once the body is printed."""
-        name = self.new("result")
+        name = f"result_{len(self._given)}_own"
         self._given[name] = self.machine(atom), 1
         self.lines.append(f"{name}[0] = {self.atom(atom)}")
         return self.printer.named(name)
@@ -174,10 +166,10 @@ class Body(Point):
         known, types = {"nan": float("nan"), "inf": float("inf")}, list(self._given.values())
         module = read("\n".join(text), _library(), known, types)
         for name, values in module.tables:
-            self.printer.arrays[name] = self._table(values)
+            self.printer.arrays[name] = self._constants(values)
         return self.printer.lines(module.function("band").body)
 
-    def _table(self, values: np.ndarray) -> Local:
+    def _constants(self, values: np.ndarray) -> Local:
         """An array of constants."""
         machine = values.dtype.name
         self._bytes += values.nbytes
@@ -190,26 +182,23 @@ class Body(Point):
         return Local(name, values.dtype, values.shape)
 
     def ranked(self, window: Window) -> list[str]:
-        reduce = window.reduce
+        reduce, item = window.reduce, window.item
         machine = self.machine(reduce.result)
+        element = f"({item} if {item} == {item} else {SHORT[machine]}(inf))"
+        gathered, two = _VALID, reduce.kind != "nanrank"
         if reduce.kind == "quantile":
             if ordered_by(reduce):
                 # As it is stored an element has fewer bits to count by.
                 item = reduce.body[0].name
                 machine = self.types[item]
                 window = replace(window, item=item, known=self.known[item])
-            low, fraction = quantile_position(window.count, reduce.quantile)
-            lines, found = _of_rank(window, machine, window.item, str(low), fraction > 0)
-            lines += window.lines(_STRANGE) if window.known.nan else []
-            return [*lines, *window.between(found)]
-        filled = f"({window.item} if {window.item} == {window.item} else {SHORT[machine]}(inf))"
-        two = reduce.kind != "nanrank"
-        lines, found = _of_rank(window, machine, filled, f"low_{window.name}", two)
-        return [*window.lines(_VALID), *window.places(), *lines, *window.valid(found)]
+            element, gathered = item, _STRANGE * window.known.nan
+            two = quantile_position(window.count, reduce.quantile)[1] > 0
+        return _of_rank(window, machine, element, gathered, two)
 
     def _float_extreme(self, expr: Binary, left: str, right: str) -> str:
         if expr.loose and expr.dtype is DType.F32:
-            return called("lesser" if expr.op == "minimum" else "greater", left, right)
+            return f"{'lesser' if expr.op == 'minimum' else 'greater'}({left}, {right})"
         return super()._float_extreme(expr, left, right)
 
 
@@ -219,10 +208,8 @@ def _library() -> Texts:
     return {**library, **functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))}
 
 
-def _of_rank(
-    window: Window, machine: str, element: str, rank: str, two: bool
-) -> tuple[list[str], tuple[str, str]]:
-    """Lines that find the element of some rank, and the next one if `two` are wanted; both.
+def _of_rank(window: Window, machine: str, element: str, gathered: str, two: bool) -> list[str]:
+    """Lines that find the element of some rank, and the next one if `two` are wanted.
 
     Elements are counted by numbers that are not negative, in the same order, of which the last
     bits are all that count.
@@ -236,8 +223,5 @@ def _of_rank(
         key, value = f"{short}({element})", f"{SHORT[machine]}({{}} + {short}({least}))"
         if least:
             key = f"{short}({key} - {short}({least}))"
-    lines = window.lines(
-        program, word=short, bits=bits, last=bits - 1, rank=rank, most=2**width - 1, element=key
-    )
-    names = (f"key_{window.name}", f"above_{window.name}" if two else f"key_{window.name}")
-    return lines, (value.format(names[0]), value.format(names[1]))
+    words = {"word": short, "bits": bits, "last": bits - 1, "most": 2**width - 1, "element": key}
+    return window.ranked(gathered, program, value.format("$key"), value.format("$above"), **words)

@@ -243,7 +243,8 @@ class Patches:
             name: Local(f"c{k}", dtype, tuple(shape))
             for k, (name, dtype, shape) in enumerate(self.kernel.coefficients)
         }
-        types = {n: one.dtype for n, one in {**self.fields, **self.coefficients}.items()}
+        types = {name: one.dtype for name, one in self.fields.items()}
+        types |= {name: one.dtype for name, one in self.coefficients.items()}
         self.body = Body(self.name, self.kernel, self.known, types, self._read)
         for name, one in self.coefficients.items():
             self.body.memory(name, one, len(one.shape))
@@ -402,8 +403,8 @@ class Patches:
         low, high = array.region
         lines, absent = list[str](), list[str]()
         for axis, step in enumerate(one.lead):
-            told = f"{plus(f'i{axis}', step)}, {low[axis]}, {plus(f'n{axis}', high[axis])}"
-            lines.append(f"const npt_index a{axis} = npt_found<{finders(rules[axis])}>({told});")
+            place = f"{plus(f'i{axis}', step)}, {low[axis]}, {plus(f'n{axis}', high[axis])}"
+            lines.append(f"const npt_index a{axis} = npt_found<{finders(rules[axis])}>({place});")
             absent += [f"a{axis}"] * ("constant" in rules[axis])
         steps = array.steps([f"a{axis}" for axis in range(len(one.lead))])
         lines.append(f"const {array.stored} *const row = {' + '.join([array.name, *steps])};")
@@ -432,8 +433,7 @@ class Patches:
                 body.take(name, machine, self._element(expr, machine))
             else:
                 body.types[name] = computed(self.fields[expr.field].dtype).name
-                before, element = self._read(expr.field, expr.offset, {})
-                body.lines += [*before, f"{name} = {element}"]
+                body.lines.append(f"{name} = {self._read(expr.field, expr.offset, {})}")
         return [(body.machine(one), body.result(one)) for one in self.kernel.outputs]
 
     def _element(self, read: Read, machine: str) -> str:
@@ -469,12 +469,9 @@ class Patches:
         lines = [*kinds, *block(each, [*points, *fills])]
         return [*lines, *either("inside", block(each, whole), self._placed())]
 
-    def _read(
-        self, field: str, offset: Sequence[int], along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        """An element of a field, moved along axes, and the lines that come before it."""
+    def _read(self, field: str, offset: Sequence[int], along: Mapping[int, str]) -> str:
+        """An element of a field, moved along axes."""
         array, text = self._used(self.fields[field]), self.body
-        lines = list[str]()
         places = list[str]()
         absent = list[str]()
         for axis, step in enumerate(offset):
@@ -485,8 +482,7 @@ class Patches:
             if array.rules and not inside:
                 found = f"at{axis}({place}, {text.index(f'n{axis}')})"
                 if axis in along:
-                    place = text.new("place")
-                    lines.append(f"{place} = {found}")
+                    place = found
                 else:
                     place = text.index(f"a{axis}{'m' if step < 0 else 'p'}{abs(step)}")
                     self._found[axis, step] = f"const npt_index {place} = {found};"
@@ -497,7 +493,7 @@ class Patches:
         if absent:
             name = text.beyond(array)
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"
-        return lines, element
+        return element
 
     # What is stored.
 

@@ -48,7 +48,6 @@ from ...loops.nodes import (
     Variable,
     While,
 )
-from ...loops.operations import Loose, apply, operand
 from ...loops.values import convert, wrapped
 
 # The rules before and after an array along each core axis.
@@ -272,7 +271,7 @@ class Printer:
                 # A short one becomes as long as what it is beside.
                 is_short = machine == "int64" and abs(held) < 2**31
                 text = str(held) if is_short else number(machine, held)
-                return Loose(text) if text.startswith("-") else text
+                return f"({text})" if text.startswith("-") else text
             case Name(_, name):
                 return self.names[name]
             case Load(array, index):
@@ -323,14 +322,13 @@ class Printer:
                     if isinstance(test, Op):
                         test = replace(test, args=tuple(map(self._negative, test.args)))
                     chosen = list(map(self._negative, chosen))
-                parts = (operand(self._text(one)) for one in (test, *chosen))
-                return Loose("{} ? {} : {}".format(*parts))
+                return "({} ? {} : {})".format(*map(self._text, (test, *chosen)))
             case "not" | "~" | "-", (arg,):
-                return apply("!" if value.op == "not" else value.op, self._text(arg))
+                return f"({'!' if value.op == 'not' else value.op}{self._text(arg)})"
             case op, _ if machine in BITS and (op in _MODULAR or op == "<<"):
                 return self._wrapping(value)
             case op, _ if op in _INFIX:
-                return apply(op, *map(self._text, args))
+                return _infix(op, *map(self._text, args))
             case _:
                 return self._called(_CALLED.get(value.op, value.op), args)
 
@@ -350,7 +348,7 @@ class Printer:
         if machine in PARTS:
             return f"npt_as<{C_TYPES[machine]}>::from({text})"
         if machine == "bool":
-            return apply("!=", text, "{}" if arg.type in PARTS else "0")
+            return _infix("!=", text, "{}" if arg.type in PARTS else "0")
         return cast(machine, text)
 
     def _wrapping(self, value: Op) -> str:
@@ -359,12 +357,17 @@ class Printer:
         first, last = map(self._text, value.args)
         if value.exact or (own and value.op in _MODULAR):
             # What the ranges of kernels prove to fit in 32 bits does not wrap.
-            return apply(value.op, first, last)
+            return _infix(value.op, first, last)
         unsigned = f"uint{max(32, BITS[value.type])}"
         if value.op in _MODULAR:
             last = cast(unsigned, last)
-        text = apply(value.op, cast(unsigned, first), last)
+        text = _infix(value.op, cast(unsigned, first), last)
         return text if value.type == unsigned else cast(value.type, text)
+
+
+def _infix(op: str, left: str, right: str) -> str:
+    """An operator between its operands, which may stand for an operand itself."""
+    return f"({left} {op} {right})"
 
 
 def _opposite(value: Value) -> Value | None:
