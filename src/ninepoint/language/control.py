@@ -18,6 +18,7 @@ from typing import Any
 from ..base.frozen import frozen
 from .definitions import stored_names
 from .dtypes import promote
+from .errors import here
 from .frame import UNDEFINED, Frame
 from .ir import Carried, Const, DType, Loop, Ref
 from .operations import active, cast, lift, logical, unary, under
@@ -72,7 +73,8 @@ class CarriedLoop:
 
     def __post_init__(self) -> None:
         frame = self.frame
-        self.span = frame.at(self.node)
+        frame.at(self.node)
+        self.span = here.span
         self.outside = frame.state()
         self.before = dict(frame.names)
         head = self.node.target if isinstance(self.node, ast.For) else self.node.test

@@ -13,15 +13,12 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.frozen import frozen
 
-
-@frozen
-class FloatFunction:
+class FloatFunction(NamedTuple):
     """A function of floats, by NumPy's name for it, or that of `math` if NumPy has none.
 
     `c` is C's name for doubles; that for floats ends in "f".  `python` is the name in `math`,

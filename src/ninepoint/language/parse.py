@@ -27,9 +27,8 @@ import numpy as np
 from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import ArrayFunction, Definition, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
-from .errors import Span, StencilError, here, mistake
-from .expressions import Expressions
-from .frame import UNDEFINED, refuse_node
+from .errors import StencilError, here, mistake
+from .frame import UNDEFINED, Frame, refuse_node
 from .ir import Atom, DType, Kernel, Neighborhood, Offset, Read, Ref, operands
 from .operations import alike, lift, logical, truth, unary, under
 from .parameters import indices
@@ -104,7 +103,8 @@ def _read(
     storages = {n: one.storage for n, one in arguments.items() if isinstance(one, Field)}
     pointwise = any(isinstance(one, Field) and one.pointwise for one in arguments.values())
     any_one = next(iter(storages.values()), np.dtype("int64"))
-    here.span = place = function.place
+    here.place = function, function.definition
+    place = here.span
     count = None if neighborhood is None else len(neighborhood)
     shown = indices(function, storages)
     reading.axes = axes = Axes(neighborhood, count, shown, pointwise, factors)
@@ -168,7 +168,7 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: 
 def _results(frame: Statements) -> list[Value]:
     """The numbers that a function gives."""
     function = frame.function
-    result = frame.run(function.definition, function.place)
+    result = frame.run(function.definition)
     values = []
     for value in result if isinstance(result, tuple) else (result,):
         if not is_number(value) and (not isinstance(value, Value) or value.shape):
@@ -188,16 +188,16 @@ def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
             return argument
 
 
-class Statements(Expressions):
+class Statements(Frame):
     """A frame that follows statements."""
 
-    def run(self, definition: Definition, place: Span) -> Any:
+    def run(self, definition: Definition) -> Any:
         if isinstance(definition, ast.Lambda):
             self._return(definition.body, self.eval(definition.body))
             return self.result
         self.block(definition.body)
         if self.done is not True:
-            raise mistake("no-return", place, definition.name)
+            raise mistake("no-return", self.span(definition), definition.name)
         return self.result
 
     def statement(self, node: ast.stmt) -> None:
@@ -209,6 +209,7 @@ class Statements(Expressions):
                 self._return(value, self.eval(value))
             case ast.Assign(targets=targets, value=value):
                 if isinstance(value, ast.Call):
+                    self.at(value)
                     known = self.call(value, target_names(targets[0]))
                     known = self.owned(targets, known, self.outside(value.func))
                 else:
@@ -242,7 +243,8 @@ class Statements(Expressions):
                 refuse_node(node)
 
     def _return(self, node: ast.expr, value: Any) -> None:
-        self.returned = self.at(node)
+        self.at(node)
+        self.returned = here.span
         for item in value if isinstance(value, tuple) and value else (value,):
             # What can never be the value of a point; helpers may return more.
             never = item is None or isinstance(item, str | tuple | Field)
@@ -354,7 +356,7 @@ class Statements(Expressions):
                     raise mistake("assigned-constant", base.id)
                 raise NotUnderstood("a buffer that is written to")
             case _:
-                raise NotUnderstood("an assignment to an attribute", self.at(target))
+                raise NotUnderstood("an assignment to an attribute", self.span(target))
 
     # Loops.
 

@@ -59,7 +59,7 @@ class StageCall:
 
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
-    wrong, span = partial(mistake, "stage-arguments", callee.name), here.span
+    wrong, place = partial(mistake, "stage-arguments", callee.name), here.place
     own = signature(callee.function.definition, callee.defaults)
     whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
@@ -75,7 +75,7 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
         # It may be read for the first time.
         with reading.changed():
             callee = callee.with_numbers(numbers)
-        here.span = span
+        here.place = place
     arrays = {name: given.pop(name, None) for name in callee.fields}
     for name, value in arrays.items():
         if not isinstance(value, Field):
@@ -89,7 +89,7 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     made = met.known.get(key)
     if made is None:
         made = met.known[key] = tuple(map(met.label, names or (callee.name,)))
-        met.calls.append(StageCall(callee, span, fields, told, options, made))
+        met.calls.append(StageCall(callee, here.span, fields, told, options, made))
     found = tuple(Field(n, met.storages.get(n, met.any_one)) for n in made)
     return found if len(found) > 1 else found[0]
 

@@ -18,15 +18,17 @@ A buffer has one name, by which it is read and written element by element; nothi
 from __future__ import annotations
 
 import ast
+import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .dtypes import Coefficients, Field, value_type
-from .errors import Span, here, mistake
+from .errors import here, mistake
 from .ir import (
     Assign,
     Atom,
@@ -51,7 +53,8 @@ from .ir import (
     operands,
     shifted,
 )
-from .operations import active, cast, lift, select
+from .operations import active, binary, cast, lift, select
+from .positions import GREATEST, LEAST
 from .values import (
     Buffer,
     Index,
@@ -80,12 +83,11 @@ _MOST, _CHOSEN = 64, 16
 Array: TypeAlias = Buffer | Coefficients | np.ndarray
 
 # Says where a part of the text stands; errors point there from then on.
-At: TypeAlias = Callable[[ast.AST], Span]
+At: TypeAlias = Callable[[ast.AST], None]
 
 
 def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
     """What `base[index]` is."""
-    at(node)
     indices = index if isinstance(index, tuple) else (index,)
     if isinstance(base, Field):
         return _read_field(base, indices, node, at)
@@ -156,7 +158,8 @@ def _read_value(
     ends, along = _ends(indices, node, at)
     for one, part in zip(ends, _parts(node, len(ends)), strict=True):
         if isinstance(one, Value):
-            raise NotUnderstood("an offset that varies", at(part))
+            at(part)
+            raise NotUnderstood("an offset that varies")
     first, last, shape = _box(ends, along)
     at(node)
     axes = reading.axes
@@ -385,3 +388,61 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     new = Value(cast(lifted, buffer.dtype))
     items = (select(where == number, new, item) for number, item in enumerate(buffer.items))
     return replace(buffer, items=tuple(items))
+
+
+# What is asked of the whole array.
+
+
+def whole_shape(field: Field) -> tuple[Value, ...]:
+    """How long the whole array is along each axis of the kernel."""
+    axes = reading.axes
+    axes.count = axes.count or axes.shown
+    reading.stages.read.add(field.name)
+    # The names end in digits, as no name of the user's does in a kernel.
+    return tuple(Value(Ref(DType.INT, f"length{axis}"), True) for axis in range(axes.count or 1))
+
+
+def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """What `npt.index` gives: a number for each axis, or for one axis that number."""
+    axes = reading.axes
+    if axes.pointwise:
+        raise mistake("ufunc-position")
+    if named or len(args) > 1:
+        raise mistake("wrong-arguments", "npt.index", "it takes one field, or nothing")
+    if args and not isinstance(args[0], Field):
+        raise mistake("position-field", words(args[0]))
+    reading.stages.read.update(one.name for one in args)
+    axes.count = count = axes.count or axes.shown or 1
+    found = tuple(_along(axis, count, bool(args)) for axis in range(count))
+    return found if len(found) > 1 else found[0]
+
+
+def _along(axis: int, count: int, element: bool) -> Any:
+    """The position along an axis, which is a number of Python's.
+
+    Of several results around an element those of one phase are k * I + r.
+    """
+    one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
+    label = f"{'index' if element else 'place'}{axis}"
+    reading.positions[label] = one
+    read = Read(DType.INT, label, (0,) * count)
+    where, factors = emit(read, weak=True), reading.axes.factors
+    if not factors:
+        return where
+    point = Index(where.atom, True)
+    if element:
+        return point
+    return point * factors[axis] + reading.axes.phase[axis]
+
+
+def measured(shape: tuple[Any, ...], name: str) -> Any:
+    """The `shape`, `ndim`, `len` or `size` of an array that is so long along each axis."""
+    match name:
+        case "shape":
+            return shape
+        case "ndim":
+            return len(shape)
+        case "len":
+            return shape[0]
+        case _:
+            return functools.reduce(partial(binary, "*"), shape or (1,))

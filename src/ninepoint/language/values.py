@@ -16,7 +16,6 @@ order is NumPy's.
 
 from __future__ import annotations
 
-import ast
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..base.frozen import frozen
-from .definitions import ArrayFunction, Function, SelfReference
+from .definitions import ArrayFunction, Definition, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import Span, here, mistake
 from .ir import (
@@ -113,10 +112,11 @@ class Steps:
 
 @frozen
 class Closure:
-    """A function defined inside the kernel, with the names it sees and its defaults."""
+    """A function defined inside another, with the names it sees and its defaults."""
 
-    definition: ast.FunctionDef | ast.Lambda
-    names: Mapping[str, Any]
+    definition: Definition
+    function: Function
+    names: dict[str, Any]
     defaults: Mapping[str, Any]
 
 

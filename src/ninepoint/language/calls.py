@@ -1,0 +1,199 @@
+"""Calls: what functions give that have no text to be read in place, and attributes of values.
+
+range(3)              ->     0, 1, 2
+np.sqrt(t0)           ->     Call(sqrt, t0)
+math.sqrt(2.0)        ->     1.4142135623730951
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import cache, partial
+from inspect import BoundArguments, Signature
+from typing import Any
+
+import numpy as np
+
+from ..base.frozen import frozen
+from .callables import FUNCTIONS, is_pure, strong
+from .dtypes import Coefficients, Field
+from .errors import mistake
+from .functions import from_numpy, is_shape
+from .positions import Spacing, index
+from .reductions import METHODS, REDUCTIONS
+from .subscripts import measured, position, whole_shape
+from .values import (
+    NotUnderstood,
+    Steps,
+    Value,
+    constant,
+    is_known,
+    is_number,
+    settled,
+    words,
+)
+
+# Every function that is understood.
+_KNOWN = FUNCTIONS | REDUCTIONS
+
+# The most turns of a loop, or items of a tuple, that are followed one by one.
+LONGEST = 100_000
+
+_STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
+
+# What tells how large an array is.
+_MEASURES = (len, np.shape, np.ndim, np.size)
+
+# What builders call arguments that NumPy or Python has another name for.
+_NAMED = {"a_min": "low", "a_max": "high", "min": "low", "max": "high", "ndigits": "digits"}
+
+
+@frozen
+class Given:
+    """What a function of this name is called with, by position and by name."""
+
+    name: str
+    args: tuple[Any, ...]
+    named: dict[str, Any]
+
+    @property
+    def all(self) -> tuple[Any, ...]:
+        """All arguments."""
+        return *self.args, *self.named.values()
+
+    def to(self, function: Any) -> Any:
+        """What a function gives that has no text."""
+        if function is index:
+            return position(self.args, self.named)
+        if isinstance(function, partial):
+            # A method of a value, which is given first.
+            return Given(self.name, (*function.args, *self.args), self.named).built(function.func)
+        if not callable(function):
+            raise mistake("unknown-function", self.name)
+        if function in _MEASURES and len(self.args) == 1 and isinstance(self.args[0], Field):
+            return measured(whole_shape(self.args[0]), function.__name__)
+        if function in _STRUCTURE:
+            return self._arranged(function)
+        shape = is_shape(function)
+        if shape or isinstance(getattr(function, "__self__", None), np.ndarray):
+            # The shape of a window, or a method of a constant: done while the kernel is read.
+            if is_known(self.all):
+                return self._tried(function)
+            raise (
+                mistake("shape-varies", self.name)
+                if shape
+                else NotUnderstood("a method of an array")
+            )
+        if is_known(self.all) and is_pure(function):
+            with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
+                return settled(function(*self.args, **self.named))
+        if function not in _KNOWN:
+            if function is sorted or from_numpy(function):
+                raise NotUnderstood(f"the function '{self.name}'")
+            raise mistake("unknown-function", self.name)
+        self._check_fields()
+        result = self.built(_KNOWN[function])
+        numpys = isinstance(function, np.ufunc) or from_numpy(function)
+        # A part of a number of Python's is one.
+        return strong(result) if numpys and function not in (np.real, np.imag) else result
+
+    def _check_fields(self) -> None:
+        """Raise for a field that is given as a whole."""
+        for one in self.all:
+            if isinstance(one, Field):
+                raise mistake("bad-operand", f"'{self.name}'", words(one))
+
+    def _tried(self, function: Any) -> Any:
+        """What a function gives for arguments that it may not take."""
+        try:
+            return settled(function(*self.args, **self.named))
+        except (TypeError, ValueError) as error:
+            raise mistake("wrong-arguments", self.name, str(error)) from error
+
+    def _arranged(self, function: Any) -> Any:
+        """What a builtin gives that arranges values, without looking at them."""
+        self._check_fields()
+        for one in self.all:
+            if isinstance(one, Coefficients):
+                raise NotUnderstood(f"'{self.name}' of an array")
+            if isinstance(one, Steps):
+                raise NotUnderstood("a loop whose range is not constant")
+        if any(isinstance(one, Value) for one in self.all):
+            if function is range:
+                return self._steps()
+            if function is len:
+                raise NotUnderstood(f"'{self.name}' of something that varies")
+        return self._tried(function)
+
+    def _steps(self) -> Steps:
+        """A range whose ends are known at run time only."""
+        args = self.args
+        for one in args:
+            if not isinstance(one, int) and not (
+                isinstance(one, Value) and not one.shape and one.dtype.is_integer
+            ):
+                raise mistake("bad-operand", f"'{self.name}'", f"{words(one)} that is not whole")
+        if self.named or not 1 <= len(args) <= 3:
+            raise mistake("wrong-arguments", self.name, "it takes 1 to 3 numbers")
+        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        if isinstance(step, Value) or step == 0:
+            raise NotUnderstood("a loop whose step is not constant")
+        return Steps(start, stop, step)
+
+    def built(self, builder: Any) -> Any:
+        """What a function writes that is read as operations."""
+        named = {_NAMED.get(one, one): value for one, value in self.named.items()}
+        parameters = _signature(builder)
+        for one in ("axis", "keepdims", "dtype", "out", "method"):
+            if one in named and one not in parameters.parameters:
+                raise NotUnderstood(f"the argument '{one}'")
+        given = self._bound(parameters, named)
+        return builder(*given.args, **given.kwargs)
+
+    def bound(self, parameters: Signature) -> dict[str, Any]:
+        """What the parameters of a function are."""
+        given = self._bound(parameters, self.named)
+        given.apply_defaults()
+        for name, value in given.arguments.items():
+            if isinstance(value, Spacing):
+                words = f"'{name}' is {value!r}, which only a call of a stencil knows"
+                raise mistake("wrong-arguments", self.name, words)
+        return {name: constant(value) for name, value in given.arguments.items()}
+
+    def _bound(self, parameters: Signature, named: Mapping[str, Any]) -> BoundArguments:
+        try:
+            return parameters.bind(*self.args, **named)
+        except TypeError as error:
+            raise mistake("wrong-arguments", self.name, str(error)) from None
+
+
+# What a builder takes; to find out takes up to 70 us.
+_signature = cache(inspect.signature)
+
+
+def attribute(base: Any, name: str) -> Any:
+    """What an attribute of a value is."""
+    shape = getattr(base, "shape", ())
+    if name in ("shape", "ndim", "size"):
+        if isinstance(base, Field):
+            shape = whole_shape(base)
+        if shape or isinstance(base, np.ndarray):
+            return measured(shape, name)
+    match base:
+        case Value() if name in ("real", "imag"):
+            return FUNCTIONS[getattr(np, name)](base)
+        case Value() if shape and name in METHODS:
+            return partial(METHODS[name], base)
+        case Value() if name == "conjugate":
+            return partial(FUNCTIONS[np.conj], base)
+        case Value() | Coefficients() if shape and hasattr(np.ndarray, name):
+            raise NotUnderstood(f"'{name}' of {words(base)}")
+        case np.ndarray() if name == "T" or callable(getattr(base, name, None)):
+            return getattr(base, name)
+        case slice() if name in ("start", "stop", "step"):
+            return getattr(base, name)
+        case _ if name in ("real", "imag") and is_number(base):
+            return getattr(base, name)
+    raise mistake("unknown-method", name, words(base))
