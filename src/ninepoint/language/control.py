@@ -78,8 +78,7 @@ class CarriedLoop:
         self.outside = frame.state()
         self.before = dict(frame.names)
         head = self.node.target if isinstance(self.node, ast.For) else self.node.test
-        stored = stored_names([*self.node.body, head])
-        self.stored = sorted(stored.union(*map(written_names, self.node.body)))
+        self.stored = sorted(stored_names([*self.node.body, head]))
         # The names that hold numbers, what these are before the first turn, and their types.
         self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
         self.held = tuple(self.before[name] for name in self.names)

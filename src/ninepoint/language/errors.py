@@ -46,6 +46,10 @@ class _Here(threading.local):
 
     place: tuple[Any, ast.AST]
 
+    def at(self, node: ast.AST) -> None:
+        """Go to another part of the definition."""
+        self.place = self.place[0], node
+
     @property
     def span(self) -> Span:
         """Where that stands."""

@@ -108,7 +108,7 @@ class Frame(ABC):
         if isinstance(value, Unusable):
             raise mistake("bad-constant", name, value.words)
         if isinstance(value, ArrayFunction):
-            raise mistake("ufunc-stage" if reading.axes.pointwise else "stage-use", name)
+            raise mistake("ufunc-stage" if reading.pointwise else "stage-use", name)
         return value
 
     def buffer(self, node: ast.expr) -> Buffer | None:
@@ -228,7 +228,7 @@ class Frame(ABC):
                 return self.merge(holds, then, other)
             case ast.Subscript():
                 base = self.buffer(node.value) or self.eval(node.value)
-                return subscript(base, self.eval(node.slice), node, self.at)
+                return subscript(base, self.eval(node.slice), node)
             case ast.Attribute():
                 return attribute(self.eval(node.value), node.attr)
             case ast.Call():
@@ -356,7 +356,7 @@ class Frame(ABC):
         callee, given = found.definition, self.given(node)
         if callee.pointwise and not any(isinstance(one, Field) for one in given.all):
             return self.invoke(callee.function, given)
-        if reading.axes.pointwise:
+        if reading.pointwise:
             raise mistake("ufunc-stage", given.name)
         if self.function is not self.active[0]:
             raise mistake("stage-use", given.name)

@@ -599,6 +599,22 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))
 
 
+def replayed(
+    body: Iterable[Assign],
+    values: Iterable[Atom],
+    emit: Callable[[str, Expr], Atom],
+    alias: Mapping[str, Atom] | None = None,
+) -> Atoms:
+    """What some values become, where `emit` says of each operation what becomes of it.
+
+    It is given the operation's old name.  `alias` says what became of names from outside.
+    """
+    known = dict(alias or {})
+    for assign in body:
+        known[assign.name] = emit(assign.name, renamed(assign.value, known))
+    return tuple(renamed_atom(value, known) for value in values)
+
+
 def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
     """The operations, each changed, under their names."""
     return tuple(Assign(assign.name, change(assign.value)) for assign in body)

@@ -35,7 +35,6 @@ from .parameters import indices
 from .subscripts import made, stored, which
 from .values import (
     UNROLLED_LIMIT,
-    Axes,
     Body,
     Met,
     NotUnderstood,
@@ -96,29 +95,27 @@ def _read(
     neighborhood: Neighborhood | None,
     factors: Offset,
 ) -> Kernel:
-    unsigned = any(
+    storages = {n: one.storage for n, one in arguments.items() if isinstance(one, Field)}
+    any_one = next(iter(storages.values()), np.dtype("int64"))
+    here.place = function, function.definition
+    reading.neighborhood, reading.factors = neighborhood, factors
+    reading.count = None if neighborhood is None else len(neighborhood)
+    reading.shown = indices(function, storages)
+    reading.pointwise = any(isinstance(a, Field) and a.pointwise for a in arguments.values())
+    reading.unsigned = any(
         one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
         for one in arguments.values()
     )
-    storages = {n: one.storage for n, one in arguments.items() if isinstance(one, Field)}
-    pointwise = any(isinstance(one, Field) and one.pointwise for one in arguments.values())
-    any_one = next(iter(storages.values()), np.dtype("int64"))
-    here.place = function, function.definition
-    place = here.span
-    count = None if neighborhood is None else len(neighborhood)
-    shown = indices(function, storages)
-    reading.axes = axes = Axes(neighborhood, count, shown, pointwise, factors)
     reading.stages = Met({*function.parameters}, any_one, storages)
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     limit = max(UNROLLED_LIMIT, written)
-    reading.body, reading.windows = Body("t", place, limit), Body("w", place, limit)
-    reading.written_out, reading.unsigned = 0, unsigned
-    reading.path, reading.positions = (), {}
-    point = (0,) * (axes.count or 1)
+    reading.body, reading.windows = Body("t", here.span, limit), Body("w", here.span, limit)
+    reading.written_out, reading.path, reading.positions = 0, (), {}
+    point = (0,) * (reading.count or 1)
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
-        axes.phase = phase
+        reading.phase = phase
         # A field that is missing is given to other stencils only.
         names = {
             name: _value(arguments.get(name, Field(name, any_one)), point)
@@ -128,11 +125,11 @@ def _read(
         found.append(_results(frame))
         if len(found[0]) != len(found[-1]):
             raise mistake("return-mismatch", frame.returned, len(found[-1]), len(found[0]))
-    if axes.count is None:
+    if reading.count is None:
         raise mistake("no-field", function.place, function.name)
     together = [alike(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
-    return _kernel(arguments, outputs, axes.count)
+    return _kernel(arguments, outputs, reading.count)
 
 
 def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: int) -> Kernel:
@@ -320,7 +317,7 @@ class Statements(Frame):
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if isinstance(value, np.ndarray):
                     value = tuple(map(constant, value))
-                stars = any(isinstance(t, ast.Starred) for t in targets)
+                stars = [n for n, one in enumerate(targets) if isinstance(one, ast.Starred)]
                 self.at(target)
                 if isinstance(value, Value):
                     if not value.shape:
@@ -329,12 +326,10 @@ class Statements(Frame):
                         raise mistake("unpacking", len(targets), value.shape[0])
                 if not isinstance(value, tuple):
                     raise NotUnderstood("unpacking something that is no tuple")
-                more = len(value) - len(targets) + 1
-                for place, item in enumerate(targets):
-                    if isinstance(item, ast.Starred) and more >= 0:
-                        # It takes what the others leave.
-                        end = place + more
-                        value = (*value[:place], value[place:end], *value[end:])
+                if stars and (more := len(value) - len(targets)) >= -1:
+                    # It takes what the others leave.
+                    begin, end = stars[0], stars[0] + more + 1
+                    value = (*value[:begin], value[begin:end], *value[end:])
                 if len(value) != len(targets):
                     raise mistake("unpacking", len(targets), len(value))
                 for item, one in zip(targets, value, strict=True):

@@ -25,6 +25,7 @@ import sysconfig
 import time
 import types
 from collections.abc import Iterable, Iterator
+from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -39,7 +40,6 @@ from .definitions import (
     SelfReference,
     Unusable,
     characters,
-    copied,
     dotted,
     own_nodes,
     parsed,
@@ -281,18 +281,25 @@ def live_names(function: Function) -> dict[str, Any]:
     return names
 
 
-def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
+def rebuild(
+    function: Function, names: dict[str, Any] | None = None, by_place: bool = False
+) -> Any:
     """Make a live Python function again, in a process that never saw the user's module.
 
-    `names` are its globals, which may be filled later.
+    `names` are its globals, which may be filled later.  If it is asked, all its parameters may be
+    given `by_place`.
     """
     names = live_names(function) if names is None else names
-    definition = copied(function.definition)
     # Without defaults and annotations: their names may mean nothing here.
-    arguments = definition.args
-    for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
-        one.annotation = None
-    arguments.defaults, arguments.kw_defaults = [], [None for _ in arguments.kwonlyargs]
+    given = function.definition.args
+    first, middle, named = (
+        [ast.copy_location(ast.arg(one.arg), one) for one in some]
+        for some in (given.posonlyargs, given.args, given.kwonlyargs)
+    )
+    if by_place:
+        first, middle, named = [], [*first, *middle, *named], []
+    definition = copy(function.definition)
+    definition.args = ast.arguments(first, middle, None, named, [None for _ in named], None, [])
     if isinstance(definition, ast.Lambda):
         made = eval(compile(ast.Expression(definition), function.file, "eval"), names)
     else:
@@ -300,10 +307,9 @@ def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
         exec(compile(ast.Module([definition], []), function.file, "exec"), names)
         made = names[definition.name]
         made.__name__ = function.name
-    named = {a.arg for a in arguments.kwonlyargs}
-    defaults = function.defaults
-    made.__defaults__ = tuple(v for k, v in defaults.items() if k not in named) or None
-    made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in named} or None
+    defaults, last = function.defaults, {one.arg for one in named}
+    made.__defaults__ = tuple(v for k, v in defaults.items() if k not in last) or None
+    made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in last} or None
     return made
 
 

@@ -73,7 +73,7 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     if callee.pointwise:
         numbers = [n for n in callee.fields if not isinstance(given.get(n), Field)]
         # It may be read for the first time.
-        with reading.changed():
+        with reading.changed(**vars(reading)):
             callee = callee.with_numbers(numbers)
         here.place = place
     arrays = {name: given.pop(name, None) for name in callee.fields}
@@ -158,14 +158,11 @@ def _done(expr: Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
     match expr:
         case Binary(op="round"):
             return np.rint(args[0] / args[1]) * args[1]
-        case Binary(op=op):
-            return (PYTHON.get(op) or getattr(np, op))(*args)
-        case Unary(op=op):
-            return (UNARY.get(op) or getattr(np, op))(*args)
+        case Unary(op=name) | Binary(op=name) | Call(function=name):
+            known = UNARY if len(args) == 1 else PYTHON
+            return (known.get(name) or getattr(np if hasattr(np, name) else math, name))(*args)
         case Select():
             return args[1] if args[0] else args[2]
-        case Call(function=name):
-            return getattr(np if hasattr(np, name) else math, name)(*args)
         case Cast(storage=storage):
             return np.asarray(args[0]).astype(storage or expr.dtype.numpy)
         case Element(array=array, index=index):

@@ -20,9 +20,10 @@ from __future__ import annotations
 import ast
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import starmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -50,7 +51,9 @@ from .ir import (
     Weight,
     added,
     atoms,
+    needed,
     operands,
+    replayed,
     shifted,
 )
 from .operations import active, binary, cast, lift, select
@@ -60,7 +63,6 @@ from .values import (
     Index,
     NotUnderstood,
     Value,
-    again,
     constant,
     emit,
     picked,
@@ -82,15 +84,12 @@ _MOST, _CHOSEN = 64, 16
 # What elements of are read absolutely.
 Array: TypeAlias = Buffer | Coefficients | np.ndarray
 
-# Says where a part of the text stands; errors point there from then on.
-At: TypeAlias = Callable[[ast.AST], None]
 
-
-def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
+def subscript(base: Any, index: Any, node: ast.Subscript) -> Any:
     """What `base[index]` is."""
     indices = index if isinstance(index, tuple) else (index,)
     if isinstance(base, Field):
-        return _read_field(base, indices, node, at)
+        return _read_field(base, indices, node)
     text = ast.unparse(node.value)
     match base:
         case np.ndarray() | tuple() | range() if not any(map(varies_index, indices)):
@@ -109,7 +108,7 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
             any(_extents(expr)) for expr in _behind(base.atom)
         ):
             # It differs from point to point.
-            return _read_value(base, text, indices, node, at)
+            return _read_value(base, text, indices, node)
         case _:
             raise mistake("bad-operand", "Indexing", words(base))
 
@@ -117,17 +116,16 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
 # Fields, and expressions of them.
 
 
-def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at: At) -> Value:
+def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
     """An element of a field, or a window of it."""
-    ends, along = _ends(indices, node, at)
-    at(node)
+    ends, along = _ends(indices, node, computed=True)
     reading.stages.read.add(field.name)
     if any(isinstance(one, Value) for one in ends):
         if along:
             raise NotUnderstood("a window at an offset that varies")
         return _gather(field, ends)
     first, last, shape = _box(ends, along)
-    reading.axes.check(field.name, first, last)
+    reading.check(field.name, first, last)
     dtype = value_type(field.storage)
     if not along:
         return emit(Read(dtype, field.label, first))
@@ -138,72 +136,71 @@ def _gather(field: Field, ends: list[Any]) -> Value:
     """An element at an offset that is computed, which must be in the neighborhood."""
     # Of each axis what is known of the offset, what is computed, and between which ends.
     parts: list[tuple[int, Atom, int, int]] = []
-    within = dict(enumerate(reading.axes.neighborhood or ()))
+    within = dict(enumerate(reading.neighborhood or ()))
     for axis, one in enumerate(ends):
         if isinstance(one, Value):
             parts.append((0, cast(one, DType.INT), *within.get(axis, (0, 0))))
         else:
             parts.append((one[0], Const(DType.INT, "0"), 0, 0))
     origins, steps, low, high = zip(*parts, strict=True)
-    reading.axes.check(field.name, added(origins, low), added(origins, high))
+    reading.check(field.name, added(origins, low), added(origins, high))
     inside = lift(active()).atom
     dtype, where = value_type(field.storage), f"{here.span.file}|{here.span.line}"
     return emit(Gather(dtype, field.label, origins, steps, low, high, inside, where))
 
 
-def _read_value(
-    value: Value, name: str, indices: tuple[Any, ...], node: ast.Subscript, at: At
-) -> Value:
+def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subscript) -> Value:
     """An expression of fields at another point, or over a window of points."""
-    ends, along = _ends(indices, node, at)
-    for one, part in zip(ends, _parts(node, len(ends)), strict=True):
-        if isinstance(one, Value):
-            at(part)
-            raise NotUnderstood("an offset that varies")
+    ends, along = _ends(indices, node)
     first, last, shape = _box(ends, along)
-    at(node)
-    axes = reading.axes
-    if axes.pointwise:
+    if reading.pointwise:
         raise mistake("ufunc-index", name)
-    axes.check_count(name, first)
+    reading.check_count(name, first)
     made = elsewhere(value, first, along, shape)
     for expr in _behind(value.atom):
         if not _position(expr):
             for low, high in _extents(expr):
-                axes.check(name, added(low, first), added(high, last))
+                reading.check(name, added(low, first), added(high, last))
     return made
 
 
-def _ends(indices: tuple[Any, ...], node: ast.Subscript, at: At) -> tuple[list[Any], Offset]:
-    """The first and the last offset along each axis, or one that is computed.
+def _ends(
+    indices: Sequence[Any], node: ast.Subscript, computed: bool = False
+) -> tuple[list[Any], Offset]:
+    """The first and the last offset along each axis, or one that is `computed`, if it may be.
 
     Beside these the axes along which a window is asked for.
     """
     found: list[Any] = []
     along: Offset = ()
     for axis, (index, part) in enumerate(zip(indices, _parts(node, len(indices)), strict=True)):
-        at(part)
-        if not isinstance(index, slice):
-            where = _offset(index, part)
-            found.append(where if isinstance(where, Value) else (where, where))
-            continue
-        along += (axis,)
-        if index.step is not None and index.step != 1:
-            raise mistake("window-step")
-        if index.start is None or index.stop is None:
-            raise mistake("window-open")
-        start, stop = (_offset(one, part) for one in (index.start, index.stop))
-        if isinstance(start, Value) or isinstance(stop, Value):
-            raise NotUnderstood("an offset that varies")
-        if start >= stop:
-            raise mistake("window-empty", start, stop)
-        found.append((start, stop - 1))
+        here.at(part)
+        window = isinstance(index, slice)
+        if window:
+            along += (axis,)
+            if index.step is not None and index.step != 1:
+                raise mistake("window-step")
+            if index.start is None or index.stop is None:
+                raise mistake("window-open")
+        start, *stop = (
+            _offset(i, part) for i in ((index.start, index.stop) if window else (index,))
+        )
+        if any(isinstance(one, Value) for one in (start, *stop)):
+            if window or not computed:
+                raise NotUnderstood("an offset that varies")
+            found.append(start)
+        else:
+            last = stop[0] - 1 if window else start
+            if start > last:
+                raise mistake("window-empty", start, *stop)
+            found.append((start, last))
+    here.at(node)
     return found, along
 
 
 def _offset(index: Any, part: ast.expr) -> int | Value:
     """An offset; a value where it is computed, as a declared neighborhood allows."""
-    index, axes = constant(index), reading.axes
+    index = constant(index)
     if not isinstance(index, Value):
         if isinstance(index, bool) or not isinstance(index, int):
             raise mistake("offset-type", words(index))
@@ -213,9 +210,9 @@ def _offset(index: Any, part: ast.expr) -> int | Value:
     if index.shape or not index.dtype.is_integer:
         raise mistake("offset-type", words(index) + " that is not whole")
     text, positioned = ast.unparse(part), any(map(_position, _behind(index.atom)))
-    if positioned and axes.factors:
-        raise mistake("index-factor", text, axes.factors, axes.factors[0])
-    if axes.neighborhood is not None:
+    if positioned and reading.factors:
+        raise mistake("index-factor", text, reading.factors, reading.factors[0])
+    if reading.neighborhood is not None:
         return index
     raise mistake("offset-position" if positioned else "offset-not-constant", text)
 
@@ -273,11 +270,11 @@ def _behind(atom: Atom) -> Iterator[Expr]:
 def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
     """The value at the point that lies `first` from here, or over a window from there on."""
 
-    def write(old: Assign, new: Expr) -> Atom:
-        expr = old.value
+    def write(name: str, new: Expr) -> Atom:
+        expr = known[name]
         if new == expr and not any(_extents(expr)):
             # It is the same at all points.
-            return Ref(expr.dtype, old.name)
+            return Ref(expr.dtype, name)
         if not reading.body.begins.isdisjoint(operands(expr)):
             raise NotUnderstood("what a loop changes, at another point")
         if along and isinstance(expr, Reduce | Noting):
@@ -299,7 +296,8 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             there = emit(Weight(expr.dtype, steps), False, shape).atom
         return emit(Binary(expr.dtype, "+", here, there), False, shape).atom
 
-    atom = again(value.atom, reading.body.reachable(), write)
+    known, wanted = reading.body.reachable(), (value.atom,)
+    (atom,) = replayed(needed(starmap(Assign, known.items()), wanted), wanted, write)
     # Of a position it is one no more: what lies where it is told by the point alone.
     return Value(atom, value.weak, shape)
 
@@ -395,24 +393,24 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
 
 def whole_shape(field: Field) -> tuple[Value, ...]:
     """How long the whole array is along each axis of the kernel."""
-    axes = reading.axes
-    axes.count = axes.count or axes.shown
+    reading.count = reading.count or reading.shown
     reading.stages.read.add(field.name)
     # The names end in digits, as no name of the user's does in a kernel.
-    return tuple(Value(Ref(DType.INT, f"length{axis}"), True) for axis in range(axes.count or 1))
+    return tuple(
+        Value(Ref(DType.INT, f"length{axis}"), True) for axis in range(reading.count or 1)
+    )
 
 
 def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
     """What `npt.index` gives: a number for each axis, or for one axis that number."""
-    axes = reading.axes
-    if axes.pointwise:
+    if reading.pointwise:
         raise mistake("ufunc-position")
     if named or len(args) > 1:
         raise mistake("wrong-arguments", "npt.index", "it takes one field, or nothing")
     if args and not isinstance(args[0], Field):
         raise mistake("position-field", words(args[0]))
     reading.stages.read.update(one.name for one in args)
-    axes.count = count = axes.count or axes.shown or 1
+    reading.count = count = reading.count or reading.shown or 1
     found = tuple(_along(axis, count, bool(args)) for axis in range(count))
     return found if len(found) > 1 else found[0]
 
@@ -426,13 +424,13 @@ def _along(axis: int, count: int, element: bool) -> Any:
     label = f"{'index' if element else 'place'}{axis}"
     reading.positions[label] = one
     read = Read(DType.INT, label, (0,) * count)
-    where, factors = emit(read, weak=True), reading.axes.factors
+    where, factors = emit(read, weak=True), reading.factors
     if not factors:
         return where
     point = Index(where.atom, True)
     if element:
         return point
-    return point * factors[axis] + reading.axes.phase[axis]
+    return point * factors[axis] + reading.phase[axis]
 
 
 def measured(shape: tuple[Any, ...], name: str) -> Any:

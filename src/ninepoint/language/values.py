@@ -17,7 +17,7 @@ order is NumPy's.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import starmap
@@ -39,7 +39,6 @@ from .ir import (
     Const,
     DType,
     Expr,
-    Named,
     Neighborhood,
     Noting,
     Offset,
@@ -50,8 +49,7 @@ from .ir import (
     at_index,
     needed,
     operands,
-    renamed,
-    renamed_atom,
+    replayed,
     zero_product,
 )
 from .positions import ELEMENT, Line
@@ -221,41 +219,6 @@ def wrapped(value: int) -> int:
 
 
 @dataclass(slots=True)
-class Axes:
-    """How many offsets every read has: `count`, which the first read tells if nobody else does.
-
-    The text alone shows so many as `shown`, for who asks before the first read.  A kernel that is
-    `pointwise` is a function of numbers, to which there are no neighbours.  Around each element
-    there are so many results as `factors` say; those of one `phase` are read at a time.
-    """
-
-    neighborhood: Neighborhood | None
-    count: int | None
-    shown: int | None
-    pointwise: bool
-    factors: Offset
-    phase: Offset = ()
-
-    def check_count(self, name: str, offset: Offset) -> None:
-        """Raise where there is an offset too many, or too few."""
-        if self.count is None:
-            self.count = len(offset)
-        if len(offset) != self.count:
-            raise mistake("offset-count", name, len(offset), self.count)
-
-    def check(self, name: str, low: Offset, high: Offset) -> None:
-        """Raise where offsets are of the wrong number, or outside the neighborhood."""
-        self.check_count(name, low)
-        for offset in (*low, *high):
-            if abs(offset) > FAR:
-                raise mistake("offset-far", offset, FAR)
-        for axis, (least, most) in enumerate(self.neighborhood or ()):
-            for offset in (low[axis], high[axis]):
-                if not least <= offset <= most:
-                    raise mistake("offset-outside", offset, axis, least, most)
-
-
-@dataclass(slots=True)
 class Met:
     """The calls of stencils that were met, in order, and the fields that the kernel reads itself.
 
@@ -283,9 +246,20 @@ class Met:
 
 
 class Reading(threading.local):
-    """The kernel that is being read, by this thread."""
+    """The kernel that is being read, by this thread.
 
-    axes: Axes
+    Every read has so many offsets as `count` says, which the first read tells if nobody else does;
+    the text alone shows so many as `shown`, for who asks before the first read.  A kernel that is
+    `pointwise` is a function of numbers, to which there are no neighbours.  Around each element
+    there are so many results as `factors` say; those of one `phase` are read at a time.
+    """
+
+    neighborhood: Neighborhood | None
+    count: int | None
+    shown: int | None
+    pointwise: bool
+    factors: Offset
+    phase: Offset
     stages: Met
     body: Body
     windows: Body
@@ -299,15 +273,32 @@ class Reading(threading.local):
     # The fields that hold positions, by their names in the kernel.
     positions: dict[str, Position]
 
+    def check_count(self, name: str, offset: Offset) -> None:
+        """Raise where there is an offset too many, or too few."""
+        self.count = self.count or len(offset)
+        if len(offset) != self.count:
+            raise mistake("offset-count", name, len(offset), self.count)
+
+    def check(self, name: str, low: Offset, high: Offset) -> None:
+        """Raise where offsets are of the wrong number, or outside the neighborhood."""
+        self.check_count(name, low)
+        for offset in (*low, *high):
+            if abs(offset) > FAR:
+                raise mistake("offset-far", offset, FAR)
+        for axis, (least, most) in enumerate(self.neighborhood or ()):
+            for offset in (low[axis], high[axis]):
+                if not least <= offset <= most:
+                    raise mistake("offset-outside", offset, axis, least, most)
+
     @contextmanager
     def changed(self, **changes: Any) -> Iterator[None]:
-        """Read with these changes, or another kernel, until the block ends."""
-        before = dict(self.__dict__)
-        self.__dict__.update(changes)
+        """Read with these changes until the block ends."""
+        before = {name: getattr(self, name) for name in changes}
+        vars(self).update(changes)
         try:
             yield
         finally:
-            self.__dict__.update(before)
+            vars(self).update(before)
 
 
 reading = Reading()
@@ -362,17 +353,6 @@ def settled(value: Any) -> Any:
 # Elements of windows.
 
 
-def again(atom: Atom, expressions: Named, write: Callable[[Assign, Expr], Atom]) -> Atom:
-    """A value whose operations are written again, each once.
-
-    `write` is given an operation as it was, and with new operands.
-    """
-    new: dict[str, Atom] = {}
-    for one in needed(starmap(Assign, expressions.items()), (atom,)):
-        new[one.name] = write(one, renamed(one.value, new))
-    return renamed_atom(atom, new)
-
-
 def picked(window: Value, index: Any, text: str) -> Value:
     """What `window[index]` is.
 
@@ -392,7 +372,7 @@ def picked(window: Value, index: Any, text: str) -> Value:
         raise NotUnderstood("a part of a window that has several axes")
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
-    def some(_: Assign, new: Expr) -> Atom:
+    def some(_: str, new: Expr) -> Atom:
         match new:
             case Tap() | Coefficient():
                 # Where in the field's own window, or in the array, the elements lie.
@@ -402,13 +382,14 @@ def picked(window: Value, index: Any, text: str) -> Value:
                 new = replace(new, texts=tuple(new.texts[number] for number in numbers))
         return emit(new, False, found.shape).atom
 
-    def one_number(old: Assign, new: Expr) -> Atom:
-        zero = zero_product(old.value, expressions, numbers[0])
+    def one_number(name: str, new: Expr) -> Atom:
+        zero = zero_product(windows[name], windows, numbers[0])
         there = zero or at_index(new, at[0], numbers[0])
         return there if isinstance(there, Const) else emit(there).atom
 
-    expressions = reading.windows.values
-    atom = again(window.atom, expressions, some if found.ndim else one_number)
+    windows, wanted = reading.windows.values, (window.atom,)
+    body = reading.windows.assignments(wanted)
+    (atom,) = replayed(body, wanted, some if found.ndim else one_number)
     return Value(atom, window.weak, found.shape)
 
 

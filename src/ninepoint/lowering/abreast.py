@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..analysis.ranges import machine_type, ranges
-from ..analysis.rewrite import Lines, bodies, reads, replayed, rows
+from ..analysis.rewrite import Lines, bodies, reads, rows
 from ..language.ir import (
     COMPARISONS,
     Atom,
@@ -32,6 +32,7 @@ from ..language.ir import (
     Reduce,
     Ref,
     operands,
+    replayed,
     shifted,
 )
 from .cost import FUNCTION, LOAD, NEAR, PASS, STORE, WIDE, operation

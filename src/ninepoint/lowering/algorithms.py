@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.rewrite import as_type, binary, number, replayed
+from ..analysis.rewrite import as_type, binary, number
 from ..language.dtypes import kind_of
 from ..language.ir import (
     Atom,
@@ -39,6 +39,7 @@ from ..language.ir import (
     Stage,
     Tap,
     added,
+    replayed,
     window_indices,
 )
 from ..language.networks import sort

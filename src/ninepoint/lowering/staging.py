@@ -18,7 +18,6 @@ from ..analysis.rewrite import (
     binary,
     copied,
     number,
-    replayed,
     uncast,
 )
 from ..base.frozen import frozen
@@ -43,6 +42,7 @@ from ..language.ir import (
     added,
     named,
     operands,
+    replayed,
 )
 from .cost import NEAR
 from .parts import Factors, Place, Runs, cut, factors, levels, runs_of

@@ -37,7 +37,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..analysis.rewrite import Lines, as_type, binary, number, replayed, simplify
+from ..analysis.rewrite import Lines, as_type, binary, number, simplify
 from ..language.ir import (
     RANKED,
     Atom,
@@ -57,6 +57,7 @@ from ..language.ir import (
     Tap,
     at_index,
     named,
+    replayed,
     window_indices,
     zero_product,
 )

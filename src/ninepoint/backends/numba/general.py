@@ -28,7 +28,7 @@ from numba.np.numpy_support import as_dtype
 
 from ...base.remembered import digest
 from ...base.undisturbed import undisturbed
-from ...language.definitions import Function, copied, meaning, returned_values, with_helpers
+from ...language.definitions import Function, meaning, returned_values, with_helpers
 from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
 from ...language.errors import Span, mistake
 from ...language.frame import refuse
@@ -295,7 +295,7 @@ def _prepared(function: Function) -> Function:
         name: _prepared(one) if isinstance(one, Function) else one
         for name, one in function.constants.items()
     }
-    tree = _Along(function).visit(copied(function.definition))
+    tree = _Along(function).visit(function.parsed())
     return replace(function, tree=tree, constants=constants | {_OWN: relative.along})
 
 
