@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import functools
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from .operations import (
     lift,
     real_number,
     select,
+    strong,
     to_integer,
     together,
     truth,
@@ -45,13 +47,6 @@ def _float_function(name: str, weak: bool, value: Any) -> Any:
     label = f"{'math' if weak else 'np'}.{name}"
     lifted = lift(value) if complexes else real_number(value, label)
     return call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
-
-
-def strong(value: Any) -> Any:
-    """What a function of NumPy gives: its own numbers, not Python's."""
-    if isinstance(value, tuple):
-        return tuple(map(strong, value))
-    return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
 
 
 def _builtin_extreme(builtin: Any, *args: Any) -> Any:
@@ -167,7 +162,7 @@ def _floats(name: str, *values: Any) -> list[Value]:
     """Operands of a function of floats in their common type, which is a float's."""
     lifted = [real_number(value, f"np.{name}") for value in values]
     dtype = float_of(common(lifted))
-    return [Value(cast(one, dtype), False, one.shape) for one in lifted]
+    return [strong(cast(one, dtype)) for one in lifted]
 
 
 def _nan_to_num(
@@ -251,8 +246,7 @@ def _cast(target: type, value: Any = 0) -> Any:
     if target is int:
         return to_integer(value)
     if target is float:
-        number = real_number(value, "float()")
-        return Value(cast(number, DType.F64), True, number.shape)
+        return _weak(real_number(value, "float()"), DType.F64)
     storage = np.dtype(target)
     lifted = lift(value)
     if storage.kind in "iu":
@@ -261,16 +255,21 @@ def _cast(target: type, value: Any = 0) -> Any:
     if lifted.dtype.is_complex and not dtype.is_complex:
         raise mistake("bad-operand", f"np.{storage.name}", "complex numbers")
     if short(storage):
-        atom = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
-        return emit(Cast(DType.F32, atom, storage.name), False, lifted.shape)
-    return Value(cast(lifted, dtype), False, lifted.shape)
+        exact = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted
+        return emit(Cast(DType.F32, exact.atom, storage.name), False, lifted.shape)
+    return strong(cast(lifted, dtype))
+
+
+def _weak(value: Value, dtype: DType) -> Value:
+    """A number of Python's."""
+    return replace(cast(value, dtype), weak=True)
 
 
 def _complex(real: Any = 0, imag: Any = None) -> Any:
     """Python's `complex`, of one number or of two parts, each of which may be complex."""
     first = lift(real)
     if imag is None:
-        return Value(cast(first, DType.C128), True, first.shape)
+        return _weak(first, DType.C128)
     second = lift(imag)
     a, b = _part("real", first), _part("real", second)
     if second.dtype.is_complex:
@@ -278,7 +277,7 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
     if first.dtype.is_complex:
         b = b + _part("imag", first)
     (x, y), shape = together(a, b)
-    expr = Call(DType.C128, "complex", (cast(x, DType.F64), cast(y, DType.F64)))
+    expr = Call(DType.C128, "complex", (cast(x, DType.F64).atom, cast(y, DType.F64).atom))
     return emit(expr, True, shape)
 
 

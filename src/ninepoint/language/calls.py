@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 
 from ..base.frozen import frozen
-from .callables import FUNCTIONS, is_pure, strong
+from .callables import FUNCTIONS, is_pure
 from .dtypes import Coefficients, Field
 from .errors import mistake
 from .functions import from_numpy, is_shape
+from .operations import strong
 from .positions import Spacing, index
 from .reductions import METHODS, REDUCTIONS
 from .subscripts import measured, position, whole_shape

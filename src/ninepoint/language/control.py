@@ -111,7 +111,7 @@ class CarriedLoop:
         """Follow a turn; gives the truth that there is another."""
         frame, index = self.frame, Value(self.index, True)
         self.once(index)
-        ended = logical("|", frame.done, frame.broken)
+        ended = frame.ended(loop=True)
         if ended is True:
             return False
         with under(ended, False):
@@ -174,7 +174,7 @@ class CarriedLoop:
         for after in map(lift, _numbers(value)):
             self._ref(after.dtype)
             # Any number of the type will do before the first turn.
-            any_one = replace(after, atom=cast(lift(0), after.dtype))
+            any_one = replace(after, atom=cast(lift(0), after.dtype).atom)
             self.ends.append((any_one, after))
         return value, range(begin, len(self.ends))
 
@@ -219,16 +219,16 @@ class CarriedLoop:
         frame.broken = end(*truths[0]) if truths[0] else broken
         if given:
             always = broken is False and self.endless
-            frame.has_returned(always or end(*truths[1]), end(*given))
+            frame.done, frame.result = always or end(*truths[1]), end(*given)
 
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""
         pairs = list(zip(self.refs, self.ends, strict=True))
         with reading.changed(body=self.body, path=()):
             after = [lift(self.going).atom]
-            after += [cast(value, ref.dtype) for ref, (_, value) in pairs]
+            after += [cast(value, ref.dtype).atom for ref, (_, value) in pairs]
         initial = [lift(start).atom]
-        initial += [cast(value, ref.dtype) for ref, (value, _) in pairs]
+        initial += [cast(value, ref.dtype).atom for ref, (value, _) in pairs]
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], initial, strict=True))
         body = self.body.assignments(tuple(after))

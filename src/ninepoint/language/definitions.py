@@ -101,18 +101,16 @@ class Function:
         arguments = self.definition.args
         return tuple(a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
 
-    def span(self, node: ast.AST) -> Span:
-        """Where `node`, a part of the definition, stands in the file."""
-        line = getattr(node, "lineno", self.first_line)
-        lines = self.text.split("\n")
-        text = lines[min(max(line - self.first_line, 0), len(lines) - 1)]
-        start, end = characters(text, getattr(node, "col_offset", 0)), len(text)
-        if getattr(node, "end_lineno", line) == line:
-            end = characters(text, getattr(node, "end_col_offset", len(text.encode())))
+    def span(self, node: Any) -> Span:
+        """Where `node`, a part of the definition that has a place, stands in the file."""
+        line = node.lineno
+        text = self.text.split("\n")[line - self.first_line]
+        start, end = characters(text, node.col_offset), len(text)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            end = len(text)
             if found := _DEF.match(text, start):
                 start, end = found.end(), found.end() + len(node.name)
+        elif node.end_lineno == line:
+            end = characters(text, node.end_col_offset)
         return Span(self.file, line, start, end, text)
 
     @property
@@ -162,12 +160,10 @@ def meaning(function: Function) -> tuple[Any, ...]:
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function in the order of its text, without those of functions inside it."""
-    pending = list(ast.iter_child_nodes(node))[::-1]
-    while pending:
-        child = pending.pop()
+    for child in ast.iter_child_nodes(node):
         yield child
         if not isinstance(child, ast.FunctionDef | ast.Lambda):
-            pending += list(ast.iter_child_nodes(child))[::-1]
+            yield from own_nodes(child)
 
 
 def returned_values(definition: Definition) -> list[ast.expr]:

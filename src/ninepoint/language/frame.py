@@ -152,19 +152,9 @@ class Frame(ABC):
             raise mistake("choice-mismatch", words(then), words(other))
         return select(test, then, other)
 
-    def has_returned(self, done: Any, result: Any) -> None:
-        if self.done is False:
-            self.done, self.result = done, result
-            return
-        self.check_counts(self.result, result)
-        self.result = select(self.done, self.result, result)
-        self.done = logical("|", self.done, done)
-
-    def check_counts(self, one: Any, other: Any) -> None:
-        """Raise where two ways to return give another number of values."""
-        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
-        if counts[0] != counts[1]:
-            raise mistake("return-mismatch", self.returned, counts[1], counts[0])
+    def ended(self, loop: bool = False) -> Any:
+        """The truth that the function has ended, or the loop, or else the turn of that."""
+        return logical("|", self.done, self.broken if loop else self.left)
 
     # Statements.
 

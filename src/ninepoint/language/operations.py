@@ -119,16 +119,21 @@ def together(*values: Any) -> tuple[list[Value], Offset]:
     ], shape
 
 
-def cast(value: Value, dtype: DType) -> Atom:
+def cast(value: Value, dtype: DType) -> Value:
     """The value in another type."""
     atom = value.atom
     if atom.dtype is dtype:
-        return atom
-    if isinstance(atom, Const):
-        known = _converted(atom.value, dtype)
-        if known is not None:
-            return Const(dtype, known)
-    return emit(Cast(dtype, atom), value.weak, value.shape).atom
+        return value
+    if isinstance(atom, Const) and (known := _converted(atom.value, dtype)) is not None:
+        return replace(value, atom=Const(dtype, known))
+    return emit(Cast(dtype, atom), value.weak, value.shape)
+
+
+def strong(value: Any) -> Any:
+    """What a function of NumPy gives: its own numbers, not Python's."""
+    if isinstance(value, tuple):
+        return tuple(map(strong, value))
+    return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
 
 
 def truth(value: Any) -> Any:
@@ -217,7 +222,7 @@ def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
     """An operation on two values in their common type."""
     compares = op in COMPARISONS
     dtype = DType.BOOL if compares else common
-    expr = Binary(dtype, op, cast(a, common), cast(b, common))
+    expr = Binary(dtype, op, cast(a, common).atom, cast(b, common).atom)
     return emit(expr, a.weak and b.weak and not compares, a.shape or b.shape)
 
 
@@ -229,8 +234,7 @@ def _power(a: Value, b: Value, common: DType) -> Value:
             return in_common("**", DType.F64, a, b)
         # The exponent keeps its sign; what the power is modulo 2**64 has none.
         word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
-        power = in_common("**", word, a, b)
-        return replace(power, atom=cast(power, common))
+        return cast(in_common("**", word, a, b), common)
     if exponent == 2 and not common.is_complex:
         base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
         return in_common("*", common, base, base)
@@ -257,11 +261,9 @@ def unary(op: Any, arg: Any) -> Any:
     arg = constant(arg)
     if op == "not":
         arg = truth(arg)
-        if isinstance(arg, bool):
-            return not arg
+    if isinstance(arg, bool) and op in ("not", "~"):
+        return not arg
     if is_number(arg) or isinstance(arg, np.ndarray):
-        if op == "~" and isinstance(arg, bool):
-            return not arg
         try:
             return UNARY[op](arg)
         except TypeError:
@@ -274,7 +276,7 @@ def unary(op: Any, arg: Any) -> Any:
         raise mistake("bad-operand", "'~'", "floats")
     if op == "-" and dtype is DType.UINT:
         dtype = DType.INT
-    plain = Value(cast(value, dtype), value.weak, value.shape)
+    plain = cast(value, dtype)
     if op == "+":
         return plain
     return emit(Unary(dtype, op, plain.atom), value.weak, value.shape)
@@ -307,7 +309,7 @@ def alike(values: Sequence[Value]) -> list[Atom]:
             if isinstance(value.atom, Const) and _signed(value):
                 raise mistake("choice-sign", value.atom.value)
         kind = DType.INT if kind is DType.UINT else kind
-    return [cast(value, kind) for value in values]
+    return [cast(value, kind).atom for value in values]
 
 
 def common(values: Sequence[Value]) -> DType:
@@ -331,7 +333,7 @@ def logical(op: str, left: Any, right: Any) -> Any:
 def call(function: str, dtype: DType, *args: Value, weak: bool = False) -> Value:
     """A scalar function, all of whose arguments are taken as `dtype`."""
     values, shape = together(*args)
-    expr = Call(dtype, function, tuple(cast(v, dtype) for v in values))
+    expr = Call(dtype, function, tuple(cast(v, dtype).atom for v in values))
     return emit(expr, weak, shape)
 
 
@@ -341,7 +343,7 @@ def to_integer(value: Any, storage: str = "") -> Any:
         return _saturated(value)
     lifted = real_number(value, "int()")
     if not storage:
-        return Value(cast(lifted, DType.INT), lifted.weak, lifted.shape)
+        return cast(lifted, DType.INT)
     dtype = DType.UINT if storage == "uint64" else DType.INT
     return emit(Cast(dtype, lifted.atom, storage), False, lifted.shape)
 
@@ -469,4 +471,4 @@ def _divided(op: str, left: Value, right: Value) -> Any:
 
 
 def _word(value: Value) -> Value:
-    return replace(value, atom=cast(value, DType.UINT), weak=False)
+    return strong(cast(value, DType.UINT))

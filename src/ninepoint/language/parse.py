@@ -185,6 +185,15 @@ def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
             return argument
 
 
+def _either(test: Any, then: Any, other: Any) -> Any:
+    """One truth where a test holds, and the other where it does not."""
+    if then is other:
+        return then
+    if then is True:
+        return logical("|", test, other)
+    return logical("|", logical("&", test, then), logical("&", unary("not", test), other))
+
+
 class Statements(Frame):
     """A frame that follows statements."""
 
@@ -247,35 +256,34 @@ class Statements(Frame):
             never = item is None or isinstance(item, str | tuple | Field)
             if never and len(self.active) == 1:
                 raise mistake("not-a-number", self.returned, words(item))
-        self.has_returned(True, value)
+        self.done, self.result = True, value
 
     def split(
         self,
         test: Any,
-        then: Callable[[], None],
+        then: Callable[[], None] = lambda: None,
         other: Callable[[], None] = lambda: None,
         *,
         rest: bool = False,
     ) -> None:
         """Follow one path where a truth holds and another where it does not.
 
-        The `rest` of a block, or of a loop, is read so where a part of the points has left it.
+        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended.
         """
         if isinstance(test, bool):
             return then() if test else other()
         before = self.state()
-        if rest:
-            self.left = self.broken = False
         with under(test, True):
             then()
         names, done, result, left, broken = self.state()
         self.restore(before)
         if rest:
-            self.left = True
+            done = done is test or done
+            self.done = self.left = self.broken = False
         with under(test, False):
             other()
-        self.left = self._either(test, left, self.left)
-        self.broken = self._either(test, broken, self.broken)
+        self.left = _either(test, left, self.left)
+        self.broken = _either(test, broken, self.broken)
         # A side that has always returned leaves no names behind.
         if done is not True and self.done is not True:
             sides = names, self.names
@@ -285,22 +293,14 @@ class Statements(Frame):
             }
         elif done is not True:
             self.names = names
-        second, self.done = self.done, self._either(test, done, self.done)
+        second, self.done = self.done, _either(test, done, self.done)
         if second is False:
             self.result = result
         elif done is not False:
-            self.check_counts(result, self.result)
+            counts = [len(v) if isinstance(v, tuple) else 1 for v in (self.result, result)]
+            if counts[0] != counts[1]:
+                raise mistake("return-mismatch", self.returned, *counts)
             self.result = self.merge(test, result, self.result)
-
-    def _either(self, test: Any, then: Any, other: Any) -> Any:
-        """One truth where a test holds, and the other where it does not."""
-        if then is other:
-            return then
-        return logical(
-            "|",
-            logical("&", test, then),
-            logical("&", unary("not", test), other),
-        )
 
     def owned(self, targets: list[ast.expr], value: Any, maker: str) -> Any:
         """A new array that one name alone stands for, as a buffer if that is written to."""
@@ -370,20 +370,12 @@ class Statements(Frame):
     def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
         """Follow statements, or the turns of a loop, until these or the function have ended."""
         for place, step in enumerate(steps, 1):
-            before, rest = self.done, steps[place:]
             step()
-            ended = self.broken if turns else self.left
-            if not rest or self.done is True or ended is True:
+            rest, ended = steps[place:], self.ended(turns)
+            if not rest or ended is True:
                 return
-            going = partial(self._follow, rest, turns=turns)
             if ended is not False:
-                self.split(unary("not", ended), going, rest=True)
-                if turns:
-                    self.left = False
-                return
-            if self.done is not before:
-                with under(self.done, False):
-                    going()
+                self.split(ended, other=partial(self._follow, rest, turns=turns), rest=True)
                 return
 
     def loop(self, node: ast.For | ast.While) -> None:
@@ -395,10 +387,10 @@ class Statements(Frame):
             CarriedLoop(self, node, test, lambda _: None, again).follow()
         else:
             self._for(node)
-        broken = self.broken
+        ended = self.ended(loop=True)
         self.left, self.broken = outside
-        if node.orelse and self.done is not True:
-            self.split(unary("not", broken), partial(self.block, node.orelse))
+        if node.orelse:
+            self.split(ended, other=partial(self.block, node.orelse), rest=True)
 
     # Kinds of loops.
 

@@ -19,7 +19,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -47,14 +47,10 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     StencilError
         If that is not enough.
     """
-    try:
+    with suppress(RecursionError):
         return work()
-    except RecursionError:
-        pass
-    try:
+    with suppress(RecursionError):
         return _elsewhere(work)
-    except RecursionError:
-        pass
     if isinstance(function, Function):
         raise mistake("too-deep", function.place, function.name)
     code, name = function.__code__, function.__name__

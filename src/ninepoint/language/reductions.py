@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -89,7 +90,7 @@ def reduce(
             taken = natural = DType.BOOL
         case "argmin" | "argmax":
             natural = DType.INT
-    atom = truth(window).atom if taken is DType.BOOL else cast(window, taken)
+    atom = truth(window).atom if taken is DType.BOOL else cast(window, taken).atom
     body = reading.windows.assignments((atom,))
     return emit(Reduce(dtype or natural, kind, window.shape, body, atom, parameter))
 
@@ -131,7 +132,7 @@ def _filled(window: Value, test: Value | None, number: float) -> Any:
     """The window with a number in the place of what is left out."""
     if test is None:
         return window
-    return select(test, window, Value(cast(lift(number), window.dtype), window.weak))
+    return select(test, window, replace(cast(lift(number), window.dtype), weak=window.weak))
 
 
 def _counted(window: Value, test: Value) -> Any:
@@ -296,7 +297,7 @@ def _ranked(value: Any, percentage: Any) -> Any:
     # Only filters call it, by these names.
     window = window_of(value, "median' or 'percentile", ordered=True)
     if window.dtype.is_integer:
-        window = Value(cast(window, DType.F64), window.weak, window.shape)
+        window = cast(window, DType.F64)
     _fraction(percentage, 100.0, "ranked()")
     return reduce("nanrank", window, float(percentage))
 

@@ -25,6 +25,7 @@ import sysconfig
 import time
 import types
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -109,7 +110,7 @@ def _capture(function: types.FunctionType, active: _Active) -> Function:
     # Not by its signature: annotations may name what does not exist.
     positional = code.co_varnames[: code.co_argcount]
     values = function.__defaults__ or ()
-    given = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
+    given = dict(zip(positional[-len(values) :], values, strict=False))
     given |= function.__kwdefaults__ or {}
     # A constant of a kernel is no spacing, but a default may be.
     defaults = {
@@ -260,24 +261,21 @@ def live_names(function: Function) -> dict[str, Any]:
     names: dict[str, Any] = {"__builtins__": builtins}
     # A module's own name comes before those in it.
     for name, value in sorted(function.constants.items()):
-        root, *attributes = name.split(".")
+        *modules, last = name.split(".")
         live = rebuild(value) if isinstance(value, Function) else value
         if isinstance(live, types.ModuleType):
             # A copy, for what the names in it meant is put there.
-            live = types.ModuleType(root)
+            live = types.ModuleType(last)
             vars(live).update(vars(value))
-        if not attributes:
-            names[root] = live
-            continue
-        # Numba too looks into modules.
-        space = names.setdefault(root, types.ModuleType(root))
-        if not isinstance(space, types.ModuleType):
-            continue
-        for attribute in attributes[:-1]:
-            if not hasattr(space, attribute):
-                setattr(space, attribute, types.ModuleType(attribute))
-            space = getattr(space, attribute)
-        setattr(space, attributes[-1], live)
+        space = names
+        for one in modules:
+            # Numba too looks into modules.
+            inner = space.setdefault(one, types.ModuleType(one))
+            if not isinstance(inner, types.ModuleType):
+                break
+            space = vars(inner)
+        else:
+            space[last] = live
     return names
 
 
@@ -370,7 +368,11 @@ def package(file: str) -> str:
 def _text(function: types.FunctionType) -> _Text | None:
     code = function.__code__
     linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__) or _prompted(function)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        # What was written at a prompt or behind `-c`: all of it has one file's name.
+        with suppress(OSError):
+            lines, _ = inspect.findsource(function)
     if lines:
         return _parsed(code.co_filename, "".join(lines), code.co_flags & _FUTURE)
     for text in _timed_cells() if code.co_filename == _TIMED else ():
@@ -405,15 +407,6 @@ def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from codes_in(constant)
-
-
-def _prompted(function: types.FunctionType) -> list[str]:
-    """What was written at a prompt or behind ``-c``: all of it has one file's name."""
-    try:
-        lines, _ = inspect.findsource(function)
-    except OSError:
-        return []
-    return lines
 
 
 def _timed_cells() -> Iterator[str]:

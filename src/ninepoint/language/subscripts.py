@@ -56,7 +56,7 @@ from .ir import (
     replayed,
     shifted,
 )
-from .operations import active, binary, cast, lift, select
+from .operations import active, binary, cast, lift, select, strong
 from .positions import GREATEST, LEAST
 from .values import (
     Buffer,
@@ -139,7 +139,7 @@ def _gather(field: Field, ends: list[Any]) -> Value:
     within = dict(enumerate(reading.neighborhood or ()))
     for axis, one in enumerate(ends):
         if isinstance(one, Value):
-            parts.append((0, cast(one, DType.INT), *within.get(axis, (0, 0))))
+            parts.append((0, cast(one, DType.INT).atom, *within.get(axis, (0, 0))))
         else:
             parts.append((one[0], Const(DType.INT, "0"), 0, 0))
     origins, steps, low, high = zip(*parts, strict=True)
@@ -324,17 +324,14 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
         raise mistake(
             "window-index", name, f"{len(indices)} indices, and so many axes: {len(shape)}"
         )
-    for index in indices:
-        if isinstance(index, Value) and index.shape:
-            raise mistake("window-index", name, f"this is {words(index)}")
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of '{name}'")
     found: list[Any] = []
     for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
-        if isinstance(index, Value) and index.dtype.is_integer:
+        if isinstance(index, Value) and not index.shape and index.dtype.is_integer:
             inside = lift(active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
-            step = cast(index, DType.INT)
+            step = cast(index, DType.INT).atom
             found.append(emit(Inside(DType.INT, step, length, inside, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
             raise mistake("window-index", name, f"this is {words(index)}")
@@ -383,7 +380,7 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     lifted = lift(value)
     if lifted.shape or lifted.dtype.is_complex > buffer.dtype.is_complex:
         raise NotUnderstood("a buffer that is written to")
-    new = Value(cast(lifted, buffer.dtype))
+    new = strong(cast(lifted, buffer.dtype))
     items = (select(where == number, new, item) for number, item in enumerate(buffer.items))
     return replace(buffer, items=tuple(items))
 
