@@ -26,8 +26,8 @@ from .operations import (
     call,
     cast,
     common,
+    float_function,
     float_of,
-    float_pair,
     in_common,
     lift,
     real_number,
@@ -39,14 +39,6 @@ from .operations import (
     unary,
 )
 from .values import Value, emit, is_number, wrapped
-
-
-def _float_function(name: str, weak: bool, value: Any) -> Any:
-    """A function of one float; one of `math` gives a weak float64."""
-    complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
-    label = f"{'math' if weak else 'np'}.{name}"
-    lifted = lift(value) if complexes else real_number(value, label)
-    return call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
 
 def _builtin_extreme(builtin: Any, *args: Any) -> Any:
@@ -171,10 +163,9 @@ def _nan_to_num(
 ) -> Any:  # fmt: skip
     """`np.nan_to_num`: numbers in place of NaN and of infinities."""
     value = real_number(x, "np.nan_to_num")
-    dtype = value.dtype
-    if dtype.is_integer:
+    if value.dtype.is_integer:
         return value
-    most = float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
+    most = float(np.finfo(value.dtype.numpy).max)
     above, below = (most if posinf is None else posinf), (-most if neginf is None else neginf)
     found = select(value == math.inf, above, value)
     found = select(value == -math.inf, below, found)
@@ -210,7 +201,7 @@ def _sinc(value: Any) -> Any:
 def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
-    found = float_pair("arctan2", False, imag, real)
+    found = float_function("arctan2", False, imag, real)
     return _scaled(180 / math.pi, False, found) if deg else found
 
 
@@ -233,7 +224,7 @@ def _logical(op: str, left: Any, right: Any) -> Any:
 
 
 def _log(value: Any, base: Any = None) -> Any:
-    log = partial(_float_function, "log", True)
+    log = partial(float_function, "log", True)
     return log(value) if base is None else log(value) / log(base)
 
 
@@ -337,11 +328,10 @@ def _table() -> dict[Any, Builder]:
         table[getattr(np, name)] = table[getattr(np, other)] = partial(_scaled, factor, False)
         table[getattr(math, name)] = partial(_scaled, factor, True)
     for name, row in FLOAT_FUNCTIONS.items():
-        build = float_pair if row.arguments == 2 else _float_function
         if row.numpy:
-            table.setdefault(getattr(np, name), partial(build, name, False))
+            table.setdefault(getattr(np, name), partial(float_function, name, False))
         if row.python:
-            table[getattr(math, row.python)] = partial(build, name, True)
+            table[getattr(math, row.python)] = partial(float_function, name, True)
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = partial(_test, name)
     table[np.signbit] = partial(_test, "signbit")

@@ -11,7 +11,7 @@ leaves them as they were.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,8 +20,8 @@ from .definitions import stored_names
 from .dtypes import promote
 from .errors import here
 from .frame import UNDEFINED, Frame
-from .ir import Carried, Const, DType, Loop, Ref
-from .operations import active, cast, lift, logical, unary, under
+from .ir import Atoms, Carried, Const, DType, Loop, Ref
+from .operations import active, cast, lift, logical, truth, unary, under
 from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
@@ -57,26 +57,25 @@ class _Type:
 class CarriedLoop:
     """One loop that carries values, while it is read.
 
-    The loop has a turn at all where `first` is true.  `begin` is called with the number of a turn
-    where that begins, and `again` with it where the turn ends: it gives the truth that there is
-    another turn.  There are no more than `most` turns, if that is not 0.
+    It has a turn of some number where the `test` of that is true, and `begin` is called with the
+    number where the turn begins.  There are no more than `most` turns, if that is not 0.
     """
 
     frame: Frame
     node: ast.For | ast.While
-    first: Any
-    begin: Callable[[Any], None]
-    again: Callable[[Any], Any]
+    test: Callable[[Any], Any]
+    begin: Callable[[Any], None] = lambda _: None
     most: int = 0
     # Whether nothing but a way out of it ends it; known once it is read.
     endless: bool = False
 
     def __post_init__(self) -> None:
         frame = self.frame
+        self.first = truth(self.test(0))
         frame.at(self.node)
         self.span = here.span
         self.outside = frame.state()
-        self.before = dict(frame.names)
+        self.before = self.outside[0]
         head = self.node.target if isinstance(self.node, ast.For) else self.node.test
         self.stored = sorted(stored_names([*self.node.body, head]))
         # The names that hold numbers, what these are before the first turn, and their types.
@@ -86,9 +85,8 @@ class CarriedLoop:
         self.types = [_Type(one.dtype, one.weak) for one in self.initial]
         self.level = reading.body.depth + 1
         self.index = Ref(DType.INT, f"n{self.level}_0")
-        # What it carries: the name in a turn; the value before the first and that after one.
+        # What it carries, by the names in a turn.
         self.refs: list[Ref] = []
-        self.ends: list[tuple[Value, Value]] = []
 
     def follow(self) -> None:
         """Go on with what is after the last turn."""
@@ -115,7 +113,7 @@ class CarriedLoop:
         if ended is True:
             return False
         with under(ended, False):
-            again = self.again(index)
+            again = truth(self.test(index + 1))
         self.endless = again is True
         return logical("&", unary("not", ended), again)
 
@@ -168,22 +166,10 @@ class CarriedLoop:
                 raise NotUnderstood("a name that is one thing or another", self.span)
         return [lift(one) for one in _numbers(tuple(now))]
 
-    def _carry(self, value: Any) -> tuple[Any, range]:
-        """Carry numbers that only the last turn tells; gives which they are beside the value."""
-        begin = len(self.ends)
-        for after in map(lift, _numbers(value)):
-            self._ref(after.dtype)
-            # Any number of the type will do before the first turn.
-            any_one = replace(after, atom=cast(lift(0), after.dtype).atom)
-            self.ends.append((any_one, after))
-        return value, range(begin, len(self.ends))
-
     def _leave(self, start: Any) -> None:
         """Carry the values, and go on with those after the last turn."""
         frame = self.frame
-        self.ends += zip(self.initial, self._now(), strict=True)
-        held = self.held, range(len(self.ends))
-        more: dict[str, tuple[Any, range]] = {}
+        more: list[str] = []
         for name in sorted({*self.stored} - {*self.names}):
             new, old = frame.names.get(name), self.before.get(name)
             if old is not None and old is not UNDEFINED:
@@ -191,48 +177,51 @@ class CarriedLoop:
                 if old is not new and not alike:
                     raise NotUnderstood("a name that is one thing or another", self.span)
             elif self.first is True and _is_numeric(new):
-                more[name] = self._carry(new)
+                more.append(name)
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):
             raise NotUnderstood("a loop that returns no number", self.span)
-        truths: list[Any] = [
-            self._carry(one) if isinstance(one, Value) else None for one in (broken, done)
-        ]
-        given = self._carry(result) if done is not False else None
-        whole = self._emit(start)
-
-        def end(value: Any, numbers: range) -> Any:
-            """A value after the last turn."""
-            found = (
-                emit(
-                    Carried(self.refs[number].dtype, whole, number + 1),
-                    all(one.weak for one in self.ends[number]),
-                )
-                for number in numbers
+        # What only the last turn tells: any number of the type will do before the first.
+        last = (
+            tuple(frame.names[name] for name in more),
+            broken if isinstance(broken, Value) else (),
+            () if done is False else (done, result),
+        )
+        told = [*map(lift, _numbers(last))]
+        first = [replace(one, atom=cast(lift(0), one.dtype).atom) for one in told]
+        before, after = [*self.initial, *first], [*self._now(), *told]
+        for one in told:
+            self._ref(one.dtype)
+        loop = self._emit(start, before, after)
+        found = (
+            emit(Carried(ref.dtype, loop, number), one.weak and other.weak)
+            for number, (ref, one, other) in enumerate(
+                zip(self.refs, before, after, strict=True), 1
             )
-            return _rebuilt(value, found)
-
+        )
+        held, (others, left, returned) = _rebuilt((self.held, last), found)
         frame.restore(self.outside)
         frame.names |= {n: UNDEFINED for n in self.stored if n not in self.before}
-        frame.names |= zip(self.names, end(*held), strict=True)
-        frame.names |= {name: end(*place) for name, place in more.items()}
-        frame.broken = end(*truths[0]) if truths[0] else broken
-        if given:
-            always = broken is False and self.endless
-            frame.done, frame.result = always or end(*truths[1]), end(*given)
+        frame.names |= zip([*self.names, *more], [*held, *others], strict=True)
+        frame.broken = left or broken
+        if returned:
+            frame.done, frame.result = returned
+            if self.endless and broken is False:
+                frame.done = True
 
-    def _emit(self, start: Any) -> Ref:
+    def _emit(self, start: Any, before: list[Value], after: list[Value]) -> Ref:
         """The loop, whose first value is whether it goes on."""
-        pairs = list(zip(self.refs, self.ends, strict=True))
+
+        def given(goes_on: Any, values: list[Value]) -> Atoms:
+            pairs = zip(values, self.refs, strict=True)
+            return lift(goes_on).atom, *(cast(value, ref.dtype).atom for value, ref in pairs)
+
         with reading.changed(body=self.body, path=()):
-            after = [lift(self.going).atom]
-            after += [cast(value, ref.dtype).atom for ref, (_, value) in pairs]
-        initial = [lift(start).atom]
-        initial += [cast(value, ref.dtype).atom for ref, (value, _) in pairs]
+            ends = given(self.going, after)
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
-        carried = tuple(zip([going, *self.refs], initial, strict=True))
-        body = self.body.assignments(tuple(after))
-        return reading.body.emit(Loop(carried, body, tuple(after), self.index, self.most))
+        carried = tuple(zip([going, *self.refs], given(start, before), strict=True))
+        body = self.body.assignments(ends)
+        return reading.body.emit(Loop(carried, body, ends, self.index, self.most))
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:
@@ -254,17 +243,15 @@ def with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
     return ast.copy_location(ast.If(branch.test, body, orelse), branch)
 
 
-def ends_early(statements: Sequence[ast.stmt]) -> bool:
-    """Whether a loop may end before its time."""
-    for statement in statements:
-        if isinstance(statement, ast.Break | ast.Return):
+def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:
+    """Whether a loop may end before its time: by a return, or as it is `broken`."""
+    for node in nodes:
+        if isinstance(node, ast.Return) or (broken and isinstance(node, ast.Break)):
             return True
-        parts = [getattr(statement, name, []) for name in ("body", "orelse")]
-        if isinstance(statement, ast.For | ast.While):
-            # What breaks it ends that loop only.
-            if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
-                return True
-        elif not isinstance(statement, ast.FunctionDef) and any(map(ends_early, parts)):
+        # What breaks a loop inside ends that loop only.
+        inside = broken and not isinstance(node, ast.For | ast.While)
+        function = isinstance(node, ast.FunctionDef | ast.Lambda)
+        if not function and ends_early(ast.iter_child_nodes(node), inside):
             return True
     return False
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from .dtypes import Coefficients, promote, value_type
 from .errors import mistake
-from .functions import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
+from .functions import FLOAT_FUNCTIONS, PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .ir import (
     COMPARISONS,
     MIRRORED,
@@ -390,14 +390,18 @@ def float_of(dtype: DType) -> DType:
     return DType.F64 if dtype.is_integer else dtype
 
 
-def float_pair(name: str, weak: bool, left: Any, right: Any) -> Any:
-    """A function of two floats; a large integer of the text is one."""
-    label = f"{'math' if weak else 'np'}.{name}"
-    a, b = (real_number(float(v) if is_large(v) else v, label) for v in (left, right))
+def float_function(name: str, weak: bool, *values: Any) -> Any:
+    """A function of floats; one of `math` gives a weak float64.  A large integer is a float."""
+    known, label = FLOAT_FUNCTIONS[name], f"{'math' if weak else 'np'}.{name}"
+    if len(values) != known.arguments:
+        raise mistake("wrong-arguments", label, f"it takes {known.arguments}, not {len(values)}")
+    of_complex = known.of_complex and not weak
+    numbers = [float(one) if is_large(one) else one for one in values]
+    lifted = [lift(one) if of_complex else real_number(one, label) for one in numbers]
     if name == "power":
-        return replace(in_common("**", DType.F64, *together(a, b)[0]), weak=True)
-    dtype = DType.F64 if weak else float_of(common((a, b)))
-    return call(name, dtype, a, b, weak=weak)
+        return replace(in_common("**", DType.F64, *together(*lifted)[0]), weak=True)
+    dtype = DType.F64 if weak else float_of(common(lifted))
+    return call(name, dtype, *lifted, weak=weak)
 
 
 def real_number(value: Any, name: str) -> Value:

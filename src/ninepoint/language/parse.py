@@ -30,7 +30,7 @@ from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .errors import StencilError, here, mistake
 from .frame import UNDEFINED, Frame, refuse_node
 from .ir import Atom, DType, Kernel, Neighborhood, Offset, Read, Ref, operands
-from .operations import alike, lift, logical, truth, unary, under
+from .operations import alike, lift, logical, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which
 from .values import (
@@ -44,6 +44,7 @@ from .values import (
     emit,
     is_number,
     reading,
+    several,
     words,
 )
 
@@ -167,7 +168,7 @@ def _results(frame: Statements) -> list[Value]:
     function = frame.function
     result = frame.run(function.definition)
     values = []
-    for value in result if isinstance(result, tuple) else (result,):
+    for value in several(result):
         if not is_number(value) and (not isinstance(value, Value) or value.shape):
             raise mistake("not-a-number", frame.returned, words(value))
         values.append(lift(value))
@@ -251,7 +252,7 @@ class Statements(Frame):
     def _return(self, node: ast.expr, value: Any) -> None:
         self.at(node)
         self.returned = here.span
-        for item in value if isinstance(value, tuple) and value else (value,):
+        for item in several(value) or (value,):
             # What can never be the value of a point; helpers may return more.
             never = item is None or isinstance(item, str | tuple | Field)
             if never and len(self.active) == 1:
@@ -297,7 +298,7 @@ class Statements(Frame):
         if second is False:
             self.result = result
         elif done is not False:
-            counts = [len(v) if isinstance(v, tuple) else 1 for v in (self.result, result)]
+            counts = [len(several(one)) for one in (self.result, result)]
             if counts[0] != counts[1]:
                 raise mistake("return-mismatch", self.returned, *counts)
             self.result = self.merge(test, result, self.result)
@@ -383,8 +384,7 @@ class Statements(Frame):
         outside = self.left, self.broken
         self.left = self.broken = False
         if isinstance(node, ast.While):
-            test, again = self.truth(node.test), lambda _: self.truth(node.test)
-            CarriedLoop(self, node, test, lambda _: None, again).follow()
+            CarriedLoop(self, node, lambda _: self.truth(node.test)).follow()
         else:
             self._for(node)
         ended = self.ended(loop=True)
@@ -448,9 +448,4 @@ class Statements(Frame):
             first = isinstance(start, int) and start == 0
             self.assign(node.target, value if first else value + start)
 
-        def again(turn: Any) -> Any:
-            self.at(node.iter)
-            return turn + 1 < count
-
-        first = truth(count > 0)
-        CarriedLoop(self, node, first, begin, again, most).follow()
+        CarriedLoop(self, node, lambda turn: count > turn, begin, most).follow()

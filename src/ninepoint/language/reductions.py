@@ -33,8 +33,8 @@ from .operations import (
     binary,
     call,
     cast,
+    float_function,
     float_of,
-    float_pair,
     in_common,
     lift,
     logical,
@@ -198,7 +198,7 @@ def _extreme(
     if initial is None:
         return found
     if skips:
-        return float_pair(f"f{kind}", False, found, initial)
+        return float_function(f"f{kind}", False, found, initial)
     return binary(f"{kind}imum", found, initial)
 
 

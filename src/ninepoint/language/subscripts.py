@@ -68,6 +68,7 @@ from .values import (
     picked,
     reading,
     settled,
+    several,
     varies_index,
     words,
 )
@@ -87,7 +88,7 @@ Array: TypeAlias = Buffer | Coefficients | np.ndarray
 
 def subscript(base: Any, index: Any, node: ast.Subscript) -> Any:
     """What `base[index]` is."""
-    indices = index if isinstance(index, tuple) else (index,)
+    indices = several(index)
     if isinstance(base, Field):
         return _read_field(base, indices, node)
     text = ast.unparse(node.value)
@@ -344,8 +345,7 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
 
 def which(array: Array, index: Any, name: str) -> Any:
     """Which of the elements an index means; known at run time only if that is a value."""
-    indices = index if isinstance(index, tuple) else (index,)
-    found, *more = known = _steps(array.shape, indices, name)
+    found, *more = known = _steps(array.shape, several(index), name)
     if not all(isinstance(step, int) for step in known) and math.prod(array.shape) > _CHOSEN:
         raise NotUnderstood(f"'{name}' at an index that varies")
     for step, length in zip(more, array.shape[1:], strict=True):

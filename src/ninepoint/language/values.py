@@ -196,6 +196,11 @@ def constant(value: Any) -> Any:
     return value.item() if isinstance(value, np.integer | np.bool) else value
 
 
+def several(value: Any) -> tuple[Any, ...]:
+    """The values of a tuple, or one value that is none."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def is_number(value: Any) -> bool:
     """Whether `value` is a number known while the kernel is read."""
     return isinstance(value, int | float | complex | np.number | np.bool)
@@ -395,7 +400,7 @@ def picked(window: Value, index: Any, text: str) -> Value:
 
 def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     """The elements of a window that an index takes, by their numbers."""
-    for one in index if isinstance(index, tuple) else (index,):
+    for one in several(index):
         _check(one, shape, text)
     try:
         found = np.asarray(np.arange(np.prod(shape)).reshape(shape)[index])
