@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import Enum
 from functools import reduce
-from typing import Any, Literal, TypeAlias, TypeVar, assert_never
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -525,33 +525,27 @@ class Kernel:
         return [name for stage in self.stages for name in stage.names]
 
 
+# The parts of each operation that are operands.
+_OPERANDS = {
+    kind: [part.name for part in fields(kind) if part.type in ("Atom", "Atoms", "Ref")]
+    for kind in get_args(Expr)
+}
+
+
 def atoms(expr: Expr) -> Atoms:
     """The operands of `expr` that lie outside it, from left to right."""
     match expr:
-        case Read() | Element() | Tap() | Weight() | Coefficient():
-            return ()
-        case Unary() | Cast():
-            return (expr.arg,)
-        case Binary():
-            return (expr.left, expr.right)
-        case Select():
-            return (expr.test, expr.then, expr.other)
-        case Call():
-            return expr.args
         case Reduce():
             return _outside(expr.body, (expr.result,), set())
-        case Gather():
-            return (*expr.index, expr.active)
-        case Inside():
-            return (expr.index, expr.active)
         case Loop():
             inner = {expr.index.name, *(ref.name for ref, _ in expr.carried)}
             before = tuple(atom for _, atom in expr.carried)
             return (*before, *_outside(expr.body, expr.next, inner))
-        case Carried():
-            return (expr.loop,)
-        case _:
-            assert_never(expr)
+    found: Atoms = ()
+    for name in _OPERANDS[type(expr)]:
+        part = getattr(expr, name)
+        found += part if isinstance(part, tuple) else (part,)
+    return found
 
 
 def named(body: Iterable[Assign]) -> dict[str, Expr]:
@@ -593,7 +587,7 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
             return Assign(part.name, renamed(part.value, alias))
         return part
 
-    if isinstance(expr, Read | Element | Tap | Weight | Coefficient):
+    if not _OPERANDS[type(expr)]:
         return expr
     # `replace` takes several times as long, and every pass comes here.
     return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))

@@ -26,7 +26,6 @@ import time
 import types
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -289,15 +288,14 @@ def rebuild(
     """
     names = live_names(function) if names is None else names
     # Without defaults and annotations: their names may mean nothing here.
-    given = function.definition.args
-    first, middle, named = (
-        [ast.copy_location(ast.arg(one.arg), one) for one in some]
-        for some in (given.posonlyargs, given.args, given.kwonlyargs)
-    )
+    definition = function.tree or function.parsed()
+    given = definition.args
+    for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
+        one.annotation = None
     if by_place:
-        first, middle, named = [], [*first, *middle, *named], []
-    definition = copy(function.definition)
-    definition.args = ast.arguments(first, middle, None, named, [None for _ in named], None, [])
+        given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        given.posonlyargs, given.kwonlyargs = [], []
+    given.defaults, given.kw_defaults = [], [None for _ in given.kwonlyargs]
     if isinstance(definition, ast.Lambda):
         made = eval(compile(ast.Expression(definition), function.file, "eval"), names)
     else:
@@ -305,7 +303,7 @@ def rebuild(
         exec(compile(ast.Module([definition], []), function.file, "exec"), names)
         made = names[definition.name]
         made.__name__ = function.name
-    defaults, last = function.defaults, {one.arg for one in named}
+    defaults, last = function.defaults, {one.arg for one in given.kwonlyargs}
     made.__defaults__ = tuple(v for k, v in defaults.items() if k not in last) or None
     made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in last} or None
     return made

@@ -325,11 +325,14 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
         raise mistake(
             "window-index", name, f"{len(indices)} indices, and so many axes: {len(shape)}"
         )
+    for index in indices:
+        if isinstance(index, Value) and index.shape:
+            raise mistake("window-index", name, f"this is {words(index)}")
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of '{name}'")
     found: list[Any] = []
     for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
-        if isinstance(index, Value) and not index.shape and index.dtype.is_integer:
+        if isinstance(index, Value) and index.dtype.is_integer:
             inside = lift(active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
             step = cast(index, DType.INT).atom
