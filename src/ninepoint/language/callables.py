@@ -17,7 +17,7 @@ import numpy as np
 
 from .dtypes import short, value_type
 from .errors import mistake
-from .functions import FLOAT_FUNCTIONS, UFUNCS, UNARY_UFUNCS
+from .functions import FLOAT_FUNCTIONS
 from .ir import Call, Cast, Const, DType, Unary
 from .operations import (
     Builder,
@@ -38,7 +38,7 @@ from .operations import (
     truth,
     unary,
 )
-from .values import Value, emit, is_number, wrapped
+from .values import OPERATORS, Value, emit, is_number, wrapped
 
 
 def _builtin_extreme(builtin: Any, *args: Any) -> Any:
@@ -312,8 +312,7 @@ def _table() -> dict[Any, Builder]:
         np.reciprocal: partial(binary, "/", 1.0),
         np.round: _numpy_round,
         np.around: _numpy_round,
-        **{ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()},
-        **{ufunc: partial(unary, op) for ufunc, op in UNARY_UFUNCS.items()},
+        **OPERATORS,
         np.minimum: partial(binary, "minimum"),
         np.maximum: partial(binary, "maximum"),
     }

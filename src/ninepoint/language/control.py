@@ -1,4 +1,4 @@
-"""Control: loops that carry values from turn to turn.
+"""Control: which parts of a function have ended, and loops that carry values from turn to turn.
 
     while v > 1:             loop c = v, k = 0 while going
         v = v / 2      ->        u0 = c / 2;  u1 = k + 1;  u2 = u0 > 1
@@ -11,18 +11,76 @@ leaves them as they were.
 from __future__ import annotations
 
 import ast
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.frozen import frozen
-from .definitions import stored_names
+from .definitions import Function, stored_names
 from .dtypes import promote
-from .errors import here
-from .frame import UNDEFINED, Frame
+from .errors import Span, here
 from .ir import Atoms, Carried, Const, DType, Loop, Ref
 from .operations import active, cast, lift, logical, truth, unary, under
 from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
+
+# Stands for a local that has no value on some path.
+UNDEFINED: Any = object()
+
+
+@dataclass(eq=False)
+class Frame(ABC):
+    """One function being read, with the names it knows.
+
+    `done` is the truth that the function has returned, `result` what it then gave; `left` that
+    the turn of the innermost loop has ended before its time, `broken` that the loop has.
+    """
+
+    function: Function
+    names: dict[str, Any]
+    active: tuple[Function, ...] = ()
+    # Whether this package has the text, or has called it: the user knows the call alone.
+    hidden: bool = False
+    done: Any = False
+    result: Any = None
+    left: Any = False
+    broken: Any = False
+
+    def __post_init__(self) -> None:
+        self.active = (*self.active, self.function)
+        self.hidden |= self.function.own
+        self.returned = self.span(self.function.definition)
+
+    def state(self) -> tuple[Any, ...]:
+        """What a path changes."""
+        return dict(self.names), self.done, self.result, self.left, self.broken
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Begin again from what it was."""
+        names, self.done, self.result, self.left, self.broken = state
+        self.names = dict(names)
+
+    def at(self, node: ast.AST) -> None:
+        """Let mistakes point to a part of the text from here on."""
+        if not self.hidden:
+            here.place = self.function, node
+
+    def span(self, node: ast.AST) -> Span:
+        """Where mistakes in a part of the text point to."""
+        return here.span if self.hidden else self.function.span(node)
+
+    def ended(self, loop: bool = False) -> Any:
+        """The truth that the function has ended, or the loop, or else the turn of that."""
+        return logical("|", self.done, self.broken if loop else self.left)
+
+    @abstractmethod
+    def block(self, statements: list[ast.stmt]) -> None:
+        """Follow statements until the function has returned."""
+
+    @abstractmethod
+    def split(self, test: Any, then: Callable[[], None]) -> None:
+        """Follow a path where a truth holds."""
+
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
 _READ = 8

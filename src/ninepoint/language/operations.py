@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -42,6 +43,7 @@ from .ir import (
 )
 from .positions import Line
 from .values import (
+    OPERATORS,
     Index,
     NotUnderstood,
     Value,
@@ -158,13 +160,6 @@ def active() -> Any:
 
 
 # Operations.
-
-
-def of_operator(ufunc: Any, *operands: Any) -> Any:
-    """An operator of Python on values, by NumPy's function for it."""
-    if ufunc in UFUNCS:
-        return binary(UFUNCS[ufunc], *operands)
-    return unary(UNARY_UFUNCS[ufunc], *operands)
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
@@ -476,3 +471,7 @@ def _divided(op: str, left: Value, right: Value) -> Any:
 
 def _word(value: Value) -> Value:
     return strong(cast(value, DType.UINT))
+
+
+OPERATORS |= {ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()}
+OPERATORS |= {ufunc: partial(unary, op) for ufunc, op in UNARY_UFUNCS.items()}

@@ -24,11 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
+from .control import UNDEFINED, CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import ArrayFunction, Definition, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .errors import StencilError, here, mistake
-from .frame import UNDEFINED, Frame, refuse_node
+from .expressions import Expressions, refuse_node
 from .ir import Atom, DType, Kernel, Neighborhood, Offset, Read, Ref, operands
 from .operations import alike, lift, logical, unary, under
 from .parameters import indices
@@ -195,7 +195,7 @@ def _either(test: Any, then: Any, other: Any) -> Any:
     return logical("|", logical("&", test, then), logical("&", unary("not", test), other))
 
 
-class Statements(Frame):
+class Statements(Expressions):
     """A frame that follows statements."""
 
     def run(self, definition: Definition) -> Any:

@@ -23,7 +23,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import starmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,7 +30,6 @@ import numpy as np
 from .dtypes import Coefficients, Field, value_type
 from .errors import here, mistake
 from .ir import (
-    Assign,
     Atom,
     Binary,
     Const,
@@ -50,8 +48,7 @@ from .ir import (
     Tap,
     Weight,
     added,
-    atoms,
-    needed,
+    named,
     operands,
     replayed,
     shifted,
@@ -254,15 +251,9 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
                 yield from _extents(inner.value)
 
 
-def _behind(atom: Atom) -> Iterator[Expr]:
+def _behind(atom: Atom) -> list[Expr]:
     """The operations that a value comes from."""
-    left, pending = dict(reading.body.reachable()), [atom]
-    while pending:
-        one = pending.pop()
-        expr = left.pop(one.name, None) if isinstance(one, Ref) else None
-        if expr is not None:
-            yield expr
-            pending += atoms(expr)
+    return [one.value for one in reading.body.behind((atom,))]
 
 
 # At other points.
@@ -297,8 +288,9 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             there = emit(Weight(expr.dtype, steps), False, shape).atom
         return emit(Binary(expr.dtype, "+", here, there), False, shape).atom
 
-    known, wanted = reading.body.reachable(), (value.atom,)
-    (atom,) = replayed(needed(starmap(Assign, known.items()), wanted), wanted, write)
+    body = reading.body.behind((value.atom,))
+    known = named(body)
+    (atom,) = replayed(body, (value.atom,), write)
     # Of a position it is one no more: what lies where it is told by the point alone.
     return Value(atom, value.weak, shape)
 

@@ -17,7 +17,7 @@ order is NumPy's.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import starmap
@@ -68,6 +68,10 @@ class NotUnderstood(Exception):
         self.span = span or here.span
 
 
+# What writes operators, by NumPy's functions for them: see `operations`.
+OPERATORS: dict[Any, Callable[..., Any]] = {}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Value(NDArrayOperatorsMixin):
     """A number known only at run time, or a window of such; a number has no shape.
@@ -87,9 +91,7 @@ class Value(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any) -> Any:
         """What an operator is, which NumPy's class of operators asks for."""
-        from .operations import of_operator
-
-        return of_operator(ufunc, *operands)
+        return OPERATORS[ufunc](*operands)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,6 +173,10 @@ class Body:
             self.names[expr] = found
             self.values[found.name] = expr
         return found
+
+    def behind(self, wanted: Atoms) -> tuple[Assign, ...]:
+        """The assignments that `wanted` need, also those of the bodies around, in order."""
+        return needed(starmap(Assign, self.reachable().items()), wanted)
 
     def assignments(self, wanted: Atoms) -> tuple[Assign, ...]:
         """The assignments that `wanted` need, in order."""

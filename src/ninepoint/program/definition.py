@@ -65,12 +65,12 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..language import frame, parse, values
+    from ..language import expressions, parse, values
     from ..language import stages as stages
 else:
     # What was compiled before is neither read nor lowered.
     parse = Later("..language.parse", __package__)
-    frame = Later("..language.frame", __package__)
+    expressions = Later("..language.expressions", __package__)
     stages = Later("..language.stages", __package__)
     values = Later("..language.values", __package__)
 
@@ -184,7 +184,7 @@ class Definition:
             self._check_names()
             self._check_factors()
             if self.may_call or not records.noted(self.name, self.token):
-                frame.refuse(function)
+                expressions.refuse(function)
                 self._check_body()
         _definitions.add(self.token, self)
 

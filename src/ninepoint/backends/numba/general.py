@@ -31,7 +31,7 @@ from ...base.undisturbed import undisturbed
 from ...language.definitions import Function, meaning, returned_values, with_helpers
 from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
 from ...language.errors import Span, mistake
-from ...language.frame import refuse
+from ...language.expressions import refuse
 from ...language.ir import Box, Kernel
 from ...language.parameters import indexed_parameters, passed
 from ...language.source import live_names

@@ -1,28 +1,27 @@
-"""A frame: one function that is being read, the names it knows, and what its expressions are.
+"""Expressions: what is known is computed while the text is read, the rest becomes operations.
 
 2 * K + x[0]          ->     t0 = read x 0;  t1 = 6 + t0      where K is 3
 mean3(x)              ->     the text of `mean3`, with x
 np.sqrt(t0)           ->     Call(sqrt, t0)
 math.sqrt(2.0)        ->     1.4142135623730951
-
-What is known is computed while the text is read, the rest becomes operations.
 """
 
 from __future__ import annotations
 
 import ast
 import itertools
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 
 from .calls import LONGEST, Given, attribute
+from .control import UNDEFINED, Frame
 from .definitions import ArrayFunction, Definition, Function, SelfReference, Unusable, dotted
 from .dtypes import Coefficients, Field
-from .errors import Span, here, mistake
+from .errors import here, mistake
 from .functions import SYMBOLS
 from .operations import binary, folded, logical, select, truth, unary, under
 from .signature import defaults_of, signature
@@ -42,50 +41,9 @@ from .values import (
     words,
 )
 
-# Stands for a local that has no value on some path.
-UNDEFINED: Any = object()
 
-
-@dataclass(eq=False)
-class Frame(ABC):
-    """One function being read, with the names it knows.
-
-    `done` is the truth that the function has returned, `result` what it then gave; `left` that
-    the turn of the innermost loop has ended before its time, `broken` that the loop has.
-    """
-
-    function: Function
-    names: dict[str, Any]
-    active: tuple[Function, ...] = ()
-    # Whether this package has the text, or has called it: the user knows the call alone.
-    hidden: bool = False
-    done: Any = False
-    result: Any = None
-    left: Any = False
-    broken: Any = False
-
-    def __post_init__(self) -> None:
-        self.active = (*self.active, self.function)
-        self.hidden |= self.function.own
-        self.returned = self.span(self.function.definition)
-
-    def state(self) -> tuple[Any, ...]:
-        """What a path changes."""
-        return dict(self.names), self.done, self.result, self.left, self.broken
-
-    def restore(self, state: tuple[Any, ...]) -> None:
-        """Begin again from what it was."""
-        names, self.done, self.result, self.left, self.broken = state
-        self.names = dict(names)
-
-    def at(self, node: ast.AST) -> None:
-        """Let mistakes point to a part of the text from here on."""
-        if not self.hidden:
-            here.place = self.function, node
-
-    def span(self, node: ast.AST) -> Span:
-        """Where mistakes in a part of the text point to."""
-        return here.span if self.hidden else self.function.span(node)
+class Expressions(Frame):
+    """A frame that understands every expression."""
 
     # Names, and what they may stand for.
 
@@ -152,23 +110,11 @@ class Frame(ABC):
             raise mistake("choice-mismatch", words(then), words(other))
         return select(test, then, other)
 
-    def ended(self, loop: bool = False) -> Any:
-        """The truth that the function has ended, or the loop, or else the turn of that."""
-        return logical("|", self.done, self.broken if loop else self.left)
-
     # Statements.
 
     @abstractmethod
     def assign(self, target: ast.expr, value: Any) -> None:
         """Give names to a value."""
-
-    @abstractmethod
-    def block(self, statements: list[ast.stmt]) -> None:
-        """Follow statements until the function has returned."""
-
-    @abstractmethod
-    def split(self, test: Any, then: Callable[[], None]) -> None:
-        """Follow a path where a truth holds."""
 
     @abstractmethod
     def run(self, definition: Definition) -> Any:
