@@ -31,6 +31,7 @@ from ..base.undisturbed import Later
 from ..language.decorated import NOTHING, Decorated, Method, decorator
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
+    Explanation,
     Page,
     as_read,
     options_of,
@@ -62,7 +63,6 @@ if TYPE_CHECKING:
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
-    from ..language import displays
     from ..running import dispatch, recording
     from ..running.dispatch import Prepared
     from . import iterating
@@ -80,7 +80,6 @@ else:
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    displays = Later("..language.signature", __package__)
     debugging, explaining, measuring, picture, tuning = (
         Later(f"..inspecting.{name}", __package__)
         for name in "debugging explaining measuring picture tuning".split()
@@ -344,7 +343,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
         values = self._bound(args, named)
         told = iterating.iterated(self.definition, values, plan, boundary, cval)
-        return displays.Explanation("\n".join(told))
+        return Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
     @door
@@ -689,7 +688,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
           memory      3 bytes a point: 1 read once, 2 written once
         """
         one = asking.asked(self.definition, arrays, named)
-        return displays.Explanation(explaining.explained(self, one, named))
+        return Explanation(explaining.explained(self, one, named))
 
     @door
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
