@@ -141,23 +141,17 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: 
     lengths = {f"length{k}": k for k in range(ndim) if f"length{k}" in used}
     read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
+    kinds = arguments.values()
+    fields = [(one.label, one.storage) for one in kinds if isinstance(one, Field)]
+    scalars = [(one.label, one.dtype) for one in kinds if isinstance(one, Scalar)]
+    small = [(a.label, a.storage, a.shape) for a in kinds if isinstance(a, Coefficients)]
     return Kernel(
-        ndim=ndim,
-        fields=(
-            *((a.label, a.storage) for a in arguments.values() if isinstance(a, Field)),
-            *((label, np.dtype("int64")) for label in positions),
-        ),
-        scalars=(
-            *((a.label, a.dtype) for a in arguments.values() if isinstance(a, Scalar)),
-            *((label, DType.INT) for label in lengths),
-        ),
-        coefficients=tuple(
-            (a.label, a.storage, a.shape)
-            for a in arguments.values()
-            if isinstance(a, Coefficients)
-        ),
-        body=body,
-        outputs=outputs,
+        ndim,
+        (*fields, *((label, np.dtype("int64")) for label in positions)),
+        (*scalars, *((label, DType.INT) for label in lengths)),
+        tuple(small),
+        body,
+        outputs,
         lengths=tuple(lengths.values()),
         positions=tuple(positions.values()),
     )
