@@ -31,7 +31,6 @@ from .dtypes import Coefficients, Field, value_type
 from .errors import here, mistake
 from .ir import (
     Atom,
-    Binary,
     Const,
     DType,
     Element,
@@ -46,14 +45,13 @@ from .ir import (
     Reduce,
     Ref,
     Tap,
-    Weight,
     added,
     named,
     operands,
     replayed,
     shifted,
 )
-from .operations import active, binary, cast, lift, select, strong
+from .operations import active, as_window, binary, cast, in_common, lift, select, strong
 from .positions import GREATEST, LEAST
 from .values import (
     Buffer,
@@ -277,16 +275,15 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
                 origin = added(expr.offset, first)
                 return emit(Tap(expr.dtype, expr.field, origin, along), False, shape).atom
             return emit(shifted(new, first), False, shape).atom
-        here, axis = emit(expr).atom, position.axis
-        # How many steps along the axis each element of the window is from the point.
-        moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
-        steps = tuple(str(first[axis] + step) for step in moves.get(axis, [0] * math.prod(shape)))
-        if not along and steps == ("0",):
-            return here
-        there: Atom = Const(expr.dtype, steps[0])
+        point, axis = emit(expr), position.axis
+        there: Any = first[axis]
         if along:
-            there = emit(Weight(expr.dtype, steps), False, shape).atom
-        return emit(Binary(expr.dtype, "+", here, there), False, shape).atom
+            # How many steps along the axis each element of the window is from the point.
+            steps = np.indices(shape)[along.index(axis)] if axis in along else np.zeros(shape, int)
+            there = as_window(steps + there, shape)
+        elif not there:
+            return point.atom
+        return in_common("+", expr.dtype, point, lift(there)).atom
 
     body = reading.body.behind((value.atom,))
     known = named(body)
