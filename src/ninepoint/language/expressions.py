@@ -323,7 +323,7 @@ class Expressions(Frame):
             raise mistake("recursion", function.name)
         match function:
             case Function(definition=definition, defaults=defaults):
-                seen, names = function, {}
+                seen, names = function, dict[str, Any]()
             case Closure(definition, seen, names, defaults):
                 if extra := definition.args.vararg or definition.args.kwarg:
                     raise mistake("parameter-kind", self.span(extra), extra.arg)

@@ -470,7 +470,7 @@ def _divided(op: str, left: Value, right: Value) -> Any:
 
 
 def _word(value: Value) -> Value:
-    return strong(cast(value, DType.UINT))
+    return replace(cast(value, DType.UINT), weak=False)
 
 
 OPERATORS |= {ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()}

@@ -135,17 +135,17 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
                 # The names that a call gives for arrays; what a ufunc is given may be a number.
                 helper, sure = function.constants.get(dotted(called)), True
                 if helper is index:
-                    names, arrays, sure = ("field",), {"field"}, False
+                    some, arrays, sure = ["field"], ["field"], False
                 elif isinstance(helper, ArrayFunction):
                     callee = helper.definition
-                    names, arrays, sure = callee.parameters, callee.fields, not callee.pointwise
+                    some, arrays, sure = callee.parameters, callee.fields, not callee.pointwise
                 elif isinstance(helper, Function) and helper not in active:
-                    names, arrays = helper.parameters, indexed_parameters(helper, active)
+                    some, arrays = [*helper.parameters], [*indexed_parameters(helper, active)]
                 else:
                     continue
                 given = {
                     value.id
-                    for name, value in passed(names, node)
+                    for name, value in passed(some, node)
                     if name in arrays and isinstance(value, ast.Name)
                 }
                 found |= given if sure else given - numbers

@@ -101,7 +101,7 @@ _FORMS = {
 
 def _expression(expr: Expr) -> str:
     """One operation."""
-    parts = {name: getattr(expr, name) for name in expr.__match_args__[1:]}
+    parts: dict[str, Any] = {name: getattr(expr, name) for name in expr.__match_args__[1:]}
     if form := _FORMS.get(type(expr)):
         plain = {n: _several(v) if isinstance(v, tuple) else _shown(v) for n, v in parts.items()}
         return form.format_map(plain)
