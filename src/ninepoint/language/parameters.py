@@ -15,10 +15,11 @@ from .errors import Span
 from .positions import index
 
 
-def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, ast.expr]]:
-    """The arguments of a call, each with the parameter that it is for."""
-    named = [(keyword.arg, keyword.value) for keyword in call.keywords]
-    return [*zip(parameters, call.args, strict=False), *named]
+def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, str]]:
+    """The names that a call gives, each with the parameter that it is for."""
+    given: list[tuple[str | None, ast.expr]] = [*zip(parameters, call.args, strict=False)]
+    given += [(keyword.arg, keyword.value) for keyword in call.keywords]
+    return [(name, one.id) for name, one in given if isinstance(one, ast.Name)]
 
 
 def array_parameters(function: Function) -> tuple[str, ...]:
@@ -143,10 +144,6 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
                     some, arrays = [*helper.parameters], [*indexed_parameters(helper, active)]
                 else:
                     continue
-                given = {
-                    value.id
-                    for name, value in passed(some, node)
-                    if name in arrays and isinstance(value, ast.Name)
-                }
+                given = {one for name, one in passed(some, node) if name in arrays}
                 found |= given if sure else given - numbers
     return {alias.get(name, name) for name in found} & parameters

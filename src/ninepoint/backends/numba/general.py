@@ -259,11 +259,7 @@ def _reads(
             case ast.Call(func=called):
                 helper = function.constants.get(ast.unparse(called))
                 if isinstance(helper, Function):
-                    given = {
-                        str(parameter)
-                        for parameter, one in passed(helper.parameters, node)
-                        if isinstance(one, ast.Name) and one.id in fields
-                    }
+                    given = {str(k) for k, one in passed(helper.parameters, node) if one in fields}
                     yield from _reads(helper, given, follow=follow)
 
 
