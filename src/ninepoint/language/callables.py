@@ -345,21 +345,3 @@ def _casts() -> dict[Any, Builder]:
 
 
 FUNCTIONS = _table()
-
-
-# Builtins that give the same result for the same arguments, and do nothing else.
-_PURE = frozenset((all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map))
-_PURE |= {filter, repr, hash, type}
-
-
-def is_pure(function: Any) -> bool:
-    """Whether a call with known arguments may be made once, while the kernel is read.
-
-    Not so what reads the world or draws numbers: `input`, `open`, `np.random`, `time.time`.
-    """
-    if function in FUNCTIONS or isinstance(function, np.ufunc) or function in _PURE:
-        return True
-    module = getattr(function, "__module__", None) or ""
-    if module in ("math", "cmath", "operator", "_operator"):
-        return True
-    return module.partition(".")[0] == "numpy" and not module.startswith("numpy.random")

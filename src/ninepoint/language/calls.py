@@ -7,37 +7,44 @@ math.sqrt(2.0)        ->     1.4142135623730951
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import cache, partial
 from inspect import BoundArguments, Signature
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..base.frozen import frozen
-from .callables import FUNCTIONS, is_pure
 from .dtypes import Coefficients, Field
 from .errors import mistake
 from .functions import from_numpy, is_shape
+from .ir import DType, Position, Read, Ref
 from .operations import strong
-from .positions import Spacing, index
-from .reductions import METHODS, REDUCTIONS
-from .subscripts import measured, position, whole_shape
+from .positions import GREATEST, LEAST, Spacing, index
+from .statistics import PRIMITIVE
 from .values import (
+    Index,
     NotUnderstood,
     Steps,
     Value,
     constant,
+    emit,
     is_known,
     is_number,
+    reading,
     settled,
     words,
 )
 
-# Every function that is understood.
-_KNOWN = FUNCTIONS | REDUCTIONS
+# What writes each function that is understood.
+Functions: TypeAlias = Mapping[Any, Callable[..., Any]]
+
+# The functions of NumPy that are methods of windows.
+_METHODS = frozenset("sum prod mean min max std var median any all argmin argmax ptp".split())
 
 # The most turns of a loop, or items of a tuple, that are followed one by one.
 LONGEST = 100_000
@@ -64,8 +71,8 @@ class Given:
         """All arguments."""
         return *self.args, *self.named.values()
 
-    def to(self, function: Any) -> Any:
-        """What a function gives that has no text."""
+    def to(self, function: Any, known: Functions) -> Any:
+        """What a function gives that has no text, for those that are `known`."""
         if function is index:
             return position(self.args, self.named)
         if isinstance(function, partial):
@@ -87,15 +94,15 @@ class Given:
                 if shape
                 else NotUnderstood("a method of an array")
             )
-        if is_known(self.all) and is_pure(function):
+        if is_known(self.all) and _is_pure(function, known):
             with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
                 return settled(function(*self.args, **self.named))
-        if function not in _KNOWN:
+        if function not in known:
             if function is sorted or from_numpy(function):
                 raise NotUnderstood(f"the function '{self.name}'")
             raise mistake("unknown-function", self.name)
         self._check_fields()
-        result = self.built(_KNOWN[function])
+        result = self.built(known[function])
         numpys = isinstance(function, np.ufunc) or from_numpy(function)
         # A part of a number of Python's is one.
         return strong(result) if numpys and function not in (np.real, np.imag) else result
@@ -174,8 +181,8 @@ class Given:
 _signature = cache(inspect.signature)
 
 
-def attribute(base: Any, name: str) -> Any:
-    """What an attribute of a value is."""
+def attribute(base: Any, name: str, known: Functions) -> Any:
+    """What an attribute of a value is, for functions that are `known`."""
     shape = getattr(base, "shape", ())
     if name in ("shape", "ndim", "size"):
         if isinstance(base, Field):
@@ -184,11 +191,11 @@ def attribute(base: Any, name: str) -> Any:
             return measured(shape, name)
     match base:
         case Value() if name in ("real", "imag"):
-            return FUNCTIONS[getattr(np, name)](base)
-        case Value() if shape and name in METHODS:
-            return partial(METHODS[name], base)
+            return known[getattr(np, name)](base)
+        case Value() if shape and name in _METHODS:
+            return partial(known[getattr(np, name)], base)
         case Value() if name == "conjugate":
-            return partial(FUNCTIONS[np.conj], base)
+            return partial(known[np.conj], base)
         case Value() | Coefficients() if shape and hasattr(np.ndarray, name):
             raise NotUnderstood(f"'{name}' of {words(base)}")
         case np.ndarray() if name == "T" or callable(getattr(base, name, None)):
@@ -198,3 +205,81 @@ def attribute(base: Any, name: str) -> Any:
         case _ if name in ("real", "imag") and is_number(base):
             return getattr(base, name)
     raise mistake("unknown-method", name, words(base))
+
+
+# Builtins that give the same result for the same arguments, and do nothing else.
+_PURE = frozenset((all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map))
+_PURE |= {filter, repr, hash, type}
+
+
+def _is_pure(function: Any, known: Functions) -> bool:
+    """Whether a call with known arguments may be made once, while the kernel is read.
+
+    Not so what reads the world or draws numbers: `input`, `open`, `np.random`, `time.time`.
+    """
+    if function in PRIMITIVE:
+        return False
+    if function in known or isinstance(function, np.ufunc) or function in _PURE:
+        return True
+    module = getattr(function, "__module__", None) or ""
+    if module in ("math", "cmath", "operator", "_operator"):
+        return True
+    return module.partition(".")[0] == "numpy" and not module.startswith("numpy.random")
+
+
+# What is asked of the whole array.
+
+
+def whole_shape(field: Field) -> tuple[Value, ...]:
+    """How long the whole array is along each axis of the kernel."""
+    reading.count = reading.count or reading.shown
+    reading.stages.read.add(field.name)
+    # The names end in digits, as no name of the user's does in a kernel.
+    return tuple(
+        Value(Ref(DType.INT, f"length{axis}"), True) for axis in range(reading.count or 1)
+    )
+
+
+def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+    """What `npt.index` gives: a number for each axis, or for one axis that number."""
+    if reading.pointwise:
+        raise mistake("ufunc-position")
+    if named or len(args) > 1:
+        raise mistake("wrong-arguments", "npt.index", "it takes one field, or nothing")
+    if args and not isinstance(args[0], Field):
+        raise mistake("position-field", words(args[0]))
+    reading.stages.read.update(one.name for one in args)
+    reading.count = count = reading.count or reading.shown or 1
+    found = tuple(_along(axis, count, bool(args)) for axis in range(count))
+    return found if len(found) > 1 else found[0]
+
+
+def _along(axis: int, count: int, element: bool) -> Any:
+    """The position along an axis, which is a number of Python's.
+
+    Of several results around an element those of one phase are k * I + r.
+    """
+    one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
+    label = f"{'index' if element else 'place'}{axis}"
+    reading.positions[label] = one
+    read = Read(DType.INT, label, (0,) * count)
+    where, factors = emit(read, weak=True), reading.factors
+    if not factors:
+        return where
+    point = Index(where.atom, True)
+    if element:
+        return point
+    return point * factors[axis] + reading.phase[axis]
+
+
+def measured(shape: tuple[Any, ...], name: str) -> Any:
+    """The `shape`, `ndim`, `len` or `size` of an array that is so long along each axis."""
+    match name:
+        case "shape":
+            return shape
+        case "ndim":
+            return len(shape)
+        case "len":
+            return shape[0]
+        case _:
+            return functools.reduce(operator.mul, shape or (1,))

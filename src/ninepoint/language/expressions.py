@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from .callables import FUNCTIONS
 from .calls import LONGEST, Given, attribute
 from .control import UNDEFINED, Frame
 from .definitions import ArrayFunction, Definition, Function, SelfReference, Unusable, dotted
@@ -24,6 +25,7 @@ from .dtypes import Coefficients, Field
 from .errors import here, mistake
 from .functions import SYMBOLS
 from .operations import binary, folded, logical, select, truth, unary, under
+from .reductions import REDUCTIONS
 from .signature import defaults_of, signature
 from .stages import stage
 from .subscripts import subscript
@@ -40,6 +42,9 @@ from .values import (
     settled,
     words,
 )
+
+# Every function that is understood.
+KNOWN = FUNCTIONS | REDUCTIONS
 
 
 class Expressions(Frame):
@@ -166,7 +171,7 @@ class Expressions(Frame):
                 base = self.buffer(node.value) or self.eval(node.value)
                 return subscript(base, self.eval(node.slice), node)
             case ast.Attribute():
-                return attribute(self.eval(node.value), node.attr)
+                return attribute(self.eval(node.value), node.attr, KNOWN)
             case ast.Call():
                 return self.call(node)
             case ast.Lambda():
@@ -330,7 +335,7 @@ class Expressions(Frame):
                 if len(self.active) > 50:
                     raise mistake("recursion", given.name)
             case _:
-                return given.to(function)
+                return given.to(function, KNOWN)
         names = names | given.bound(signature(definition, defaults))
         return type(self)(seen, names, self.active, self.hidden).run(definition)
 

@@ -18,11 +18,9 @@ A buffer has one name, by which it is read and written element by element; nothi
 from __future__ import annotations
 
 import ast
-import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -51,8 +49,7 @@ from .ir import (
     replayed,
     shifted,
 )
-from .operations import active, as_window, binary, cast, in_common, lift, select, strong
-from .positions import GREATEST, LEAST
+from .operations import active, as_window, cast, in_common, lift, select, strong
 from .values import (
     Buffer,
     Index,
@@ -375,61 +372,3 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     new = strong(cast(lifted, buffer.dtype))
     items = (select(where == number, new, item) for number, item in enumerate(buffer.items))
     return replace(buffer, items=tuple(items))
-
-
-# What is asked of the whole array.
-
-
-def whole_shape(field: Field) -> tuple[Value, ...]:
-    """How long the whole array is along each axis of the kernel."""
-    reading.count = reading.count or reading.shown
-    reading.stages.read.add(field.name)
-    # The names end in digits, as no name of the user's does in a kernel.
-    return tuple(
-        Value(Ref(DType.INT, f"length{axis}"), True) for axis in range(reading.count or 1)
-    )
-
-
-def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
-    """What `npt.index` gives: a number for each axis, or for one axis that number."""
-    if reading.pointwise:
-        raise mistake("ufunc-position")
-    if named or len(args) > 1:
-        raise mistake("wrong-arguments", "npt.index", "it takes one field, or nothing")
-    if args and not isinstance(args[0], Field):
-        raise mistake("position-field", words(args[0]))
-    reading.stages.read.update(one.name for one in args)
-    reading.count = count = reading.count or reading.shown or 1
-    found = tuple(_along(axis, count, bool(args)) for axis in range(count))
-    return found if len(found) > 1 else found[0]
-
-
-def _along(axis: int, count: int, element: bool) -> Any:
-    """The position along an axis, which is a number of Python's.
-
-    Of several results around an element those of one phase are k * I + r.
-    """
-    one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
-    label = f"{'index' if element else 'place'}{axis}"
-    reading.positions[label] = one
-    read = Read(DType.INT, label, (0,) * count)
-    where, factors = emit(read, weak=True), reading.factors
-    if not factors:
-        return where
-    point = Index(where.atom, True)
-    if element:
-        return point
-    return point * factors[axis] + reading.phase[axis]
-
-
-def measured(shape: tuple[Any, ...], name: str) -> Any:
-    """The `shape`, `ndim`, `len` or `size` of an array that is so long along each axis."""
-    match name:
-        case "shape":
-            return shape
-        case "ndim":
-            return len(shape)
-        case "len":
-            return shape[0]
-        case _:
-            return functools.reduce(partial(binary, "*"), shape or (1,))
