@@ -389,7 +389,9 @@ def float_function(name: str, weak: bool, *values: Any) -> Any:
     """A function of floats; one of `math` gives a weak float64.  A large integer is a float."""
     known, label = FLOAT_FUNCTIONS[name], f"{'math' if weak else 'np'}.{name}"
     if len(values) != known.arguments:
-        raise mistake("wrong-arguments", label, f"it takes {known.arguments}, and is given {len(values)}")
+        raise mistake(
+            "wrong-arguments", label, f"it takes {known.arguments}, and is given {len(values)}"
+        )
     of_complex = known.of_complex and not weak
     numbers = [float(one) if is_large(one) else one for one in values]
     lifted = [lift(one) if of_complex else real_number(one, label) for one in numbers]
