@@ -35,7 +35,7 @@ from ninepoint.backends import cache
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver, writing
 from ninepoint.backends.llvm import library
-from ninepoint.backends.llvm.layout import Kind
+from ninepoint.backends.llvm.native import Kind
 from ninepoint.backends.numba import cpu
 from ninepoint.backends.numba.cpu import Loaded
 from ninepoint.backends.pipeline import compile_chain
@@ -373,7 +373,7 @@ def in_bounds(text: str) -> Callable[..., None]:
     """The function `band` of a generated module, as plain Python that looks at every index."""
     names = dict(_library())
     # Rows between which a border's rule stands are copied as a whole.
-    names["numpy"] = _Copying() if "absent(" in text or "beyond(" in text else _NumPy()
+    names["numpy"] = _Copying() if "absent" in text or "beyond" in text else _NumPy()
     # Where tables are made, NumPy is in the place of NumPy already.
     exec(in_numpy(_looked(text.replace("import numpy as np\n", "np = numpy\n"))), names)
     run: Callable[..., None] = names["band"]

@@ -18,7 +18,7 @@ from ninepoint.language import ir
 from ninepoint.language.dtypes import value_type
 from ninepoint.language.functions import FLOAT_FUNCTIONS
 from ninepoint.language.ir import COMPARISONS, Atom, Body, Box, DType, Expr
-from ninepoint.lowering.kept import computed_at, full
+from ninepoint.lowering.rolling import computed_at, full
 
 # Operators whose operands need not have one type.
 _MIXED = frozenset({"**", "<<", ">>"})

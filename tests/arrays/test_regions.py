@@ -72,6 +72,20 @@ def decoded(held):
     return sum(np.empty(held.shape, bool)[index].size for index in asked)
 
 
+def test_of_chunks_that_nobody_asks_for_the_slabs_beside_are_read():
+    x = whole(80, 60)
+    for rule in set(RULES) - {"valid"}:
+        for bytes_held in (1, 1 << 20):
+            held = Sliced(x, (5, 5))
+            with limits(held_bytes=bytes_held, decoded_ratio=1):
+                made = near(view(held, 20, (5, 5)), boundary=rule, cval=3)
+                held.asked.clear()
+                block = made.blocks[:2, 1:2].compute(scheduler="sync")
+            equal(block, near(x, boundary=rule, cval=3)[:40, 20:40])
+            # Both blocks once or, for their faces, twice; around them one line, no more.
+            assert decoded(held) <= 800 * (1 if bytes_held > 1 else 2) + 204
+
+
 def test_calls_one_after_another_are_one_that_reads():
     a = whole(60, 60, dtype="int64")
     held = Sliced(a, (1, 1))

@@ -19,7 +19,7 @@ import protected
 import seams
 from nightly import only
 from ninepoint import Schedule
-from ninepoint.backends.llvm.layout import Kind
+from ninepoint.backends.llvm.native import Kind
 
 RULES = ["fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"]
 

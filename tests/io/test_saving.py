@@ -483,10 +483,12 @@ def test_a_memory_that_is_none(tmp_path, text):
 
 def test_units_are_given_to_the_scheduler_in_windows(tmp_path):
     array = smooth(smooth(lazy(5)) - 1)
-    with limits(window_units=6):
+    with limits(window_units=6, least_units=2):
         npt.save(array, tmp_path / "many.zarr", chunks=5)
+        npt.save(array, tmp_path / "few.zarr", chunks=5, memory="2 kB")
         # What follows from all of the array is computed once.
         npt.save(array - array.mean(), tmp_path / "one.zarr", chunks=5)
     want = smooth(smooth(IMAGE) - 1)
-    np.testing.assert_array_equal(stored(tmp_path / "many.zarr"), want)
+    for name in ("many", "few"):
+        np.testing.assert_array_equal(stored(tmp_path / f"{name}.zarr"), want)
     np.testing.assert_allclose(stored(tmp_path / "one.zarr"), want - want.mean(), rtol=1e-3)

@@ -23,12 +23,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
-from ..language.functions import FLOAT_FUNCTIONS, PYTHON
+from ..language.functions import FLOAT_FUNCTIONS, PYTHON, UNARY
 from ..language.ir import (
     COMPARISONS,
     MIRRORED,
     Atom,
-    Atoms,
     Binary,
     Body,
     Call,
@@ -48,12 +47,12 @@ from ..language.ir import (
     Reduce,
     Ref,
     Select,
-    Stage,
     State,
     Tap,
     Unary,
     Weight,
     at_each,
+    atoms,
     made_as,
     named,
     operands,
@@ -131,20 +130,14 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
             known[name] = Interval(one.low, one.high)
     for stage in kernel.stages:
         _bound_body(stage.body, known)
-        known |= zip(stage.names, _stage_ranges(stage, known), strict=True)
+        for k, (name, value) in enumerate(zip(stage.names, stage.values, strict=True)):
+            known[name] = interval(value, known)
+            if isinstance(stage, State):
+                # What the border's rule puts there as well.
+                zero = Interval(0, 0)
+                known[name] |= of_storage(stage.storage[k]) if stage.unbounded else zero
     _bound_body(kernel.body, known)
     return known
-
-
-def _stage_ranges(stage: Stage, known: Known) -> list[Interval]:
-    """The range of each name of a stage, whose body is bounded."""
-    own = [interval(value, known) for value in stage.values]
-    if not isinstance(stage, State):
-        return own
-    # What the border's rule puts there as well.
-    if stage.unbounded:
-        return [of_storage(dtype) for dtype in stage.storage]
-    return [one | Interval(0, 0) for one in own]
 
 
 def _bound_body(body: Body, known: dict[str, Interval]) -> None:
@@ -169,9 +162,13 @@ def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interva
     `position` is the place in the window, in C order, for what stands inside one.
     """
     match expr:
-        case Read(field=name) | Tap(field=name) | Gather(field=name):
-            return known[name]
-        case Element(array=name) | Coefficient(array=name):
+        case (
+            Read(field=name)
+            | Tap(field=name)
+            | Gather(field=name)
+            | Element(array=name)
+            | Coefficient(array=name)
+        ):
             return known[name]
         case Weight():
             return interval(Const(expr.dtype, expr.texts[position]), known)
@@ -250,18 +247,17 @@ def _settled(result: Interval, dtype: DType) -> Interval:
 
 
 def _unary(expr: Unary, arg: Interval) -> Interval:
-    match expr.op:
-        case "-":
-            return _settled(Interval(-arg.high, -arg.low, arg.nan), expr.dtype)
-        case "~":
-            return _settled(Interval(-arg.high - 1, -arg.low - 1), expr.dtype)
-        case "abs":
-            least = 0 if arg.low <= 0 <= arg.high else min(abs(arg.low), abs(arg.high))
-            return _settled(Interval(least, arg.largest, arg.nan), expr.dtype)
-        case "not":
-            return TRUTH
-        case _:
-            return ANY
+    if expr.op == "not":
+        return TRUTH
+    if expr.op not in _TURNING:
+        return ANY
+    turns = {0} if arg.low < 0 < arg.high else set[int]()
+    found = [_TURNING[expr.op](end) for end in turns.union(arg.ends)]
+    return _settled(Interval(min(found), max(found), arg.nan), expr.dtype)
+
+
+# Operations that turn at 0 at most.
+_TURNING: dict[str, Callable[[Any], Any]] = {**UNARY, "abs": abs}
 
 
 def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
@@ -472,9 +468,8 @@ def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
 
 def window_ranges(expr: Reduce, known: Known) -> Sequence[Interval]:
     """The range of the window's elements: one for all, or one for each where weights differ."""
-    used = set[str]()
+    used = set(operands(expr))
     for assign in expr.body:
-        used.update(operands(assign.value))
         match assign.value:
             case Tap(field=name) | Element(array=name) | Coefficient(array=name):
                 used.add(name)
@@ -496,8 +491,7 @@ def _window_ranges(expr: Reduce, given: tuple[tuple[str, Interval], ...]) -> tup
         inner = known.copy()
         for name, value in values.items():
             zero = zero_product(value, values, position)
-            there = interval(zero, known) if zero else bound(value, inner, values, position)
-            inner[name] = there
+            inner[name] = interval(zero, known) if zero else bound(value, inner, values, position)
         wraps = any(inner[name].wraps for name in values)
         return replace(interval(expr.result, inner), wraps=wraps)
 
@@ -538,7 +532,7 @@ def smallest_integer(value: Interval) -> np.dtype:
 # narrow registers asks for integers of at `least` so many bits: then all that fewer would hold are
 # signed ones of as many.
 
-_MODULAR = frozenset({"+", "-", "*", "<<", "**"})
+_MODULAR = frozenset({"+", "-", "*", "<<", "**", "~"})
 
 
 # Passes that count what kernels cost ask for it more often than for all else together.
@@ -558,15 +552,10 @@ def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
 
 def working_type(name: str, expr: Expr, own: str, known: Known, least: int = 8) -> str:
     """The type in which an integer operation is done; `own` is that of its result, `name`."""
-    operands: Atoms
-    match expr:
-        case Binary(op=op) if op not in _MODULAR:
-            operands = (expr.left,) if op == ">>" else (expr.left, expr.right)
-        case Unary(op="abs" as op):
-            operands = (expr.arg,)
-        case _:
-            return own
-    compares = op in COMPARISONS
+    if not isinstance(expr, Unary | Binary) or expr.op in _MODULAR:
+        return own
+    op, compares = expr.op, expr.op in COMPARISONS
+    operands = atoms(expr)[: 1 if op == ">>" else None]
     if not operands[0].dtype.is_integer or (expr.dtype is DType.BOOL and not compares):
         return own
     spans = [interval(operand, known) for operand in operands]

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..arrays import spacings
 from ..arrays.accepted import (
     Arrays,
     is_chunked,
@@ -26,7 +25,6 @@ from ..iteration.iterate import Iteration, Scalars, iterate
 from ..iteration.motion import InMemory, Motion
 from ..iteration.slabs.slab import on_ranks
 from ..program.definition import Call, Definition
-from ..program.graph import has_conditions
 from ..program.options import Place
 from ..program.program import program_of
 from ..running.dispatch import check_target, evaluate, typed
@@ -61,7 +59,7 @@ def iterated(
         from ..arrays import xarray as on_xarray
 
         named = on_xarray.Named(fields, program_of(call.spaced(), types).last.ndim)
-        found = spacings.found(call, named)
+        found = on_xarray.spacings(call, named)
         scalars, call = scalars.spaced(found), call.spaced(found)
     call.check_spaced()
     motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)
@@ -82,7 +80,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     if not there:
         graph.warn()
     check_target(graph, there, cut)
-    if plan.comm is not None and has_conditions(graph):
+    if plan.comm is not None and graph.has_conditions:
         raise TypeError(
             'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
             ": each process has another part of the border; name a border rule."
@@ -125,7 +123,7 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     from ..iteration.lazy import InChunks
 
     state, graph = InChunks(motion, arrays, plan, evaluate), motion.graph
-    apart = plan.device is not None or has_conditions(graph) or graph.places
+    apart = plan.device is not None or graph.has_conditions or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
         # Imported here: it is optional, and the caller has it.
         from ..iteration.slabs.cluster import on_cluster

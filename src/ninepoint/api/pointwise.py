@@ -18,6 +18,9 @@ import numpy as np
 
 from ..arrays import accepted
 from ..arrays.accepted import (
+    Applied,
+    asked,
+    asks,
     bare,
     has_no_axes,
     is_cupy,
@@ -30,7 +33,6 @@ from ..arrays.accepted import (
     storage_types,
 )
 from ..arrays.borders import Boundary
-from ..arrays.foreign import Applied, asked, asks
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, decorator
 from ..language.definitions import returned_values

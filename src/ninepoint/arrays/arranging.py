@@ -25,7 +25,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,6 @@ from ..base import limits
 from ..base.frozen import frozen
 from .layout import Array, Axes, PlainArrays, Shape
 from .numpy import whole_shape
-from .strided import memory_order, plain
 
 # What has more lanes is copied: a kernel is compiled for their number.
 MANY = 256
@@ -138,57 +138,32 @@ def core_last(ndim: int, core: Sequence[int]) -> Axes:
 
 def merging(arrays: PlainArrays) -> Turned:
     """Find how arrays of one shape, of one axis at least, become arrays of as few as can be."""
-    shape = arrays[0].shape
+    shape, strides = arrays[0].shape, [array.strides for array in arrays]
     if len(shape) == 1 or not math.prod(shape):
         return Turned(tuple(range(len(shape))))
-    order = memory_order(shape, [array.strides for array in arrays])
-    merged, before = list[Shape](), None
-    for axis in order:
-        n, steps = shape[axis], [array.strides[axis] for array in arrays]
-        if merged and (n == 1 or before in (None, [step * n for step in steps])):
-            merged[-1] += (n,)
-        else:
-            merged.append(())
-        before = steps if n != 1 else before
-    return Turned(order, tuple(merged) if any(merged) else ())
+    order = memory_order(shape, strides)
+    lengths = [shape[axis] for axis in order]
+    groups = together(lengths, [[steps[axis] for axis in order] for steps in strides])
+    merged = tuple(tuple(lengths[k] for k in group[1:]) for group in groups)
+    return Turned(order, merged if any(merged) else ())
 
 
-class Arrangement:
-    """How the arrays of calls like one are given to what does them, which is the `call` then.
+def arranged(call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> tuple[Any, Turned]:
+    """What does a call on arrays like some, and how these are given to it, in one shape.
 
-    Their axes are to be in this `order`, in which the core axes come last.  Results are made apart
-    where the arrays that are there for them, `outs`, cannot be written to as they lie.
+    Their axes are to be in this `order`, in which the core axes come last.
     """
-
-    def __init__(self, call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> None:
-        self.call, self.how = call, Turned(order)
-        self._shape, compiled = whole_shape(fields), call.compiled
-        whole = [np.broadcast_to(field, self._shape) for field in fields]
-        if compiled.at_points and not compiled.positions:
-            self.how = merging([*whole, *outs])
-        elif call.any_stack:
-            lain = [one.transpose(order) for one in whole], [one.transpose(order) for one in outs]
-            how, form = with_lanes(compiled, *lain) or (self.how, ())
-            if form and (made := call.turned(form)) is not None:
-                self.call = made
-                self.how = replace(how, order=tuple(order[axis] for axis in how.order))
-        pairs = zip(map(self.how.of, outs), compiled.out_dtypes, strict=False)
-        self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
-        alike = all(field.shape == self._shape for field in fields)
-        stays = self.call is call and self.how == Turned(tuple(range(len(order))))
-        self.plain = stays and alike and not self._apart
-
-    def fields(self, fields: PlainArrays) -> list[Array]:
-        """Give the fields as the program reads them."""
-        shape = self._shape
-        return [
-            self.how.of(one if one.shape == shape else np.broadcast_to(one, shape))
-            for one in fields
-        ]
-
-    def targets(self, targets: PlainArrays) -> list[Array]:
-        """Give the arrays that the program writes to; none where it makes its own results."""
-        return [] if self._apart else list(map(self.how.of, targets))
+    compiled, shape = call.compiled, whole_shape(fields)
+    fields = [np.broadcast_to(field, shape) for field in fields]
+    if compiled.at_points and not compiled.positions:
+        return call, merging([*fields, *outs])
+    if call.any_stack:
+        lain = ([one.transpose(order) for one in arrays] for arrays in (fields, outs))
+        how, form = with_lanes(compiled, *lain) or (None, ())
+        made = call.turned(form) if how else None
+        if how and made is not None:
+            return made, replace(how, order=tuple(order[axis] for axis in how.order))
+    return call, Turned(order)
 
 
 def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:
@@ -226,3 +201,83 @@ def told(program: Compiled, fields: PlainArrays, given: int) -> Iterator[tuple[s
     ]
     if copied:
         yield "strides", f"copied: {', '.join(copied)}, whose rows are none that it can read"
+
+
+# Where elements lie: what is known by lengths and strides.
+
+# Where arrays stand of which it only matters how they lie.
+SOMEWHERE = 1 << 40
+
+
+def standing(
+    address: int, shape: Shape, dtype: np.dtype, strides: Shape | None = None
+) -> np.ndarray:
+    """An array that stands at an address, which is not 0; in C order, if no strides are given."""
+    lies = {
+        "version": 3, "data": (address, False), "shape": shape, "strides": strides,
+        "typestr": f"|V{dtype.itemsize}",
+    }  # fmt: skip
+    found: np.ndarray = np.asarray(SimpleNamespace(__array_interface__=lies))
+    return found.view(dtype)
+
+
+def stacked(array: np.ndarray, ndim: int) -> np.ndarray:
+    """An array of so many core axes whose leading axes are one; of no points -1 says nothing."""
+    lead = array.ndim - ndim
+    if lead < 2:
+        return array if lead else array[None]
+    return array.reshape(math.prod(array.shape[:lead]), *array.shape[lead:])
+
+
+def plain(array: np.ndarray, dtype: np.dtype, ndim: int) -> bool:
+    """Whether a program of so many axes can work on an array itself, its leading axes as one."""
+    lead = [k for k in range(array.ndim - ndim) if array.shape[k] != 1]
+    merge = (array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(lead))
+    readable = array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
+    return readable and all(merge)
+
+
+def scattered(compiled: Any, fields: Sequence[np.ndarray]) -> list[bool]:
+    """Which fields a program cannot read where they lie, so that they are copied before."""
+    ndim, given = compiled.ndim, len(fields) - len(compiled.along)
+    found = [
+        not plain(field, dtype, ndim)
+        for field, dtype in zip(fields, compiled.field_dtypes, strict=True)
+    ]
+    # Of a position one element of each row is read, wherever the others lie.
+    for k, axis in enumerate(compiled.along, given):
+        found[k] = found[k] and axis == ndim - 1
+    return found
+
+
+def memory_order(lengths: Shape, steps: Sequence[Sequence[int]]) -> Axes:
+    """Find an order of the axes in which the longest steps come first, and the last are short.
+
+    The steps are those of some arrays of these lengths.
+    """
+    far = [sum(map(abs, own)) for own in zip(*steps, strict=True)]
+    return tuple(sorted(range(len(lengths)), key=lambda axis: (lengths[axis] != 1, -far[axis])))
+
+
+def together(lengths: Sequence[int], steps: Sequence[Sequence[int]]) -> list[list[int]]:
+    """The axes that lie in memory as one in all arrays, with those of length 1 behind them."""
+    groups: list[list[int]] = []
+    before: list[int] | None = None
+    for axis, n in enumerate(lengths):
+        own = [one[axis] for one in steps]
+        if groups and (n == 1 or before in (None, [step * n for step in own])):
+            groups[-1].append(axis)
+        else:
+            groups.append([axis])
+        before = own if n != 1 else before
+    return groups
+
+
+def merged_axes(
+    lengths: Sequence[int], steps: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Make axes one that lie in memory as one in all arrays, and leave out those of length 1."""
+    groups = ([k for k in one if lengths[k] != 1] for one in together(lengths, steps))
+    found = [one for one in groups if one]
+    made = [[own[one[-1]] for one in found] for own in steps]
+    return [math.prod(lengths[k] for k in one) for one in found], made

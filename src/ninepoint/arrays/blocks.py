@@ -35,7 +35,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -44,8 +44,8 @@ from ..backends.threads import serial
 from ..base.frozen import frozen
 from .accepted import bare, is_cupy
 from .grid import Chunks, outputs_of
-from .layout import Array, Region, Shape
-from .regions import Block, Domain, Program, Span, looking
+from .layout import Array, Region, Shape, Span
+from .regions import Block, Domain, Program, looking
 
 # For each axis of a chunk how thick the faces before and after it are; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
@@ -122,6 +122,21 @@ def faces_of(chunk: Any, depths: Depths) -> Mapping[tuple[int, int], Array]:
     return faces
 
 
+class Slab(NamedTuple):
+    """All that is needed of a chunk, which lies as `near` says from all blocks that need it.
+
+    Along each axis it is a step beyond all of them, a step before, or (0) of its whole length.
+    """
+
+    near: Shape
+    array: Array
+
+
+def slab_of(held: Any, near: Shape, region: tuple[slice, ...]) -> Slab:
+    """Copy what is needed of a chunk, or read it from a source."""
+    return Slab(near, in_memory(held[region]).copy())
+
+
 def face_of(
     chunk: Any, axis: int, step: int, depths: tuple[int, int], around: Depths, *faces: Array
 ) -> Array:
@@ -157,17 +172,22 @@ def surrounded(
     apart: bool,
 ) -> Array:
     """Give a chunk with the faces that lie around it (`steps_around`), in what `make` makes."""
-    spans = [(low, low + n) for (low, _), n in zip(around, chunk.shape, strict=True)]
-    result = make(tuple([end + high for (_, end), (_, high) in zip(spans, around, strict=True)]))
-    result[tuple([slice(*span) for span in spans])] = chunk
+    lengths, parts = [], []
+    for (low, high), n in zip(around, chunk.shape, strict=True):
+        lengths.append(low + n + high)
+        parts.append({-1: slice(low), 0: slice(low, low + n), 1: slice(low + n, None)})
+    result = make(tuple(lengths))
+    result[tuple([part[0] for part in parts])] = chunk
     for steps, face in zip(steps_around(around, apart=apart), faces, strict=False):
-        target, source = [], []
-        for step, (low, high), (a, b) in zip(steps, around, spans, strict=True):
-            target.append(slice(0, a) if step < 0 else slice(b, None) if step else slice(a, b))
-            source.append(side(step, high if step > 0 else low))
+        target = [part[step] for part, step in zip(parts, steps, strict=True)]
+        beyond = zip(steps, around, strict=True)
+        source = [side(step, high if step > 0 else low) for step, (low, high) in beyond]
         axis = next(axis for axis, step in enumerate(steps) if step)
         if apart:
             target[:axis] = [slice(None)] * axis
+        elif type(face) is Slab:
+            source = [slice(None) if a else own for a, own in zip(face.near, source, strict=True)]
+            face = face.array
         else:
             face, source[axis] = face[axis, steps[axis]], slice(None)
         result[tuple(target)] = face[tuple(source)]
@@ -189,20 +209,20 @@ class Job:
         """An array in which a block is as in its own: what it is there, and what it needs."""
         lengths, spans, needs = [], [], []
         axes = range(-len(self.shape), 0)
-        for axis, n, own in zip(axes, self.shape, region.spans, strict=True):
+        for axis, n, own in zip(axes, self.shape, region, strict=True):
             one = looking(self.program, axis)
             span, length = one.placed(own, n)
             lengths.append(length)
             spans.append(span)
             needs.append(one.needs(span, length))
-        return Domain(tuple(lengths), Region(tuple(needs)), Region(tuple(spans)), self.shape)
+        return Domain(tuple(lengths), Region(needs), Region(spans), self.shape)
 
     def reads(self, domain: Domain, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
         """How what a block takes is put together, of fields in such chunks, in which it begins so.
 
         Of a field that has one element along an axis it takes that.
         """
-        ends = zip(domain.has.spans, begin, domain.region.start, strict=True)
+        ends = zip(domain.has, begin, domain.region.start, strict=True)
         spans = [(a + at - first, b + at - first) for (a, b), at, first in ends]
         found = []
         for own, chunks in zip(self.fields, cuts, strict=True):
@@ -216,31 +236,27 @@ class Job:
     def around(self, domain: Domain, field: Shape) -> Depths:
         """How thick the faces are that a block takes of a field of this shape."""
         missing = len(self.shape) - len(field)
-        pairs = zip(domain.has.spans, domain.region.spans, strict=True)
+        pairs = zip(domain.has, domain.region, strict=True)
         beyond = [(a - first, last - b) for (first, last), (a, b) in pairs]
         axes = zip(field, self.shape[missing:], beyond[missing:], strict=True)
         return [(0, 0) if m == 1 != n else thick for m, n, thick in axes]
 
-    @property
-    def dtypes(self) -> Sequence[np.dtype]:
-        """The types that the program takes the fields as."""
-        found: Sequence[np.dtype] = self.program.field_dtypes
-        return found
+    def run(
+        self, region: Region, take: Callable[[Domain], Iterable[Array]], like: Any = None
+    ) -> Any:
+        """The result, or all, of a block of what it takes of the fields; as they lie, or `like`.
 
-    def run(self, domain: Domain, fields: Iterable[Array]) -> Any:
-        """The result, or all, of what a block takes of the fields."""
-        ndim = len(self.shape)
-        arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in fields])
-        with serial():
-            return bare(self.program.run(Block(arrays, domain)))
-
-    def nothing(self, domain: Domain, like: Any) -> list[Array]:
-        """The results of a block that has no points, where some array lies."""
-        found = []
+        It has the points of the region, as far as the wanted values have them.
+        """
+        domain, ndim, found = self.domain(region), len(self.shape), []
+        if region.points:
+            arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in take(domain)])
+            with serial():
+                return bare(self.program.run(Block(arrays, domain)))
         for output in outputs_of(self.program, domain.shape):
             points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
             found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))
-        return found
+        return bare(found)
 
 
 def computed(
@@ -261,15 +277,15 @@ def computed(
     like : array, optional
         One that lies where the results are to lie.
     """
-    domain, given = job.domain(region), iter(chunks)
-    if not region.points:
-        return bare(job.nothing(domain, like))
-    fields = []
-    for own, dtype in zip(job.reads(domain, region.start, cuts), job.dtypes, strict=True):
-        some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
-        field = put_together(own, some, partial(nothing, like, dtype=dtype))
-        fields.append(in_memory(field, dtype))
-    return job.run(domain, fields)
+    given, dtypes = iter(chunks), job.program.field_dtypes
+
+    def take(domain: Domain) -> Iterator[Array]:
+        for own, dtype in zip(job.reads(domain, region.start, cuts), dtypes, strict=True):
+            some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
+            field = put_together(own, some, partial(nothing, like, dtype=dtype))
+            yield in_memory(field, dtype)
+
+    return job.run(region, take, like)
 
 
 def read_of(job: Job, region: Region, *sources: Any) -> Any:
@@ -280,18 +296,18 @@ def read_of(job: Job, region: Region, *sources: Any) -> Any:
 
 def block_of(apart: bool, job: Job, region: Region, *given: Any) -> Any:
     """Compute a block of its chunks; after that of each field the faces that lie around it."""
-    domain, rest = job.domain(region), iter(given)
-    if not region.points:
-        return bare(job.nothing(domain, given[0]))
-    fields = []
-    for shape, dtype in zip(job.fields, job.dtypes, strict=True):
-        chunk, around = next(rest), job.around(domain, shape)
-        if any(map(any, around)):
-            chunk = in_memory(chunk)
-            make = partial(nothing, chunk, dtype=dtype)
-            chunk = surrounded(chunk, around, rest, make, apart=apart)
-        fields.append(in_memory(chunk, dtype))
-    return job.run(domain, fields)
+    rest, dtypes = iter(given), job.program.field_dtypes
+
+    def take(domain: Domain) -> Iterator[Array]:
+        for shape, dtype in zip(job.fields, dtypes, strict=True):
+            chunk, around = next(rest), job.around(domain, shape)
+            if any(map(any, around)):
+                chunk = in_memory(chunk)
+                make = partial(nothing, chunk, dtype=dtype)
+                chunk = surrounded(chunk, around, rest, make, apart=apart)
+            yield in_memory(chunk, dtype)
+
+    return job.run(region, take, given[0])
 
 
 def whole_of(job: Job, *blocks: Any) -> Any:

@@ -97,7 +97,9 @@ class Boundary:
         ValueError
             If there is another number of entries.
         """
-        return self.bordered(ndim, "nearest") if self.conditions else _on(self, ndim)
+        if not self.conditions:
+            return _on(self, ndim)
+        return _on(self.with_conditions(lambda *_: "nearest", ndim), ndim)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -119,11 +121,6 @@ class Boundary:
                 "(a name or a (before, after) pair)."
             )
         return self.entries * ndim if self.each else self.entries
-
-    def bordered(self, ndim: int, name: Rule) -> Border:
-        """A border with one name in the place of all conditions."""
-        pairs = self.with_conditions(lambda *_: name, ndim).entries
-        return Border(cast(tuple[tuple[Rule, Rule], ...], pairs))
 
     def with_conditions(
         self, change: Callable[[Condition, int, int], Beyond], ndim: int | None = None
@@ -183,7 +180,7 @@ def _named(name: str) -> Boundary:
 
 @lru_cache(maxsize=256)
 def _on(boundary: Boundary, ndim: int) -> Border:
-    return boundary.bordered(ndim, "nearest")
+    return Border(cast(tuple[tuple[Rule, Rule], ...], boundary.sides(ndim)))
 
 
 def _pair(entry: object) -> Pair:

@@ -26,9 +26,9 @@ from ..base.frozen import frozen
 from ..language.dtypes import computed
 from ..language.ir import Box
 from ..lowering.chain import Edges
-from .layout import Array, Border, PlainArrays, Shape, Sides, cut, into, source_indices
+from .arranging import scattered, stacked
+from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, cut, into, source_indices
 from .numpy import fitting_cval
-from .strided import scattered, stacked
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -191,24 +191,23 @@ class Passes:
         run_parallel(tasks, threads)
 
     def _cut(self, threads: int) -> list[tuple[Sequence[_Cut], list[Array]]]:
-        """The pieces that so many threads share."""
-        chain, core, constants = self._chain, self._core, _constants(self._chain)
+        """The pieces that so many threads share, and what the kernel is told of their ends."""
+        chain, core, edges = self._chain, self._core, self._chain.edges
+        counts, reach = chain.counts(core, threads), chain.compiled.reach.sides
         axes = [
             _cuts(chain, axis, n, count, own)
-            for axis, (n, count, own) in enumerate(
-                zip(core, chain.counts(core, threads), chain.closed, strict=True)
-            )
+            for axis, (n, count, own) in enumerate(zip(core, counts, chain.closed, strict=True))
         ]
-        return [(cuts, [*self._tables(cuts), *constants]) for cuts in itertools.product(*axes)]
-
-    def _tables(self, cuts: Sequence[_Cut]) -> list[Array]:
-        """What the kernel is told of the ends of a piece."""
-        edges, sides, core = self._chain.edges, self._chain.compiled.reach.sides, self._core
-        return [
-            _told(cuts[axis], core[axis], self._chain.borders[border][0], axis, sum(sides[axis]))
+        rules = [
+            (axis, chain.borders[border][0].rules[axis], sum(reach[axis]))
             for axis in edges.axes
             for border in edges.borders
         ]
+        constants, found = _constants(chain), []
+        for cuts in itertools.product(*axes):
+            told = [_told(cuts[axis], core[axis], pair, far) for axis, pair, far in rules]
+            found.append((cuts, [*told, *constants]))
+        return found
 
 
 def _cuts(chain: Chain, axis: int, n: int, count: int, ended: Sides) -> list[_Cut]:
@@ -248,9 +247,8 @@ def _read(field: Array, cuts: Sequence[_Cut]) -> Array:
 _KINDS = {"fill": 2, "keep": 3}
 
 
-def _told(cut: _Cut, n: int, border: Border, axis: int, far: int) -> Array:
+def _told(cut: _Cut, n: int, rules: tuple[Rule, Rule], far: int) -> Array:
     """What a chain is told of a piece's ends: what is done, and where elements beyond are from."""
-    rules = border.rules[axis]
     ends: Array = np.zeros(2 + 2 * far, np.int64)
     if any(cut.ended):
         pairs = zip(rules, cut.ended, strict=True)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..language.errors import ChannelWarning, warn
 from .accepted import Arrays, is_chunked, is_cupy, is_dask, is_xarray
+from .layout import Shape
 
 # Names that the axis of channels has in xarray; an axis of any other name is what it says.
 _CHANNEL_DIMS = frozenset(
@@ -26,7 +27,7 @@ LEAST_SIDE = 16
 _NAME = re.compile(r"imread-colour-(\d+)x(\d+)x(\d+)-[0-9a-f]+")
 
 
-def working_axes(fields: Arrays, ndim: int, kernel: str) -> tuple[int, ...] | None:
+def working_axes(fields: Arrays, ndim: int, kernel: str) -> Shape | None:
     """Choose the axes of a kernel of `ndim` indices where the call names none.
 
     Returns
@@ -163,7 +164,7 @@ def _looks_coloured(field: Any) -> bool:
 # in the graph of all that is computed from them.
 
 
-def stack_name(shape: tuple[int, ...], token: str) -> str:
+def stack_name(shape: Shape, token: str) -> str:
     """Name a stack of frames of `shape`, (rows, columns[, channels])."""
     if len(shape) == 2:
         return f"imread-{token}"
@@ -185,7 +186,7 @@ def colour_shape(name: object) -> tuple[int, int, int] | None:
     return rows, columns, channels
 
 
-def coloured_shape(shape: tuple[int, ...]) -> bool:
+def coloured_shape(shape: Shape) -> bool:
     """Whether images with their channels last have this shape.
 
     Examples

@@ -125,16 +125,3 @@ def cut_shapes(
                 shape[axis] = min(beside)
                 found[position] = tuple(shape)
     return found
-
-
-def cut_fields(
-    fields: Sequence[Any], values: Sequence[int], fine: Mapping[int, Mapping[int, int]]
-) -> list[Any]:
-    """The same of arrays."""
-    if not any(value in fine for value in values):
-        return list(fields)
-    shapes = cut_shapes([field.shape for field in fields], values, fine)
-    return [
-        field if field.shape == shape else field[tuple(map(slice, shape))]
-        for field, shape in zip(fields, shapes, strict=True)
-    ]

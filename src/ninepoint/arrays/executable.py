@@ -19,10 +19,12 @@ from copy import copy
 from time import perf_counter
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from ..backends.memory import empty
 from ..backends.threads import thread_count
 from .accepted import check_writable, listed, write
-from .arranging import Arrangement, are_writable, core_last
+from .arranging import Turned, are_writable, arranged, core_last, plain
 from .chains import Chain, Passes
 from .layout import Array, PlainArrays
 from .numpy import Behind, checked_out, placed, whole_shape
@@ -52,7 +54,7 @@ class Executable:
     """
 
     __slots__ = (
-        "_arrangement", "_pace", "_points", "_shared", "_specs", "_threads", "_way",
+        "_apart", "_how", "_pace", "_points", "_shape", "_shared", "_specs", "_threads", "_way",
     )  # fmt: skip
 
     def __init__(
@@ -64,19 +66,26 @@ class Executable:
         threads: int | None = None,
     ) -> None:
         self._pace, self._threads = call.compiled.pace, threads
-        shape, outs = whole_shape(fields), list[Array]()
+        self._shape = shape = whole_shape(fields)
+        outs = list[Array]()
         made = call.shapes(tuple(shape[axis] for axis in along))
         if out is not None:
             shapes = [placed(shape, along, one) for one in made]
             outs = checked_out(out, shapes, call.compiled.out_dtypes)
-        found = Arrangement(call, fields, core_last(len(shape), along), outs)
-        self._arrangement = None if found.plain else found
-        call, fields = found.call, found.fields(fields)
-        split = fields[0].ndim - call.compiled.ndim
+        does, how = arranged(call, fields, core_last(len(shape), along), outs)
+        compiled = does.compiled
+        # Results are made apart where the arrays for them cannot be written to as they lie.
+        pairs = zip(map(how.of, outs), compiled.out_dtypes, strict=False)
+        self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
+        alike = all(field.shape == shape for field in fields)
+        stays = does is call and how == Turned(tuple(range(len(shape))))
+        self._how = None if stays and alike and not self._apart else how
+        fields = self._laid(fields)
+        split = fields[0].ndim - compiled.ndim
         lead, core = fields[0].shape[:split], fields[0].shape[split:]
-        specs = zip(call.shapes(core), call.compiled.out_dtypes, strict=True)
+        specs = zip(does.shapes(core), compiled.out_dtypes, strict=True)
         self._specs = [((*lead, *one), dtype) for one, dtype in specs]
-        self._way: Way | Passes = call.way(fields)
+        self._way: Way | Passes = does.way(fields)
         self._points = math.prod(lead) * self._way.points
         self._shared = self._points >= SPLIT_POINTS and threads != 1
 
@@ -85,13 +94,14 @@ class Executable:
     ) -> PlainArrays:
         """What a call gives: one array for each output."""
         targets = [] if out is None else listed(out)
-        results, arranged = targets, self._arrangement
+        results, how = targets, self._how
         if targets and not are_writable(targets, fields):
             # They may lie over fields: results are made apart, and moved there.
             check_writable(targets)
             results = []
-        if arranged is not None:
-            fields, results = arranged.fields(fields), arranged.targets(results)
+        if how is not None:
+            fields = self._laid(fields)
+            results = [] if self._apart else list(map(how.of, results))
         made = results or [empty(shape, dtype) for shape, dtype in self._specs]
         # To ask how many threads there are takes as long as a small call.
         if not self._shared:
@@ -100,13 +110,22 @@ class Executable:
             self._paced(numbers, fields, made)
         if results:
             return targets
-        if arranged is not None:
-            made = list(map(arranged.how.back, made))
+        if how is not None:
+            made = list(map(how.back, made))
         if not targets:
             return made
         for target, one in zip(targets, made, strict=True):
             write(target, one)
         return targets
+
+    def _laid(self, fields: PlainArrays) -> PlainArrays:
+        """The fields as the program reads them."""
+        how, shape = self._how, self._shape
+        if how is None:
+            return fields
+        return [
+            how.of(one if one.shape == shape else np.broadcast_to(one, shape)) for one in fields
+        ]
 
     def _paced(self, numbers: Sequence[Any], fields: PlainArrays, results: PlainArrays) -> None:
         """Compute on as many threads as the points are worth.

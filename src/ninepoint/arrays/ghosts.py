@@ -16,6 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,15 +24,14 @@ import numpy as np
 from ..language.dtypes import kind_of, widened
 from ..language.ir import joined
 from .accepted import is_chunked, is_dask, is_xarray
-from .arranging import core_last
+from .arranging import core_last, stacked
 from .borders import Boundary, check_range, misfit
 from .conditions import Condition, weights
 from .executable import Executable
 from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, source_indices
 from .numpy import Behind, whole_shape
-from .regions import Node
+from .regions import FAR, Node
 from .single import Extension, Extensions, Single
-from .strided import stacked
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,66 +49,91 @@ class Edges:
     @staticmethod
     def of(node: Node, shape: Shape) -> Edges:
         """Those of fields of a shape."""
-        return Edges(shape, _types(node), joined(node.reaches).sides)
+        compiled = node.compiled
+        fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
+        # Positions have nothing outside that is asked for.
+        types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
+        return Edges(shape, tuple(types.items()), joined(node.reaches).sides)
 
-    def laid(self, boundary: Boundary) -> Boundary:
-        """The rules with their values laid along the edges, and checked."""
-        # Numbers are the same along all edges: so 16 steps of 100x100 took 1.45 ms, else 1.55
-        # (busy machine, EPYC).
-        known: dict[tuple[int, int], Condition] = {}
+    def laid(self, boundary: Boundary) -> Extensions:
+        """For each side a name, or how ghosts are made of values, which are checked."""
+        beyond: Any = self._beyond
+        return boundary.with_conditions(beyond, len(self.reach)).entries
 
-        def laid(one: Condition, axis: int, side: int) -> Rule | Condition:
-            far = self.reach[axis][side]
-            if not far or (one.kind == "extrapolate" and not one.order):
-                # Nobody looks there, whatever it says; or the last element stands for all.
-                return "nearest"
-            axis += len(self.shape) - len(self.reach)
-            if one.order >= self.shape[axis] > 0:
-                raise ValueError(
-                    f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
-                    f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
-                )
-            found = known.get((id(one), far))
-            if found is None:
-                found = self._laid(one, axis)
-                if found.kind == "robin":
-                    _check_mix(found, far)
-                if one.plain:
-                    known[id(one), far] = found
-            return found
-
-        return boundary.with_conditions(laid, len(self.reach))
-
-    def _laid(self, one: Condition, axis: int) -> Condition:
-        """A condition at the end of an axis.
-
-        Its values have all axes of the fields; along their own they are one thick.
-        """
-        first = len(self.shape) - len(self.reach)
-
-        def laid(value: Any) -> Any:
-            if type(value) in (float, int):
-                return value if one.at == "cell" else np.float64(value)
-            words = f"npt.{one.kind}"
-            if callable(value):
-                others = [n for k, n in enumerate(self.shape) if first <= k != axis]
-                words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
-                value = _called(value, one, others)
-            if is_chunked(value):
-                raise TypeError(
-                    f"{words} has values that are yet to be computed; compute them first."
-                )
-            if getattr(value, "ndim", 0):
-                value = _on_edge(value, self.shape, axis, words)
-            elif isinstance(value, np.ndarray):
-                value = value[()]
-            # Elements are stored as they are given, all else is computed with double precision.
-            return value if one.at == "cell" else _wide(value)
-
-        found = one.of(laid)
+    def _beyond(self, one: Condition, axis: int, side: int) -> Rule | Extension:
+        far, place = self.reach[axis][side], axis + len(self.shape) - len(self.reach)
+        if not far or (one.kind == "extrapolate" and not one.order):
+            # Nobody looks there, whatever it says; or the last element stands for all.
+            return "nearest"
+        if one.order >= self.shape[place] > 0:
+            raise ValueError(
+                f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
+                f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
+            )
+        laid = one.of(partial(self._values, one, place))
         for dtype, name in self.types:
-            _check(found, name, dtype)
-        return found
+            _check(laid, name, dtype)
+        if one.kind == "robin":
+            _check_mix(laid, far)
+
+        def line(numbers: Array) -> Array:
+            # For ghosts in the order of positions, of that beside the array first.
+            shape = [far if k == axis + 1 else 1 for k in range(1 + len(self.reach))]
+            return (numbers if side else numbers[::-1]).reshape(shape)
+
+        if one.kind == "extrapolate":
+            # By how much each of the last elements counts, for each ghost.
+            each = zip(*(weights(one.order, k + 1) for k in range(far)), strict=True)
+            alphas = tuple(line(np.array(own)) for own in each)
+            return Extension(alphas, np.float64(0), from_end=True)
+        a, b, c = map(self._stacked, laid.abc)
+        if one.kind == "dirichlet":
+            return Extension((), c) if one.at == "cell" else Extension((-1,), 2 * c)
+        # How far ghosts are from what they mirror: a number where there is but one.
+        d: Any = one.dx
+        if far > 1:
+            mirrored = source_indices(-far, 0, self.shape[place], "reflect", "reflect")
+            d = line(mirrored[::-1] + np.arange(1, far + 1)) * d
+        if one.kind == "neumann":
+            return Extension((1,), c * d)
+        half = a * (d / 2)
+        below = b + half
+        return Extension(((b - half) / below,), c * d / below)
+
+    def _values(self, one: Condition, axis: int, value: Any) -> Any:
+        """A value of a condition at the end of an axis, laid along the edge there.
+
+        Arrays have all axes of the fields; along their own they are one thick.
+        """
+        if type(value) in (float, int):
+            return value if one.at == "cell" else np.float64(value)
+        words = f"npt.{one.kind}"
+        if callable(value):
+            first = len(self.shape) - len(self.reach)
+            others = [n for k, n in enumerate(self.shape) if first <= k != axis]
+            words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
+            value = _called(value, one, others)
+        if is_chunked(value):
+            raise TypeError(f"{words} has values that are yet to be computed; compute them first.")
+        if getattr(value, "ndim", 0):
+            value = _on_edge(value, self.shape, axis, words)
+        elif isinstance(value, np.ndarray):
+            value = value[()]
+        # Elements are stored as they are given, all else is computed with double precision, which
+        # NumPy's numbers have, and divide complex ones in another way than Python's.
+        if one.at == "cell":
+            return value
+        wide = np.complex128 if np.iscomplexobj(value) else np.float64
+        return value.astype(wide, copy=False) if hasattr(value, "dtype") else wide(value)
+
+    def _stacked(self, value: Any) -> Any:
+        """A number, or values along an edge, of which all alike are one; the stack is one axis."""
+        if not np.ndim(value):
+            return value
+        ndim = len(self.reach)
+        if any(n != 1 for n in value.shape[:-ndim]):
+            value = np.broadcast_to(value, (*self.shape[:-ndim], *value.shape[-ndim:]))
+        return stacked(value, ndim)
 
 
 def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
@@ -136,13 +161,6 @@ def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
         )
     value = value[(None,) * (len(edge) - len(value.shape))]
     return value[(*(slice(None),) * axis, None)]
-
-
-def _wide(value: Any) -> Any:
-    """Numbers with double precision."""
-    # Python's are made NumPy's, which divides complex ones otherwise.
-    wide = np.complex128 if np.iscomplexobj(value) else np.float64
-    return value.astype(wide, copy=False) if hasattr(value, "dtype") else wide(value)
 
 
 def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
@@ -180,25 +198,12 @@ def _check_signature(function: Any, name: str, one: Condition, positions: Sequen
         pass
 
 
-def _types(node: Node) -> tuple[tuple[np.dtype, str], ...]:
-    """The types of the fields of a node, each with the first field that has it."""
-    compiled = node.compiled
-    fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
-    # Positions have nothing outside that is asked for.
-    return tuple(dict(reversed(fields[: len(fields) - len(compiled.positions)])).items())
-
-
 def check_conditions(node: Node) -> None:
     """Raise where conditions that are numbers do not fit the types of a node's fields.
 
     Where nobody looks, a condition may say whatever it likes.
     """
-    reach = joined(node.reaches).sides
-    for rules, far in zip(node.boundary.sides(len(reach)), reach, strict=True):
-        for one, count in zip(rules, far, strict=True):
-            if count and isinstance(one, Condition):
-                for dtype, name in _types(node):
-                    _check(one, name, dtype)
+    Edges.of(node, (FAR,) * node.ndim).laid(node.boundary)
 
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:
@@ -281,46 +286,6 @@ def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
     return boundary.with_conditions(plain, len(along))
 
 
-def _extension(edges: Edges, axis: int, side: int, one: Any) -> Extension | None:
-    """How ghosts beyond a side are made; None if a rule with a name holds there."""
-    if not isinstance(one, Condition):
-        return None
-    ndim, ghosts = len(edges.reach), edges.reach[axis][side]
-
-    def line(numbers: Array) -> Array:
-        # For ghosts in the order of positions, of that beside the array first.
-        shape = [ghosts if k == axis + 1 else 1 for k in range(1 + ndim)]
-        return (numbers if side else numbers[::-1]).reshape(shape)
-
-    if one.kind == "extrapolate":
-        # By how much each of the last elements counts, for each ghost.
-        each = zip(*(weights(one.order, k + 1) for k in range(ghosts)), strict=True)
-        return Extension(tuple(line(np.array(own)) for own in each), np.float64(0), from_end=True)
-    a, b, c = (_stacked(value, edges) for value in one.abc)
-    if one.kind == "dirichlet":
-        return Extension((), c) if one.at == "cell" else Extension((-1,), 2 * c)
-    # How far ghosts are from what they mirror: a number where there is but one.
-    d: Any = one.dx
-    if ghosts > 1:
-        mirrored = source_indices(-ghosts, 0, edges.shape[axis - ndim], "reflect", "reflect")
-        d = line(mirrored[::-1] + np.arange(1, ghosts + 1)) * d
-    if one.kind == "neumann":
-        return Extension((1,), c * d)
-    half = a * (d / 2)
-    below = b + half
-    return Extension(((b - half) / below,), c * d / below)
-
-
-def _stacked(value: Any, edges: Edges) -> Any:
-    """A number, or values along an edge, of which all alike are one; the stack is one axis."""
-    if not np.ndim(value):
-        return value
-    ndim = len(edges.reach)
-    if any(n != 1 for n in value.shape[:-ndim]):
-        value = np.broadcast_to(value, (*edges.shape[:-ndim], *value.shape[-ndim:]))
-    return stacked(value, ndim)
-
-
 class GhostCall:
     """Calls of a node whose border has conditions, on fields like some.
 
@@ -338,10 +303,9 @@ class GhostCall:
         self._shape = shape = whole_shape(fields)
         order = core_last(len(shape), node.along)
         self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
-        # What does calls under conditions that are numbers, which stay the same.
-        self._known: tuple[Boundary, Executable] | None = None
-        # What did the last calls, under a border of names.
-        self._last: tuple[Border, Executable] | None = None
+        # What did the last calls, under a border of names; and under which boundary, where its
+        # conditions are numbers, which stay the same.
+        self._last: tuple[Boundary | None, Border, Executable] | None = None
 
     def __call__(
         self,
@@ -356,36 +320,25 @@ class GhostCall:
         Another boundary that is `given` may have other values than that of the node; functions are
         told the `step`.
         """
-        boundary = self._node.boundary if given is None else Boundary.of(given)
-        if self._known is None or self._known[0] != boundary:
-            run = self._bound(boundary if step is None else boundary.after(step), fields, out)
-        else:
-            run = self._known[1]
-        return run(fields, numbers, out)
+        boundary, last = self._node.boundary if given is None else Boundary.of(given), self._last
+        if last is None or last[0] != boundary:
+            same = boundary if all(one.plain for one in boundary.conditions) else None
+            now = boundary if step is None else boundary.after(step)
+            last = self._last = same, *self._bound(now, fields, out)
+        return last[2](fields, numbers, out)
 
-    def _bound(self, boundary: Boundary, fields: PlainArrays, out: Any) -> Executable:
-        """What does calls on fields under a boundary."""
-        node = self._node
+    def _bound(
+        self, boundary: Boundary, fields: PlainArrays, out: Any
+    ) -> tuple[Border, Executable]:
+        """What does calls on fields under a boundary, and the names that this has there."""
+        node, last = self._node, self._last
         # Values that do not fit are wrong beside an array without elements as well.
         opened = boundary.opened(self._closed)
-        rules = self._edges.laid(turned(opened, self._shape, node.along))
-        ghosts: Extensions = ()
-        if rules.conditions and 0 not in self._shape:
-            with np.errstate(all="ignore"):
-                ghosts = tuple(
-                    (
-                        _extension(self._edges, axis, 0, before),
-                        _extension(self._edges, axis, 1, after),
-                    )
-                    for axis, (before, after) in enumerate(rules.entries)
-                )
-        border = rules.bordered(len(node.along), "ghost" if ghosts else "nearest")
-        if self._last is not None and self._last[0] == border:
-            run = self._last[1].beyond(ghosts)
-        else:
-            call = Single(node.compiled, border, node.cval, ghosts)
-            run = Executable(call, fields, node.along, out, self._threads)
-            self._last = border, run
-        if all(one.plain for one in boundary.conditions):
-            self._known = boundary, run
-        return run
+        with np.errstate(all="ignore"):
+            sides = self._edges.laid(turned(opened, self._shape, node.along))
+        names: Any = [[one if isinstance(one, str) else "ghost" for one in pair] for pair in sides]
+        border = Border(tuple(map(tuple, names)))
+        if last is not None and last[1] == border:
+            return border, last[2].beyond(sides)
+        call = Single(node.compiled, border, node.cval, sides)
+        return border, Executable(call, fields, node.along, out, self._threads)

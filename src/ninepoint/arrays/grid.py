@@ -16,13 +16,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
-from . import accepted
 from . import numpy as on_numpy
-from .accepted import is_chunked, is_cupy
-from .every import thinned_sizes
-from .layout import Region, Shape, layout
+from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
+from .every import thinned_length, thinned_sizes
+from .layout import Region, Shape, Span, layout
 from .numpy import broadcast_shape, placed
-from .regions import Program, Span, looking, spans_of
+from .regions import Node, Program, looking, spans_of
 
 Chunks: TypeAlias = tuple[Shape, ...]
 
@@ -36,8 +35,9 @@ def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
     cuts = [field.chunks for field in fields if hasattr(field, "chunks")]
     chunks: list[Shape] = []
     for back, n in enumerate(shape, -len(shape)):
-        own = [c[back] for c in cuts if len(c) >= -back and _covers(c[back], n)]
+        own = [c[back] for c in cuts if len(c) >= -back and sum(c[back]) == n]
         if math.isnan(n):
+            own = [c[back] for c in cuts if len(c) >= -back and any(map(math.isnan, c[back]))]
             # As dask names a length that it does not know, so that equal cuts are equal.
             unknown: Any = math.nan
             chunks.append((unknown,) * len(own[0]))
@@ -56,10 +56,6 @@ def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
             )
 
 
-def _covers(sizes: Sequence[int], n: int) -> bool:
-    return sum(sizes) == n or (math.isnan(n) and any(map(math.isnan, sizes)))
-
-
 def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:
     """The chunks of an array that is cut as the whole is, along the axes that it has of it."""
     own = chunks[len(chunks) - len(shape) :]
@@ -74,8 +70,30 @@ def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
         # To name it by its elements would be to fetch them.
         options |= {"asarray": False, "name": False}
     else:
-        field = accepted.as_field(field)
+        field = as_field(field)
     return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
+
+
+def as_dask(array: Any) -> Any:
+    """An array of dask-array as one of Dask, with the tasks that it has when it is computed.
+
+    Raises
+    ------
+    TypeError
+        If it is one of Cubed, which Dask cannot compute.
+    """
+    if is_cubed(array):
+        raise TypeError(
+            "an array of Cubed is written by Cubed: cubed.to_zarr(x, path), which "
+            "ninepoint.open(path) opens."
+        )
+    if is_dask(array) or not is_expression(array):
+        return array
+    # Imported here: dask-array has it.
+    import dask.array
+
+    untyped: Any = dask.array
+    return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
 
 
 @frozen
@@ -90,6 +108,12 @@ class Output:
     every: Shape
     factors: Shape
 
+    @property
+    def shape(self) -> Shape:
+        """The shape of the value."""
+        axes = zip(self.extent.shape, self.factors, self.every, strict=True)
+        return tuple(thinned_length(n * factor, step) for n, factor, step in axes)
+
     def chunks(self, whole: Chunks) -> Chunks:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
         return tuple(map(thinned_sizes, self.blocks(whole, empty=False), self.every))
@@ -97,9 +121,7 @@ class Output:
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
         axes: list[Shape] = []
-        for sizes, (first, last), factor in zip(
-            whole, self.extent.spans, self.factors, strict=True
-        ):
+        for sizes, (first, last), factor in zip(whole, self.extent, self.factors, strict=True):
             if (first, last) == (0, sum(sizes)) or math.isnan(last):
                 axes.append(tuple(size * factor for size in sizes))
                 continue
@@ -108,24 +130,32 @@ class Output:
         return tuple(axes)
 
 
+def results_of(node: Node, shape: Shape) -> list[Output]:
+    """What the results of a node are, for fields that have this shape together."""
+    along = node.along
+    if len(shape) < -min(along):
+        raise on_numpy.too_few_axes(node.ndim, shape, -min(along))
+    plan = layout(tuple(shape[axis] for axis in along), node.reaches, node.border)
+    whole, ones = tuple((0, n) for n in shape), (1,) * len(shape)
+    every = placed(ones, along, node.every)
+    factors = placed(ones, along, node.factors or (1,) * len(along))
+    return [
+        Output(
+            dtype,
+            Region(placed(whole, along, one) if node.works_along else whole),
+            every,
+            factors,
+        )
+        for dtype, one in zip(node.out_dtypes, plan.extents, strict=True)
+    ]
+
+
 def outputs_of(program: Program, shape: Shape) -> list[Output]:
     """What the wanted values are; raises where a node cannot be done on such fields."""
     made: dict[int, Output] = {}
     for node in program.nodes:
-        if len(shape) < -min(node.along):
-            raise on_numpy.too_few_axes(len(node.along), shape)
-        plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
-        bound, ones = node.compiled, (1,) * len(shape)
-        on_numpy.check_values(
-            node.border, node.cval, bound.field_dtypes, node.out_dtypes, len(bound.positions)
-        )
-        every = placed(ones, node.along, node.every)
-        factors = placed(ones, node.along, node.factors or (1,) * len(node.along))
-        for value, dtype, one in zip(node.outputs, node.out_dtypes, plan.outputs, strict=True):
-            spans = tuple((0, n) for n in shape)
-            if node.works_along:
-                spans = placed(spans, node.along, one.extent.spans)
-            made[value] = Output(dtype, Region(spans), every, factors)
+        made |= zip(node.outputs, results_of(node, shape), strict=True)
+        on_numpy.check_values(node.border, node.cval, node.compiled)
     return [made[value] for value in program.wanted]
 
 

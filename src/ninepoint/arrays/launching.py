@@ -20,7 +20,7 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -30,7 +30,7 @@ import numpy as np
 from ..backends.memory import empty
 from ..base.frozen import frozen
 from .accepted import as_it_is, is_cupy, listed, write
-from .arranging import core_last
+from .arranging import core_last, scattered
 from .chains import Chain, fits, is_worth
 from .every import finer, thinned
 from .executable import Executable, Run
@@ -39,8 +39,7 @@ from .layout import Array, PlainArrays, Shape
 from .numpy import check_values, placed, whole_shape
 from .regions import Block, Node
 from .single import Single
-from .strided import scattered
-from .work import ByNumber, Group, Indices, Work, taken
+from .work import ByNumber, Group, Taken, Work, taken
 
 
 class Given(NamedTuple):
@@ -48,11 +47,12 @@ class Given(NamedTuple):
 
     The `leaves` are the numbers of all calls by name, in the order in which they were recorded;
     None where they are those of the calls.  Functions at the border are told the `step` of an
-    iteration.
+    iteration; a border of conditions may have other values, those of a `boundary`.
     """
 
     leaves: Sequence[Mapping[str, Any]] | None = None
     step: int | None = None
+    boundary: Any = None
 
 
 NOTHING = Given()
@@ -66,70 +66,54 @@ Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 
 
 @frozen
-class Numbers:
-    """The numbers of nodes that are done as one: coefficients, then scalars.
-
-    They are their `own`, or what calls are given: each says of which leaf, by which name and how
-    it is read.  Lengths of the arrays stay as they are.
-    """
-
-    own: Sequence[Any]
-    reads: Sequence[Read]
-
-    @staticmethod
-    def of(nodes: Sequence[Node], core: Shape) -> Numbers:
-        """Those of nodes on arrays of a shape, along their axes."""
-        own, reads = list[Any](), list[Read]()
-        for which in (0, 1):
-            for node in nodes:
-                for name, read in node.compiled.takes[which]:
-                    if isinstance(name, int):
-                        own.append(core[name])
-                        reads.append((0, "", int))
-                    else:
-                        own.append(read(node.call.scalars[name]))
-                        reads.append((node.number, name, read))
-        return Numbers(own, reads)
-
-    def told(self, given: Given) -> Sequence[Any]:
-        """What a call is told."""
-        leaves = given.leaves
-        if leaves is None:
-            return self.own
-        return [
-            read(as_it_is(leaves[number][name])) if name else own
-            for own, (number, name, read) in zip(self.own, self.reads, strict=True)
-        ]
-
-
-@frozen
 class OneCall:
     """A call of one node, or of several as one, on arrays of one kind.
 
     It takes these `fields` of the values that it is given, or these as they are; with `targets` it
-    writes to arrays that are there.
+    writes to arrays that are there.  Its numbers are coefficients, then scalars: its `own`, or
+    what calls are given, of which `reads` say of which leaf, by which name and how each is read.
+    Lengths of the arrays stay as they are.
     """
 
     run: Run
-    fields: tuple[tuple[int, Indices], ...]
+    fields: Taken
     outputs: tuple[int, ...]
-    numbers: Numbers
     targets: bool
+    own: Sequence[Any]
+    reads: Sequence[Read]
 
     def __call__(self, values: ByNumber, given: Given, outs: ByNumber) -> dict[int, Array]:
         out = [outs[value] for value in self.outputs] if self.targets else None
         return dict(zip(self.outputs, self.on(values, given, out), strict=True))
 
-    def on(
-        self, values: Any, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> PlainArrays:
-        """The results alone; a border of conditions may have other values."""
-        run, numbers = self.run, self.numbers.told(given)
+    def on(self, values: Any, given: Given = NOTHING, out: Any = None) -> PlainArrays:
+        """The results alone."""
+        run, numbers, leaves = self.run, self.own, given.leaves
+        if leaves is not None:
+            numbers = [
+                read(as_it_is(leaves[number][name])) if name else own
+                for own, (number, name, read) in zip(numbers, self.reads, strict=True)
+            ]
         if self.fields:
             values = taken(values, self.fields)
         if isinstance(run, GhostCall):
-            return run(values, numbers, out, boundary, given.step)
+            return run(values, numbers, out, given.boundary, given.step)
         return run(values, numbers, out)
+
+
+def _numbers(nodes: Sequence[Node], core: Shape) -> tuple[Sequence[Any], Sequence[Read]]:
+    """The numbers of nodes on arrays of a shape, along their axes, and how they are read."""
+    own, reads = list[Any](), list[Read]()
+    for which in (0, 1):
+        for node in nodes:
+            for name, read in node.compiled.takes[which]:
+                if isinstance(name, int):
+                    own.append(core[name])
+                    reads.append((0, "", int))
+                else:
+                    own.append(read(node.call.scalars[name]))
+                    reads.append((node.number, name, read))
+    return own, reads
 
 
 def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
@@ -152,7 +136,7 @@ def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
     pairs = work.inputs(node.fields, values, part.taken, along)
     fields, into = taken(values, pairs), work.targets(part, outs)
     # Another array of this shape is as long.
-    numbers = Numbers.of([node], work.core(whole_shape(fields), along))
+    numbers = _numbers([node], work.core(whole_shape(fields), along))
     program = node.compiled
     run: Run
     if node.boundary.conditions:
@@ -168,7 +152,7 @@ def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
         if node.factors:
             run = partial(_finer, node, run)
     work.stand(part)
-    return OneCall(run, pairs, node.outputs, numbers, into is not None)
+    return OneCall(run, pairs, node.outputs, into is not None, *numbers)
 
 
 def _finer(
@@ -202,9 +186,7 @@ def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> S
     fields, into = taken(values, pairs), work.targets(part, outs)
     for node in group.nodes:
         # As where it is done alone, whatever is read of all this.
-        made = node.compiled
-        types = made.field_dtypes, made.out_dtypes
-        check_values(node.border, node.cval, *types, len(made.positions))
+        check_values(node.border, node.cval, node.compiled)
     shape = fields[0].shape
     core = tuple(shape[axis] for axis in along)
     alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
@@ -220,41 +202,10 @@ def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> S
         if any(scattered(compiled, lain)):
             # Each node does those where they lie.
             return None
-    numbers = Numbers.of(group.nodes, work.core(shape, along))
+    numbers = _numbers(group.nodes, work.core(shape, along))
     run = Executable(replace(chain, closed=part.closed), fields, along, into, work.threads)
     work.stand(part)
-    return OneCall(run, pairs, group.outputs, numbers, into is not None)
-
-
-# What is bound, on values that are there, and arrays to write to.
-Bind = Callable[[Any, ByNumber, ByNumber], Step]
-
-
-class InTurn:
-    """Groups, or nodes, done one after the other; gives what is `wanted` of what they make.
-
-    What none of them reads any more, and nobody wants, is let go.
-    """
-
-    def __init__(self, items: Sequence[Group | Node], wanted: Sequence[int], bind: Bind) -> None:
-        self._steps: list[Step | None] = [None] * len(items)
-        self._items, self._wanted, self._bind = items, wanted, bind
-        last = {value: k for k, one in enumerate(items) for value in (*one.fields, *one.outputs)}
-        # What nobody reads after each of them.
-        self._done = [
-            [value for value, at in last.items() if at == k and value not in wanted]
-            for k in range(len(items))
-        ]
-
-    def __call__(self, values: ByNumber, given: Given, outs: ByNumber) -> dict[int, Array]:
-        known = dict(values)
-        for k, step in enumerate(self._steps):
-            if step is None:
-                step = self._steps[k] = self._bind(self._items[k], known, outs)
-            known.update(step(known, given, outs))
-            for value in self._done[k]:
-                known.pop(value, None)
-        return {value: known[value] for value in self._wanted if value in known}
+    return OneCall(run, pairs, group.outputs, into is not None, *numbers)
 
 
 class Launches:
@@ -278,9 +229,10 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._wanted = wanted
+        self._groups, self._wanted = groups, wanted
         self._work = Work(nodes, wanted, block, threads)
-        self._steps = InTurn(groups, wanted, self._bound)
+        # Each with the values that nobody reads after it, and nobody wants.
+        self._steps: Sequence[tuple[Step, Sequence[int]]] = ()
 
     def __call__(
         self,
@@ -294,14 +246,33 @@ class Launches:
         shape and type, of nobody else, to write values to; what is made in another way is given as
         another array.
         """
-        values = self._steps(dict(enumerate(fields)), given, outs or {})
+        values, outs = dict(enumerate(fields)), outs or {}
+        for step, done in self._steps or self._bound(values, outs):
+            values.update(step(values, given, outs))
+            for value in done:
+                values.pop(value, None)
         return [self._work.given(value, values[value]) for value in self._wanted]
 
-    def _bound(self, group: Group, values: ByNumber, outs: ByNumber) -> Step:
-        """What does a group on such values."""
-        if len(group.nodes) == 1:
-            return bind_call(self._work, group.nodes[0], values, outs)
-        step = _bind_group(self._work, group, values, outs)
-        if step is None and group.steps:
-            return InTurn(group.steps, group.outputs, self._bound)
-        return step or InTurn(group.nodes, group.outputs, partial(bind_call, self._work))
+    def _bound(self, values: ByNumber, outs: ByNumber) -> Iterator[tuple[Step, Sequence[int]]]:
+        """Bind each step when what it reads was made by those before."""
+        left: list[Group | Node] = [*self._groups]
+        found = []
+        while left:
+            one = left.pop(0)
+            step = self._step(one, values, outs)
+            if step is None:
+                left[:0] = one.steps or one.nodes
+                continue
+            others = {*self._wanted, *(value for other in left for value in other.fields)}
+            done = [value for value in (*one.fields, *one.outputs) if value not in others]
+            found.append((step, done))
+            yield found[-1]
+        self._steps = found
+
+    def _step(self, one: Group | Node, values: ByNumber, outs: ByNumber) -> Step | None:
+        """What does a node, or a group at once; None if that has to be done one by one."""
+        if not isinstance(one, Group):
+            return bind_call(self._work, one, values, outs)
+        if len(one.nodes) == 1:
+            return bind_call(self._work, one.nodes[0], values, outs)
+        return _bind_group(self._work, one, values, outs)

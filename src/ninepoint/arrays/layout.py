@@ -118,11 +118,11 @@ def source_indices(
 
 def _mapped(position: Array, n: int, rule: Rule) -> Array:
     match rule:
-        case "constant" | "ghost":
+        case "constant":
             return np.where((position >= 0) & (position < n), position, -1)
         case "wrap":
             return position % n
-        case "reflect":
+        case "reflect" | "ghost":
             folded = position % (2 * n)
             return np.where(folded < n, folded, 2 * n - 1 - folded)
         case "mirror":
@@ -139,18 +139,14 @@ Index: TypeAlias = tuple[Any, ...]
 
 @frozen
 class Ghosts:
-    """Where the ghosts of a block are beyond a side of an axis.
-
-    Along the axes before they are beside ghosts too, along those after beside copied elements.
+    """The ghosts of a block beyond one side of an axis; copied there is what they mirror.
 
     Attributes
     ----------
     axis, side : int
-        The axis, and 0 for the side before it, 1 for that after it.
+        The axis; 0 for the side before it, 1 for that after it.
     places : tuple of slice
-        The places of the ghosts in the block, axis by axis; `to` is that as an index.
-    mirrored : index
-        The places of the elements that they mirror.
+        The places of the ghosts in the block, axis by axis, and of what is beside them.
     which : slice
         Which of all ghosts beyond that side they are, in the order of positions.
     end : int
@@ -162,8 +158,6 @@ class Ghosts:
     axis: int
     side: int
     places: tuple[slice, ...]
-    to: Index
-    mirrored: Index
     which: slice
     end: int
     edge: tuple[Array, ...]
@@ -196,21 +190,20 @@ def cut(span: Span, count: int) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
-@frozen
-class Region:
+class Region(tuple[Span, ...]):
     """The points first <= i < last, axis by axis."""
 
-    spans: tuple[Span, ...]
+    __slots__ = ()
 
     @property
     def start(self) -> Shape:
         """Where it begins."""
-        return tuple([a for a, _ in self.spans])
+        return tuple([a for a, _ in self])
 
     @property
     def shape(self) -> Shape:
-        """Its lengths, never negative."""
-        return tuple([max(0, b - a) for a, b in self.spans])
+        """Its lengths, never negative; that of an unknown one is not known."""
+        return tuple([max(b - a, 0) for a, b in self])
 
     @property
     def points(self) -> int:
@@ -219,36 +212,22 @@ class Region:
 
     def clip(self, other: Region) -> Region:
         """Give the points in both."""
-        pairs = zip(self.spans, other.spans, strict=True)
-        return Region(tuple([(max(a, c), min(b, d)) for (a, b), (c, d) in pairs]))
+        pairs = zip(self, other, strict=True)
+        return Region((max(a, c), min(b, d)) for (a, b), (c, d) in pairs)
 
     def along(self, axis: int, first: int, last: int) -> Region:
         """Give the same with other points along an axis."""
-        return Region((*self.spans[:axis], (first, last), *self.spans[axis + 1 :]))
+        return Region((*self[:axis], (first, last), *self[axis + 1 :]))
 
     def within(self, first: int, last: int) -> Region:
         """Give the points from `first` on and before `last` along the first axis."""
-        a, b = self.spans[0]
+        a, b = self[0]
         return self.along(0, max(a, first), min(b, last))
 
-    def index(self, origin: Shape) -> tuple[Any, ...]:
+    def slices(self, origin: Shape) -> tuple[Any, ...]:
         """Slices into the last axes of an array whose element 0 is point `origin`."""
-        ends = zip(self.spans, origin, strict=True)
+        ends = zip(self, origin, strict=True)
         return into(slice(a - o, max(a, b) - o) for (a, b), o in ends)
-
-
-@frozen
-class Output:
-    """One output: the points its array covers, those that are computed, those that are written.
-
-    `extent.start` is the point that element 0 stands for (not 0 only under "valid"). A zone is
-    a region and whether it keeps what the field holds there; zones overlap, and are to be
-    written in their order.
-    """
-
-    extent: Region
-    window: Region
-    zones: tuple[tuple[Region, bool], ...]
 
 
 @frozen
@@ -272,6 +251,8 @@ Zone: TypeAlias = tuple[int, Index, Index | None]
 class Layout:
     """The geometry of a stencil on fields of one core shape.
 
+    Each output has an `extent`, the points that its array covers, whose start is the point that
+    element 0 stands for (not 0 only under "valid"); and those of its `windows` are computed.
     `itemsize` is the bytes of one element of every field together; `every` is the step along each
     axis, if some points are not made: all outputs have the same first point then.
     """
@@ -289,96 +270,70 @@ class Layout:
         self.shape = shape
         self.border = border
         self.reach = joined(reaches)
-        self.outputs = tuple(_output(shape, reach, border) for reach in reaches)
+        extents, windows = zip(*(_points(shape, one, border) for one in reaches), strict=True)
         # The point of the fields at which the first result is made.
-        self.first = (0,) * len(shape)
-        if every:
-            (self.first,) = {output.extent.start for output in self.outputs}
-            self.outputs = tuple(self._thinned(output) for output in self.outputs)
-        windows = [output.window.spans for output in self.outputs if output.window.points]
+        (self.first,) = {one.start for one in extents} if every else {(0,) * len(shape)}
+        self.extents = list(map(self._made, extents))
+        self.windows = list(map(self._made, windows))
+        computed = [window for window in self.windows if window.points]
         # The least region that holds all of them.
-        self.computed = Region(
-            tuple((min(a)[0], max(b for _, b in a)) for a in zip(*windows, strict=True))
-            or ((0, 0),) * len(shape)
-        )
+        hulls = [(min(a)[0], max(b for _, b in a)) for a in zip(*computed, strict=True)]
+        self.computed = Region(hulls or [(0, 0)] * len(shape))
         self.points = self.computed.points
-        inside = _inside(shape, self.reach)
-        self.interior = (self._made(inside) if every else inside).clip(self.computed)
-        self.out_shapes = tuple(output.extent.shape for output in self.outputs)
+        self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)
         # What is run, and then written, for some points along the first axis.
         self.done = cache(self._done)
 
-    @property
-    def inside(self) -> bool:
-        """Whether all points to compute have all their neighbours."""
-        return self.interior == self.computed
-
-    @property
-    def is_small(self) -> bool:
-        """Whether to copy the fields as a whole, with all that lies outside."""
-        sizes = limits.current.whole_bytes
-        limit = sizes[min(len(self.shape), len(sizes)) - 1]
-        # To copy costs the same for fewer results.
-        copied = math.prod(self.every) ** 2
-        return self.points * copied * self.itemsize <= limit
-
-    def _thinned(self, output: Output) -> Output:
-        """An output of whose points some are made."""
-        return _with_zones(self.border, self._made(output.extent), self._made(output.window))
-
     def _made(self, region: Region) -> Region:
         """The results that are made at points of a region of the fields."""
-        axes = zip(region.spans, self.first, self.every, strict=True)
+        axes = zip(region, self.first, self.every, strict=True)
         return Region(
-            tuple((-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes)
-        )
-
-    def source(self, region: Region) -> Region:
-        """Give the points that a region depends on; some may lie outside."""
-        axes = zip(region.spans, self.first, self.every, *self.reach.ends, strict=True)
-        return Region(
-            tuple(
-                (first + step * a + low, first + step * (b - 1) + high + 1)
-                for (a, b), first, step, low, high in axes
-            )
+            (-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes
         )
 
     def _done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
         zones: list[Zone] = []
-        for k, output in enumerate(self.outputs):
-            for whole, keeps in output.zones:
+        for k, (extent, window) in enumerate(zip(self.extents, self.windows, strict=True)):
+            for whole, keeps in _zones(self.border, extent, window):
                 zone = whole.within(first, last)
-                axes = zip(zone.spans, self.first, self.every, strict=True)
+                axes = zip(zone, self.first, self.every, strict=True)
                 kept = into(slice(n + s * a, n + s * b, s) for (a, b), n, s in axes)
                 if zone.points:
-                    index = zone.index(output.extent.start)
-                    zones.append((k, index, kept if keeps else None))
+                    zones.append((k, zone.slices(extent.start), kept if keeps else None))
         box = self.computed.within(first, last)
         interior = self.interior.clip(box)
         regions = [interior, *around(interior, box)]
-        if interior != box and (not interior.points or self.is_small):
+        sizes = limits.current.whole_bytes
+        limit = sizes[min(len(self.shape), len(sizes)) - 1]
+        # To copy all of the fields, with what lies outside, costs the same for fewer results.
+        small = self.points * math.prod(self.every) ** 2 * self.itemsize <= limit
+        if interior != box and (not interior.points or small):
             regions = [box]
         return [self.piece(one) for one in regions if box.points], zones
 
     def piece(self, region: Region) -> Piece:
         """What some points are made of, and where they are written."""
-        source = self.source(region)
-        inside = all(a >= 0 and b <= n for (a, b), n in zip(source.spans, self.shape, strict=True))
-        gather = None if inside else self._gather(source)
+        axes = zip(region, self.first, self.every, *self.reach.ends, strict=True)
+        spans = Region(
+            (first + step * a + low, first + step * (b - 1) + high + 1)
+            for (a, b), first, step, low, high in axes
+        )
+        inside = all(a >= 0 and b <= n for (a, b), n in zip(spans, self.shape, strict=True))
+        gather = None if inside else self._gather(spans)
         written = []
-        for output in self.outputs:
-            part = region.clip(output.extent)
-            some = None if part == region else part.index(region.start)
-            written.append((part.index(output.extent.start), some))
-        read = source.index(gather.start if gather else (0,) * len(self.shape))
+        for extent in self.extents:
+            part = region.clip(extent)
+            some = None if part == region else part.slices(region.start)
+            written.append((part.slices(extent.start), some))
+        read = spans.slices(gather.start if gather else (0,) * len(self.shape))
         return Piece(region, read, gather, tuple(written))
 
-    def _gather(self, source: Region) -> Gather:
+    def _gather(self, spans: Sequence[Span]) -> Gather:
         """Say how a block is filled; it has all that ghosts in it are made of."""
-        spans, border = source.spans, self.border
+        border = self.border
         if border.uses("ghost"):
             axes = zip(spans, self.shape, self.reach.sides, strict=True)
-            spans = tuple(_with_mirrored(*axis) for axis in axes)
+            spans = [_with_mirrored(*axis) for axis in axes]
         lanes = (*(1,) * (len(spans) - 1), border.lanes)
         each = list(zip(spans, self.shape, border.rules, lanes, strict=True))
         sources = tuple(source_indices(a, b, n, *rules, own) for (a, b), n, rules, own in each)
@@ -388,21 +343,17 @@ class Layout:
         head = 1 + len(sources), low, max(low, min(n, stop) - start)
         told = np.concatenate([head, *reversed(sources), [0]]).astype(np.int64)
         starts, shape = tuple(a for a, _ in spans), tuple(map(len, sources))
-        return Gather(starts, shape, sources, told, tuple(_ghosts(each)))
+        return Gather(starts, shape, sources, told, tuple(_ghosts(each, sources)))
 
-    def parts(self, span: Span, count: int) -> int:
-        """In how many parts, at the most so many, to cut points along the first axis.
+    def bands(self, count: int) -> list[Span]:
+        """Cut the first axis into about so many parts, the points before and after included.
 
         A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
         parts that is most of the work.
         """
-        rows = 1 + self.reach.hi[0] - self.reach.lo[0]
-        return max(1, min(count, (span[1] - span[0]) // min(4 * rows, 256)))
-
-    def bands(self, count: int) -> list[Span]:
-        """Cut the first axis into about so many parts, the points before and after included."""
-        span = self.computed.spans[0]
-        found = cut(span, self.parts(span, count)) or [span]
+        span, rows = self.computed[0], 1 + self.reach.hi[0] - self.reach.lo[0]
+        most = (span[1] - span[0]) // min(4 * rows, 256)
+        found = cut(span, max(1, min(count, most))) or [span]
         found[0] = 0, found[0][1]
         found[-1] = found[-1][0], max(self.shape[0], span[1])
         return found
@@ -415,32 +366,31 @@ layout = lru_cache(maxsize=512)(Layout)
 def _inside(shape: Shape, reach: Box) -> Region:
     """The points whose neighbours all lie inside an array of a shape."""
     axes = zip(shape, reach.sides, strict=True)
-    return Region(tuple((low, n - high) for n, (low, high) in axes))
+    return Region((low, n - high) for n, (low, high) in axes)
 
 
-def _output(shape: Shape, reach: Box, border: Border) -> Output:
+def _points(shape: Shape, reach: Box, border: Border) -> tuple[Region, Region]:
+    """The points that the array of an output covers, and those that are computed."""
     extent, window = [], []
-    axes = zip(shape, _inside(shape, reach).spans, border.rules, strict=True)
+    axes = zip(shape, _inside(shape, reach), border.rules, strict=True)
     for n, (low, high), (before, after) in axes:
         # A stencil that does not fit leaves nothing, at the place where its window would begin.
         first = low if before == "valid" else 0
         extent.append((first, max(first, high if after == "valid" else n)))
         window.append((low if before in ABSENT else 0, high if after in ABSENT else n))
-    return _with_zones(border, Region(tuple(extent)), Region(tuple(window)))
+    return Region(extent), Region(window)
 
 
-def _with_zones(border: Border, extent: Region, window: Region) -> Output:
-    """An output, with what "fill" and "keep" write beside its window.
+def _zones(border: Border, extent: Region, window: Region) -> Iterator[tuple[Region, bool]]:
+    """What "fill" and "keep" write beside a window, and whether it is what the field holds there.
 
     At a corner the first axis decides, and before decides over after: it is written last.
     """
-    zones: list[tuple[Region, bool]] = []
     for axis in reversed(range(len(border.rules))):
-        (a, b), (low, high), rules = extent.spans[axis], window.spans[axis], border.rules[axis]
+        (a, b), (low, high), rules = extent[axis], window[axis], border.rules[axis]
         for rule, first, last in ((rules[1], max(a, high), b), (rules[0], a, min(b, low))):
             if first < last and rule in ("fill", "keep"):
-                zones.append((extent.along(axis, first, last), rule == "keep"))
-    return Output(extent, window, tuple(zones))
+                yield extent.along(axis, first, last), rule == "keep"
 
 
 def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
@@ -452,44 +402,36 @@ def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
     )
 
 
-def _ghosts(axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]]) -> Iterator[Ghosts]:
-    """The ghosts along each axis of a block in turn."""
-    inner, whole, edge = list[slice](), list[slice](), list[Array]()
-    for (start, stop), n, (before, after), lanes in axes:
-        # Where something is copied, and where ghosts are as well.
-        low = max(0, -start) if before in ("constant", "ghost") else 0
-        high = (min(n, stop) if after in ("constant", "ghost") else stop) - start
-        inner.append(slice(low, high))
-        ends = 0 if before == "ghost" else low, stop - start if after == "ghost" else high
-        whole.append(slice(*ends))
-        # Beyond the ends of an edge its last value stands.
-        before, after = ("nearest" if rule == "ghost" else rule for rule in (before, after))
-        edge.append(source_indices(start, stop, n, before, after, lanes))
-    for axis, ((start, stop), n, pair, _) in enumerate(axes):
+def _ghosts(
+    axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]], sources: Sequence[Array]
+) -> Iterator[Ghosts]:
+    """The ghosts along each axis of a block in turn.
+
+    Beside them are those along later axes, where the block has what these mirror; and those along
+    earlier ones, which are made: beyond the ends of an edge its last value stands.
+    """
+    whole, edge = list[slice](), list(sources)
+    for (start, stop), n, (before, after), _ in axes:
+        low = max(0, -start) if before == "constant" else 0
+        whole.append(slice(low, (min(n, stop) if after == "constant" else stop) - start))
+    for axis, ((start, stop), n, pair, lanes) in enumerate(axes):
         for side, first, last in ((0, start, 0), (1, n, stop)):
             if pair[side] == "ghost" and first < last:
                 own = slice(first - start, last - start)
-                places = (*whole[:axis], own, *inner[axis + 1 :])
-                mirrored: Any = source_indices(first, last, n, "reflect", "reflect") - start
-                if len(mirrored) == 1:
-                    mirrored = slice(mirrored[0], mirrored[0] + 1)
+                places = (*whole[:axis], own, *whole[axis + 1 :])
                 which = slice(last - first) if side else slice(first, None)
                 end = (n - 1 if side else 0) - start
-                at = beside(places, axis, mirrored)
-                yield Ghosts(axis, side, places, into(places), at, which, end, tuple(edge))
-
-
-def beside(places: Sequence[Any], axis: int, elements: Any) -> Index:
-    """Where the elements at some places along an axis are, beside others."""
-    return into((*places[:axis], elements, *places[axis + 1 :]))
+                yield Ghosts(axis, side, places, which, end, tuple(edge))
+        before, after = ("nearest" if rule == "ghost" else rule for rule in pair)
+        edge[axis] = source_indices(start, stop, n, before, after, lanes)
 
 
 def around(inner: Region, outer: Region) -> list[Region]:
     """Cut `outer` less `inner` into disjoint slabs, the thickest axis of memory first."""
     slabs: list[Region] = []
     rest = outer
-    for axis, (a, b) in enumerate(inner.spans):
-        first, last = rest.spans[axis]
+    for axis, (a, b) in enumerate(inner):
+        first, last = rest[axis]
         slabs += [rest.along(axis, first, a), rest.along(axis, b, last)]
         rest = rest.along(axis, a, b)
     return [slab for slab in slabs if slab.points]

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
+from ..backends.compiled import Compiled
 from ..language.dtypes import castable, kind_of, most, widened
 from .accepted import DTypes, check_writable, is_device, is_whole, listed, native
 from .layout import Array, Axes, Border, Shape
-from .strided import overlaps_itself
 
 T = TypeVar("T")
 
@@ -141,6 +141,23 @@ def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Ar
     return given
 
 
+def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
+    """Whether two elements may be one: an axis does not step over all that shorter steps reach.
+
+    Steps are counted as the `size` of an element is, in elements or in bytes.
+    """
+    if 0 in lengths:
+        return False
+    reached = size
+    for step, length in sorted(
+        (abs(step), n) for step, n in zip(steps, lengths, strict=True) if n > 1
+    ):
+        if step < reached:
+            return True
+        reached += step * (length - 1)
+    return False
+
+
 def each_out(out: object, count: int) -> list[Any]:
     """Give what was passed as `out` as a list, one for each of so many results."""
     given = listed(out)
@@ -179,26 +196,22 @@ def storable(values: np.dtype, target: np.dtype) -> bool:
     return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
 
 
-def check_values(
-    border: Border,
-    cval: Any,
-    fields: DTypes,
-    outs: DTypes,
-    positions: int = 0,
-) -> list[Array]:
+def check_values(border: Border, cval: Any, compiled: Compiled) -> list[Array]:
     """The constants beside fields and in results, 0 where nobody asks, as arrays without axes.
 
-    It is checked before anything runs that `cval` fits, and what "keep" keeps.  The last fields
-    may be `positions`, beside which nothing stands.
+    It is checked before anything runs that `cval` fits, and what "keep" keeps.
     """
-    given = len(fields) - positions
-    # Each output has a field: what a kernel is compiled for says so.
-    for kept, dtype in zip(fields, outs, strict=False) if border.uses("keep") else ():
-        if not storable(kept, dtype):
+    fields, outs = compiled.field_dtypes, compiled.out_dtypes
+    # Each output has a field: what a kernel is compiled for says so.  All phases keep the same.
+    kept = zip(fields, outs[: len(outs) // compiled.phases], strict=False)
+    for field, dtype in kept if border.uses("keep") else ():
+        if not storable(field, dtype):
             raise ValueError(
-                f'boundary "keep" cannot hold {kept} values in a {dtype} result; choose '
+                f'boundary "keep" cannot hold {field} values in a {dtype} result; choose '
                 "another boundary or dtype."
             )
+    # Beside positions, which are the last fields, nothing stands.
+    given = len(fields) - len(compiled.positions)
     asked = [
         (k < given and border.uses("constant"), "the array", dtype)
         for k, dtype in enumerate(fields)

@@ -22,8 +22,8 @@ from ..base.frozen import frozen
 from .accepted import Arrays, bare, is_cubed, listed
 from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
-from .layout import Array, Region
-from .regions import Program, Span
+from .layout import Array, Region, Span
+from .regions import Program
 
 
 def lazily(program: Program, fields: Arrays) -> list[Any]:
@@ -45,7 +45,7 @@ def lazily(program: Program, fields: Arrays) -> list[Any]:
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
         which = tuple(k for k, output in enumerate(outputs) if output.extent == extent)
-        ends = zip(extent.spans, chunks, strict=True)
+        ends = zip(extent, chunks, strict=True)
         cuts = tuple(_cuts(a, b, max(1, *sizes)) for (a, b), sizes in ends)
         operation = _Operation(job, cuts, which, own)
         made |= zip(which, operation.on(arrays, [outputs[k] for k in which]), strict=True)
@@ -95,7 +95,7 @@ class _Operation:
 
     def _region(self, block: Sequence[int]) -> Region:
         """The points of a block."""
-        return Region(tuple([axis[k] for axis, k in zip(self.cuts, block, strict=True)]))
+        return Region(axis[k] for axis, k in zip(self.cuts, block, strict=True))
 
     def _reads(self, block: Sequence[int]) -> list[list[Part]]:
         """How what a block reads of each field is put together."""

@@ -26,16 +26,13 @@ from typing import Any, TypeAlias
 from ..base.frozen import frozen
 from ..base.remembered import Remembered
 from ..language.ir import joined
-from .layout import Array, Region, Rule, Shape
-
-# The positions first <= i < last along an axis.
-Span: TypeAlias = tuple[int, int]
+from .layout import Array, Region, Rule, Shape, Span
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.
 Finer: TypeAlias = Mapping[int, int]
 
 # Where arrays begin, and how long they are, whose ends are far away.
-_FAR = 1 << 40
+FAR = 1 << 40
 
 
 @frozen
@@ -53,23 +50,27 @@ class Domain:
     lengths: Shape | None = None
 
 
+# Of whole arrays nothing is said.
+WHOLE = Domain((), Region(), Region())
+
+
 @frozen
 class Block:
-    """Arrays, and where in the domain they stand; without one they are whole.
+    """Arrays, and where in the domain they stand.
 
     The arrays have one shape along the axes of the domain, save that an array may lack axes, or
     have one element where it is the same all along.
     """
 
     arrays: tuple[Array, ...]
-    domain: Domain | None = None
+    domain: Domain = WHOLE
 
 
 def along(shape: Shape, axis: int, span: Span) -> Region:
     """The points of a part of an axis, which is counted from the end."""
     spans = [(0, n) for n in shape]
     spans[axis] = span
-    return Region(tuple(spans))
+    return Region(spans)
 
 
 def spans_of(sizes: Sequence[int]) -> list[Span]:
@@ -95,22 +96,22 @@ Node: TypeAlias = Any
 Program: TypeAlias = Any
 
 
-def look(node: Node, axis: int) -> Span:
-    """From where to where a node looks along an axis, the point itself always among it."""
+def looks(node: Node, axis: int) -> tuple[Span, Sequence[Rule]]:
+    """From where to where a node looks along an axis, the point itself always among it.
+
+    And the border's rules there; none where it does not work along it.
+    """
     if axis not in node.along:
-        return 0, 0
-    before, after = joined(node.reaches).sides[node.along.index(axis)]
-    return -before, after
-
-
-def _rules(node: Node, axis: int) -> Sequence[Rule]:
-    """The border's rules along an axis; none where the node does not work along it."""
-    return node.border.rules[node.along.index(axis)] if axis in node.along else ()
+        return (0, 0), ()
+    place = node.along.index(axis)
+    before, after = joined(node.reaches).sides[place]
+    return (-before, after), node.border.rules[place]
 
 
 def rings(nodes: Iterable[Node], axis: int) -> set[bool]:
     """Whether the nodes that look along an axis take it as a ring; some may, and others not."""
-    return {"wrap" in _rules(node, axis) for node in nodes if any(look(node, axis))}
+    found = (looks(node, axis) for node in nodes)
+    return {"wrap" in rules for span, rules in found if any(span)}
 
 
 def hull(one: Span | None, other: Span) -> Span:
@@ -120,21 +121,15 @@ def hull(one: Span | None, other: Span) -> Span:
 
 def needed(
     nodes: Sequence[Node], wanted: Iterable[int], span: Span, n: int, axis: int
-) -> tuple[dict[int, Span], list[Span | None]]:
-    """What must be known to give `span` of the wanted values along an axis of length `n`.
+) -> dict[int, Span]:
+    """What must be known of each value to give `span` of those wanted, of an axis of length `n`.
 
-    Returns
-    -------
-    dict, list
-        The span of each value, and the span of the fields of each node; None for nodes that
-        are not needed.
+    Each of the fields of a node has what is needed of all of them.
     """
     values: dict[int, Span] = dict.fromkeys(wanted, span)
-    taken: list[Span | None] = [None] * len(nodes)
     ring = True in rings(nodes, axis)
     whole = span == (0, n)
-    for position in reversed(range(len(nodes))):
-        node = nodes[position]
+    for node in reversed(nodes):
         made: Span | None = None
         for value in node.outputs:
             if value in values:
@@ -145,15 +140,14 @@ def needed(
         if ring and not whole and read[1] - read[0] >= n:
             # The same points again and again: the axis is done as a whole.
             return needed(nodes, wanted, (0, n), n, axis)
-        taken[position] = read
         for value in node.fields:
             values[value] = hull(values.get(value), read)
-    return values, taken
+    return values
 
 
 def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
     """What a node needs of its fields to give a span of an axis of length `n`."""
-    low, high = look(node, axis)
+    (low, high), _ = looks(node, axis)
     first, last = span[0] + low, span[1] + high
     if ring or low == high == 0:
         return first, last
@@ -169,7 +163,7 @@ def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
 
 def closed(node: Node, axis: int, span: Span, n: int) -> tuple[bool, bool]:
     """At which sides of a span of its fields the node's border rule applies."""
-    if "wrap" in _rules(node, axis):
+    if "wrap" in looks(node, axis)[1]:
         return (span == (0, n),) * 2
     return span[0] == 0, span[1] == n
 
@@ -194,8 +188,8 @@ class Looking:
     def of(nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int) -> Looking:
         """That of some nodes."""
         far = Looking(nodes, wanted, given, axis, 0, 0, True in rings(nodes, axis))
-        low, high = _of_fields(far, (_FAR, _FAR + 1), 2 * _FAR)
-        return replace(far, low=min(0, low - _FAR), high=max(0, high - _FAR - 1))
+        low, high = _of_fields(far, (FAR, FAR + 1), 2 * FAR)
+        return replace(far, low=min(0, low - FAR), high=max(0, high - FAR - 1))
 
     def needs(self, span: Span, n: int) -> Span:
         """What of the fields is needed for some points of an axis so long."""
@@ -222,14 +216,14 @@ class Looking:
             return (0, length), length
         if (self.ring and length + near >= n) or (before and after):
             return span, n
-        first = a if before else 2 * _FAR - (n - a) if after else _FAR
-        return (first, first + length), 2 * _FAR
+        first = a if before else 2 * FAR - (n - a) if after else FAR
+        return (first, first + length), 2 * FAR
 
 
 @lru_cache(maxsize=512)
 def _of_fields(one: Looking, span: Span, n: int) -> Span:
     """What is needed of the fields, all of them alike."""
-    values, _ = needed(one.nodes, one.wanted, span, n, one.axis)
+    values = needed(one.nodes, one.wanted, span, n, one.axis)
     found: Span | None = None
     for value in values.keys() & set(range(one.given)):
         found = hull(found, values[value])

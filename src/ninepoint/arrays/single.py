@@ -25,6 +25,7 @@ from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel
 from ..base import limits
 from .accepted import write
+from .arranging import scattered, stacked
 from .layout import (
     Array,
     Axes,
@@ -38,12 +39,11 @@ from .layout import (
     Shape,
     Span,
     Zone,
-    beside,
     cut,
+    into,
     layout,
 )
 from .numpy import check_values
-from .strided import scattered, stacked
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -75,22 +75,21 @@ class Extension:
     def fill(self, block: Array, one: Ghosts, images: slice) -> None:
         """Make ghosts of a block of some images, which holds all that they are made of."""
         wide = np.complex128 if block.dtype.kind == "c" else np.float64
-        made = _at_edge(self.beta, one, images)
+        made, places = _at_edge(self.beta, one, images), [*one.places]
         for k, alpha in enumerate(self.alphas):
-            at = one.mirrored
             if self.from_end:
                 last = one.end - k if one.side else one.end + k
-                at = beside(one.places, one.axis, slice(last, last + 1))
-            value = np.asarray(block[at], wide)
+                places[one.axis] = slice(last, last + 1)
+            value = np.asarray(block[into(places)], wide)
             if isinstance(alpha, int):
                 made = made + value if alpha > 0 else made - value
             else:
                 made = made + _at_edge(alpha, one, images) * value
-        block[one.to] = made
+        block[into(one.places)] = made
 
 
-# What is laid before and after each axis; None where there are no ghosts.
-Extensions: TypeAlias = tuple[tuple[Extension | None, Extension | None], ...]
+# How ghosts are made before and after each axis; names where there are none.
+Extensions: TypeAlias = Sequence[Sequence[Any]]
 
 
 def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
@@ -122,7 +121,7 @@ class Single:
     @property
     def any_stack(self) -> bool:
         """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
-        return not self.ghosts
+        return not self.border.uses("ghost")
 
     def turned(self, how: int | Axes) -> Single | None:
         """The same for arrays that lie in another way (see `Compiled.turned`)."""
@@ -135,8 +134,8 @@ class Single:
 
     def shapes(self, core: Shape) -> Sequence[Shape]:
         """The shapes of results of such fields, whose constants fit; along core axes."""
-        self.constants()
-        return self.layout(core).out_shapes
+        check_values(self.border, self.cval, self.compiled)
+        return [extent.shape for extent in self.layout(core).extents]
 
     def way(self, fields: PlainArrays) -> Way:
         """How it is done on arrays like these."""
@@ -149,28 +148,6 @@ class Single:
         given = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
         size = sum(dtype.itemsize for dtype in given)
         return layout(core, program.reaches, self.border, size, every=program.every)
-
-    def constants(self) -> list[Array]:
-        """What stands beside fields and in results, checked; without axes."""
-        # What phases keep, and fill in, is the same for all of them.
-        program, phases = self.compiled, self.compiled.phases
-        fields, outs = program.field_dtypes, program.out_dtypes
-        outs = outs[: len(outs) // phases]
-        found = check_values(self.border, self.cval, fields, outs, len(program.positions))
-        return found[: len(fields)] + found[len(fields) :] * phases
-
-
-def _pad(block: Array, field: Array, constant: Array, gather: Gather) -> None:
-    """Fill a block with elements of a field, and with the constant."""
-    pad = native.padding()
-    if pad is not None and field.dtype == block.dtype:
-        pad(block, field, constant, gather.told)
-        return
-    for axis, sources in enumerate(gather.sources, 1):
-        field = field.take(sources, axis)
-    block[...] = field
-    for axis, sources in enumerate(gather.sources, 1):
-        block[(slice(None),) * axis + (sources < 0,)] = constant
 
 
 # What a part of a call is: where the table is of the pieces that machine code does, or 0; other
@@ -185,7 +162,8 @@ class Way:
     """
 
     def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
-        self._program, self._ghosts, self._constants = call.compiled, call.ghosts, call.constants()
+        self._program, self._ghosts = call.compiled, call.ghosts
+        self._constants = check_values(call.border, call.cval, call.compiled)
         self._lead = len(shape) - self._program.ndim
         self._plan = plan = call.layout(shape[self._lead :])
         loaded = self._program.loaded
@@ -197,7 +175,7 @@ class Way:
         # At most so many images are done together: their blocks stay in cache.
         size = max(1, plan.itemsize * plan.points)
         self._together = max(1, limits.current.block_elements * 8 // size)
-        if plan.inside and not any(scattered):
+        if plan.interior == plan.computed and not any(scattered):
             self._together = max(1, self._stack)
         self._tables = loaded.crew and not any(scattered)
         self._shares = self._tables and self._stack <= self._together
@@ -224,27 +202,25 @@ class Way:
             arrays = [one[None] for one in arrays]
         elif self._lead > 1:
             arrays = [stacked(one, one.ndim - self._lead) for one in arrays]
-        if threads == 1 or (self._shares and not self._lasts):
+        # Whether it takes so long that somebody may want to interrupt it.
+        pace = self._program.pace
+        lasts = not pace or pace[0] * stack * self.points > LASTING
+        if threads == 1 or (self._shares and not lasts):
             if stack <= self._together:
                 self._do(arrays, numbers, threads, self._whole, slice(stack))
             else:
                 self._compute(arrays, numbers, (0, stack), self._whole)
             return
-        plan = self._plan
-        # Along the stack, else along the first axis.
-        count = _count(threads, stack * plan.points)
-        if stack >= count:
-            parts = [(images, self._whole) for images in cut((0, stack), count)]
-        else:
-            bands = plan.bands(-(-count // max(1, stack)))
-            parts = [((k, k + 1), band) for k in range(stack) for band in bands]
+        parts = self._parts(stack, self.points, threads)
         run_parallel([partial(self._compute, arrays, numbers, *one) for one in parts], threads)
 
-    @property
-    def _lasts(self) -> bool:
-        """Whether it takes so long that somebody may want to interrupt it."""
-        pace = self._program.pace
-        return not pace or pace[0] * self._stack * self.points > LASTING
+    def _parts(self, stack: int, points: int, threads: int) -> list[tuple[Span, Span]]:
+        """So many images of points in parts for threads: of the stack, else of the first axis."""
+        count = max(threads, min(threads * PARTS, stack * points // PART_POINTS))
+        if stack >= count:
+            return [(images, self._whole) for images in cut((0, stack), count)]
+        bands = self._plan.bands(-(-count // max(1, stack)))
+        return [((k, k + 1), band) for k in range(stack) for band in bands]
 
     def _compute(
         self, arrays: PlainArrays, numbers: Sequence[Any], part: Span, rows: Span
@@ -276,7 +252,7 @@ class Way:
             self._run(arrays, numbers, piece, images)
         for k, zone, kept in zones:
             # All phases of a result keep the same.
-            field = arrays[k % (len(self._plan.outputs) // self._program.phases)]
+            field = arrays[k % (len(self._plan.extents) // self._program.phases)]
             source = self._constants[self._fields + k] if kept is None else field[kept]
             write(arrays[self._fields + k][zone], source)
 
@@ -284,7 +260,7 @@ class Way:
         """How so many threads do some points along the first axis, of so many images."""
         pieces, zones = self._plan.done(*rows)
         # Machine code that is told by a table fills no blocks of positions, or with ghosts.
-        fills = not (self._ghosts or self._program.along)
+        fills = not (self._plan.border.uses("ghost") or self._program.along)
         told = [
             one
             for one in pieces
@@ -299,16 +275,13 @@ class Way:
         """Where a table of pieces is, those of most points cut into parts for many threads."""
         each: list[tuple[Span, Piece]] = []
         for one in pieces:
-            parts, (first, last) = _count(threads, count * one.region.points), one.region.spans[0]
-            if threads == 1 or one.region.points * 2 <= self.points:
+            region = one.region
+            if threads == 1 or region.points * 2 <= self.points:
                 each.append(((0, count), one))
-            elif count >= parts:
-                each += [(images, one) for images in cut((0, count), parts)]
-            else:
-                bands = cut((first, last), self._plan.parts((first, last), parts))
-                each += [
-                    ((0, count), self._plan.piece(one.region.within(*band))) for band in bands
-                ]
+                continue
+            for images, band in self._parts(count, region.points, threads):
+                if (some := region.within(*band)).points:
+                    each.append((images, self._plan.piece(some)))
         words = [len(each)]
         for images, piece in each:
             words += self._words(images, piece)
@@ -360,7 +333,8 @@ class Way:
             to[...] = at
 
     def _block(self, k: int, field: Array, gather: Gather, images: slice) -> Array:
-        """A block of a field with all that stands outside."""
+        """A block of a field with all that stands outside: elements of it, constants, ghosts."""
+        dtype = self._program.field_dtypes[k]
         if k >= self._copied:
             # Of positions none beyond the array is asked for, and any will do.
             axis = 1 + self._program.along[k - self._copied]
@@ -368,20 +342,21 @@ class Way:
             first, length = gather.start[axis - 1], gather.shape[axis - 1]
             places = np.arange(first, first + length).clip(0, line.shape[axis] - 1)
             return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))
-        block = empty((len(field), *gather.shape), self._program.field_dtypes[k])
-        _pad(block, field, self._constants[k], gather)
+        block, constant = empty((len(field), *gather.shape), dtype), self._constants[k]
+        pad = native.padding()
+        if pad is not None and field.dtype == dtype:
+            pad(block, field, constant, gather.told)
+        else:
+            for axis, sources in enumerate(gather.sources, 1):
+                field = field.take(sources, axis)
+            block[...] = field
+            for axis, sources in enumerate(gather.sources, 1):
+                block[(slice(None),) * axis + (sources < 0,)] = constant
         if gather.ghosts:
             with np.errstate(all="ignore"):
                 for one in gather.ghosts:
-                    extension = self._ghosts[one.axis][one.side]
-                    assert extension is not None
-                    extension.fill(block, one, images)
+                    self._ghosts[one.axis][one.side].fill(block, one, images)
         return block
-
-
-def _count(threads: int, points: int) -> int:
-    """In how many parts many threads do so many points."""
-    return max(threads, min(threads * PARTS, points // PART_POINTS))
 
 
 def _view(images: Span, place: Index) -> list[int]:

@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
 from ..language.ir import Box
-from .every import cut_fields
-from .layout import Array, Shape, Sides
-from .regions import Block, Finer, Node, Span, closed, finer_values, needed
+from .every import cut_shapes
+from .layout import Array, Index, Shape, Sides, Span
+from .regions import Block, Finer, Node, closed, finer_values, needed
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -46,21 +46,13 @@ class Group:
     chain: Any = None
 
 
-# What is taken of an array, one index after the other.
-Indices: TypeAlias = tuple[tuple[Any, ...], ...]
+# Values, and what is taken of each: nothing where it is taken as it is.
+Taken: TypeAlias = tuple[tuple[int, Index], ...]
 
 
-def taken(
-    values: ByNumber | Sequence[Array], fields: Iterable[tuple[int, Indices]]
-) -> list[Array]:
-    """What these indices say of values."""
-    found = []
-    for value, indices in fields:
-        array = values[value]
-        for index in indices:
-            array = array[index]
-        found.append(array)
-    return found
+def taken(values: ByNumber | Sequence[Array], fields: Taken) -> list[Array]:
+    """What is taken of values."""
+    return [values[value][index] if index else values[value] for value, index in fields]
 
 
 @frozen
@@ -85,40 +77,27 @@ class Work:
         block: Block,
         threads: int | None = None,
     ) -> None:
-        self.threads = threads
+        self.threads, self._domain = threads, block.domain
         # The values that are longer than what they are made of.
         self._finer = finer_values(nodes)
-        # The lengths of the whole, if the block is a part, and what programs are told of them.
-        self._shape: Shape = ()
-        self._lengths: Shape = ()
-        # The span that each value has, what of it is needed, and what each node takes.
-        self._at: dict[int, Spans] = {}
-        self._needs: dict[int, Spans] = {}
-        self._takes: dict[tuple[int, ...], Spans] = {}
-        self._wanted: Spans = ()
-        domain = block.domain
-        if domain is None:
-            return
-        self._shape, self._lengths = domain.shape, domain.lengths or domain.shape
-        axes, has = range(-len(domain.shape), 0), domain.has.spans
-        self._at = dict.fromkeys(range(len(block.arrays)), has)
-        self._wanted = domain.region.spans
-        found = [
-            needed(nodes, wanted, span, n, k)
-            for k, span, n in zip(axes, self._wanted, domain.shape, strict=True)
-        ]
-        self._needs = {value: tuple(values[value] for values, _ in found) for value in found[0][0]}
-        for node, taken in zip(
-            nodes, zip(*(taken for _, taken in found), strict=True), strict=True
-        ):
-            self._takes[node.outputs] = tuple(span for span in taken if span is not None)
+        # The span that each value has, and what of it is needed.
+        has = block.domain.has
+        self._at: dict[int, Spans] = dict.fromkeys(range(len(block.arrays)), has)
+        domain = enumerate(zip(self._wanted, block.domain.shape, strict=True), -len(self._wanted))
+        found = [needed(nodes, wanted, span, n, axis) for axis, (span, n) in domain]
+        self._needs = {value: tuple(one[value] for one in found) for value in set().union(*found)}
         # Whoever makes a block knows how much is needed.
         for value in self._at:
             assert within(self._needs.get(value, has), has), (has, self._needs[value])
 
+    @property
+    def _wanted(self) -> Spans:
+        """The points that are wanted of values, so far as there are any."""
+        return self._domain.region
+
     def part(self, node: Node) -> Placed:
         """What a node is done on: all that is needed of it."""
-        taken = self._takes.get(node.outputs, ())
+        taken = _common(self._needs, node.fields)
         sides = self._closed(node, taken)
         rules = zip(sides, node.border.rules, strict=True)
         whole = [(low and a != "valid", high and b != "valid") for (low, high), (a, b) in rules]
@@ -131,25 +110,19 @@ class Work:
 
         The kernel may read less than the nodes do one by one.
         """
-        node = group.nodes[0]
-        taken = tuple(
-            (max(first for first, _ in axis), min(last for _, last in axis))
-            for axis in zip(*(self._at.get(value, ()) for value in group.fields), strict=True)
-        )
+        node, taken = group.nodes[0], _common(self._at, group.fields)
         sides = self._closed(node, taken)
         gives = _left(taken, node.along, margin, sides)
-        enough = all(within(self._takes.get(one.outputs, ()), taken) for one in group.nodes)
-        if not enough or not all(
-            within(self._needs.get(value, gives), gives) for value in group.outputs
-        ):
-            return None
-        return Placed(taken, sides, dict.fromkeys(group.outputs, gives))
+        if all(within(self._needs.get(value, gives), gives) for value in group.outputs):
+            return Placed(taken, sides, dict.fromkeys(group.outputs, gives))
+        return None
 
     def _closed(self, node: Node, taken: Spans) -> tuple[Sides, ...]:
         """At which sides of what a node takes its border's rules apply."""
         if not taken:
             return ((True, True),) * len(node.along)
-        return tuple(closed(node, axis, taken[axis], self._shape[axis]) for axis in node.along)
+        shape = self._domain.shape
+        return tuple(closed(node, axis, taken[axis], shape[axis]) for axis in node.along)
 
     def stand(self, part: Placed) -> None:
         """Note where results stand."""
@@ -157,24 +130,21 @@ class Work:
 
     def core(self, shape: Shape, along: Shape) -> Shape:
         """What programs are told of the lengths of arrays of a shape, along some axes."""
-        lengths = self._lengths or shape
+        lengths = self._domain.lengths or self._domain.shape or shape
         return tuple(lengths[axis] for axis in along)
 
-    def inputs(
-        self, fields: Sequence[int], values: ByNumber, taken: Spans, along: Shape
-    ) -> tuple[tuple[int, Indices], ...]:
+    def inputs(self, fields: Sequence[int], values: ByNumber, taken: Spans, along: Shape) -> Taken:
         """What nodes along such axes take of fields, of which some may have fewer axes."""
         given, found = [values[value] for value in fields], []
-        cuts = cut_fields(given, fields, self._finer)
-        for value, whole, array in zip(fields, given, cuts, strict=True):
-            indices: list[tuple[Any, ...]] = []
-            if array.shape != whole.shape:
-                indices.append(tuple(map(slice, array.shape)))
-            indices.append(index_of(array, self._at.get(value, ()), taken))
+        shapes = cut_shapes([array.shape for array in given], fields, self._finer)
+        for value, shape, array in zip(fields, shapes, given, strict=True):
+            index: Index = tuple(map(slice, shape))
+            if array.shape == shape:
+                index = index_of(array, self._at.get(value, ()), taken)
             missing = -min(along) - array.ndim
             if missing > 0:
-                indices.append((None,) * missing)
-            found.append((value, tuple(filter(None, indices))))
+                index = (*(None,) * missing, *(index or (...,)))
+            found.append((value, index))
         return tuple(found)
 
     def targets(self, part: Placed, outs: ByNumber) -> list[Array] | None:
@@ -191,6 +161,12 @@ class Work:
             # Only what is wanted at last is longer than the domain says.
             has, wanted = _times(has, self._finer[value]), _times(wanted, self._finer[value])
         return cut(array, has, wanted)
+
+
+def _common(spans: Mapping[int, Spans], values: Iterable[int]) -> Spans:
+    """The points that all of some values have."""
+    axes = zip(*(spans.get(value, ()) for value in values), strict=True)
+    return tuple((max(a for a, _ in axis), min(b for _, b in axis)) for axis in axes)
 
 
 def _left(spans: Spans, along: Shape, reach: Box, closed: Sequence[Sides]) -> Spans:
@@ -225,17 +201,14 @@ def cut(array: Array, has: Spans, wanted: Spans) -> Array:
     return array[index] if index else array
 
 
-def index_of(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...]:
+def index_of(array: Array, has: Spans, wanted: Spans) -> Index:
     """Where that part is in the array; nothing for all of it."""
     if has == wanted:
         return ()
     index = []
     for k, ((first, last), (a, b)) in enumerate(zip(has, wanted, strict=True), -len(has)):
-        if array.ndim < -k:
-            continue
-        if array.shape[k] == 1 != last - first:
-            index.append(slice(None))
-            continue
-        a, b = max(a, first), min(b, last)
-        index.append(slice(a - first, max(a, b) - first))
+        if array.ndim >= -k:
+            one = array.shape[k] == 1 != last - first
+            a, b = max(a, first) - first, min(b, last) - first
+            index.append(slice(None) if one else slice(a, max(a, b)))
     return (..., *index)

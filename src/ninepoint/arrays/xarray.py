@@ -9,6 +9,7 @@ Datasets are taken variable by variable: those of numbers that have the dimensio
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,7 @@ from ninepoint.arrays.accepted import (
     is_xarray,
     listed,
 )
-from ninepoint.arrays.layout import layout
+from ninepoint.arrays.grid import results_of
 from ninepoint.arrays.numpy import Dims, core_dims, quoted
 from ninepoint.arrays.regions import Node
 
@@ -124,7 +125,8 @@ _STORED = frozenset(
 # The same for results with the shape of their source.
 _CUT = frozenset("chunks shards chunksizes contiguous preferred_chunks original_shape".split())
 
-# Numbers are evenly spaced if no distance differs by a greater part of it.
+# Numbers are evenly spaced if no distance differs by a greater part of it; a choice, as there is
+# no measure of it.
 EVEN = 1e-6
 
 
@@ -140,6 +142,8 @@ class Named:
         Those along which the call works, in the order of the stencil's indices.
     dims : tuple of dimension names
         Those of the results.
+    named : list of DataArray
+        The fields with the dimensions that they were given with.
 
     Raises
     ------
@@ -167,7 +171,7 @@ class Named:
         self._sizes = {dim: n for field in named for dim, n in field.sizes.items()}
         lengths = {dim: self._sizes[dim] for dim in self.core}
         self.fields = [_along(field, lengths) for field in named]
-        self._first, self._named = first, named
+        self._first, self.named = first, named
 
     def edge(self, value: Any, dim: Hashable, dims: Dims) -> Any:
         """The data of values along the edges that end `dim`, in the order of the other `dims`.
@@ -189,16 +193,8 @@ class Named:
         words = (
             f"the coordinates of the values at the border along {dim!r} differ from the fields'"
         )
-        check_alike(words, [*self._named, value.isel(others, drop=True)])
+        check_alike(words, [*self.named, value.isel(others, drop=True)])
         return arranged(value, tuple(one for one in dims if one != dim))
-
-    def coordinate(self, dim: Hashable) -> np.ndarray | None:
-        """Give the values of the coordinate along a dimension; None if no field has it."""
-        for field in self._named:
-            if dim in field.coords and field.coords[dim].dims == (dim,):
-                values: np.ndarray = field.coords[dim].values
-                return values
-        return None
 
     def results(self, nodes: Sequence[Node]) -> list[Any]:
         """Give DataArrays that are named as the results of the last node are: one number each.
@@ -212,29 +208,29 @@ class Named:
                 'boundary="valid", every= or upsample= inside a kernel moves the coordinates of '
                 "xarray objects; use it for the last stencil only, or call them one by one."
             )
-        coords = _coords(self._named)
-        shape = tuple(self._sizes[dim] for dim in self.core)
-        plan = layout(shape, node.reaches, node.border)
+        # Where two carry the same name, the first one's stays.  A number that is named as a
+        # dimension is that of a field which was taken out along it.
+        each = [
+            one.coords.to_dataset().drop_vars(
+                [name for name, own in one.coords.items() if name in self.dims and not own.ndim]
+            )
+            for one in self.named
+        ]
+        coords, first = xr.merge(each, join="exact", compat="override"), self._first
         made = []
-        for output, dtype in zip(plan.outputs, node.out_dtypes, strict=True):
-            spans = zip(self.core, output.extent.spans, node.every, strict=True)
-            left = {dim: slice(a, b, step) for dim, (a, b), step in spans}
-            sizes = {
-                dim: len(range(n)[left[dim]]) if dim in left else n
-                for dim, n in self._sizes.items()
-            }
-            kept = coords.isel({dim: one for dim, one in left.items() if dim in coords.dims})
-            for dim, factor in zip(self.core, node.factors, strict=False):
-                sizes[dim] *= factor
+        for output in results_of(node, tuple(self._sizes[dim] for dim in self.core)):
+            axes = zip(self.core, output.extent, output.every, output.factors, strict=True)
+            kept = coords
+            for dim, (a, b), step, factor in axes:
+                if (a, b, step) != (0, self._sizes[dim], 1):
+                    kept = kept.isel({dim: slice(a, b, step)}, missing_dims="ignore")
                 kept = _finer(kept, dim, factor)
-            data = np.broadcast_to(dtype.type(0), tuple(sizes[dim] for dim in self.dims))
-            named = xr.DataArray(data, kept.coords, self.dims, attrs=self._first.attrs)
-            named.name = self._first.name
-            alike = named.dims == self._first.dims and named.shape == self._first.shape
-            kept_keys = _STORED | _CUT if alike else _STORED
-            named.encoding = {
-                key: value for key, value in self._first.encoding.items() if key in kept_keys
-            }
+            sizes = self._sizes | dict(zip(self.core, output.shape, strict=True))
+            data = np.broadcast_to(output.dtype.type(0), tuple(sizes[dim] for dim in self.dims))
+            named = xr.DataArray(data, kept.coords, self.dims, first.name, first.attrs)
+            alike = named.dims == first.dims and named.shape == first.shape
+            keys = _STORED | _CUT if alike else _STORED
+            named.encoding = {key: own for key, own in first.encoding.items() if key in keys}
             made.append(named)
         return made
 
@@ -339,16 +335,124 @@ def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
     return xr.DataArray(variable, field.coords, name=field.name)
 
 
-def _coords(fields: Arrays) -> Any:
-    """Join the fields' coordinates; where two carry the same name, the first one's stays.
+# The spacing of evenly spaced coordinates, as a number.
+#
+# 0.0, 0.25, 0.5        ->     0.25
+# 0.0, 0.33, 0.67, 1.0  ->     0.3333    thirds, rounded to two decimals
+# 12:00, 13:00          ->     3600.0    seconds
 
-    A number that is named as a dimension is that of a field which was taken out along it.
+# Numbers are taken for rounded where their last decimal is at most this part of a spacing, so that
+# thirds of two decimals are, and 0, 1, 2.1 are not; a choice too.
+_ROUNDED = 0.04
+
+# As many decimals as a double has.
+_DECIMALS = 15
+
+
+def spacings(call: Any, named: Named) -> dict[str, float]:
+    """Give the spacings along axes that a call asks for, by the names of their parameters.
+
+    Raises
+    ------
+    ValueError
+        If there is no such axis, or its dimension has no evenly spaced coordinate.
     """
-    dims = {dim for field in fields for dim in field.dims}
-    coords = [
-        field.coords.to_dataset().drop_vars(
-            [name for name, one in field.coords.items() if name in dims and not one.ndim]
+    kernel = call.definition.name
+    return {name: _spacing(name, one.axis, named, kernel) for name, one in call.spacings.items()}
+
+
+def _spacing(name: str, axis: int, named: Named, kernel: str) -> float:
+    core = named.core
+    if not -len(core) <= axis < len(core):
+        raise ValueError(
+            f"'{name}' of '{kernel}' is npt.spacing({axis}), and the kernel has {len(core)} "
+            f"{'axis' if len(core) == 1 else 'axes'}, counted from 0."
         )
-        for field in fields
-    ]
-    return xr.merge(coords, join="exact", compat="override")
+    dim = core[axis]
+    lacking = f"{kernel}() needs a value for '{name}'"
+    has = (one.coords[dim] for one in named.named if dim in one.coords)
+    values: Any = next((one.values for one in has if one.dims == (dim,)), None)
+    if values is None:
+        raise ValueError(
+            f"{lacking}: dimension {dim!r} has no coordinate to take the spacing from; give "
+            f"{name}=..., or the array a coordinate."
+        )
+    numbers = _numbers(values)
+    if numbers is None:
+        raise ValueError(
+            f"{lacking}: coordinate {dim!r} holds neither numbers nor dates (its dtype is "
+            f"{values.dtype}); give {name}=..."
+        )
+    if values.size < 2:
+        raise ValueError(
+            f"{lacking}: coordinate {dim!r} has {'one point' if values.size else 'no points'}, "
+            f"so no spacing; give {name}=..."
+        )
+    # Even coordinates are so only as far as their type tells them apart.
+    rounding = 0.0
+    if values.dtype.kind == "f":
+        rounding = 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
+    step = _step(numbers, rounding)
+    if step is None:
+        raise ValueError(
+            f"{lacking}: coordinate {dim!r} is not evenly spaced; give {name}=..., or let the "
+            "kernel take the distances of neighbours as one more field."
+        )
+    return step
+
+
+def _numbers(values: np.ndarray) -> np.ndarray | None:
+    """The coordinate as doubles, dates in seconds; None where it is neither.
+
+    Integers and dates count from the first, so that doubles hold their differences.
+    """
+    if values.dtype.kind == "f":
+        return values.astype(np.float64)
+    if values.dtype.kind in "iu":
+        # Modulo 2**64, which differences of 63 bits survive.
+        words = values.astype(np.int64)
+        return (words - words[:1]).astype(np.float64)
+    if values.dtype.kind in "mM":
+        seconds = (values - values[:1]) / np.timedelta64(1, "s")
+        return np.where(np.isnat(values), np.nan, seconds)
+    if values.dtype.kind == "O":
+        # Dates of other calendars, as cftime has them.
+        try:
+            apart = [one - values[0] for one in values]
+        except TypeError:
+            return None
+        if all(isinstance(one, datetime.timedelta) for one in apart):
+            return np.array([one / datetime.timedelta(seconds=1) for one in apart])
+    return None
+
+
+def _step(numbers: np.ndarray, rounding: float) -> float | None:
+    """The difference of neighbours, where it is the same everywhere and not 0."""
+    step = float(numbers[-1] - numbers[0]) / (len(numbers) - 1)
+    # What is rounded by as much as it is spaced is not told apart at all.
+    if not np.isfinite(step) or not abs(step) > 4 * rounding:
+        return None
+    apart = np.abs(np.diff(numbers) - step)
+    if np.all(apart <= EVEN * abs(step) + rounding):
+        return step
+    line = numbers[0] + step * np.arange(len(numbers))
+    explained = _unit(numbers, rounding)
+    even = explained <= _ROUNDED * abs(step) and np.all(
+        np.abs(numbers - line) <= explained + rounding
+    )
+    return step if even else None
+
+
+def _unit(numbers: np.ndarray, rounding: float) -> float:
+    """What the last decimal of rounded numbers stands for; 0 where they are whole or not rounded.
+
+    Whole numbers are taken as they are: months and years are whole days.
+    """
+    least = max(rounding, 4 * float(np.finfo(float).eps) * float(np.abs(numbers).max()))
+    for decimals in range(_DECIMALS):
+        unit = 10.0**-decimals
+        if unit < 2 * least:
+            break
+        if np.all(np.abs(numbers - np.round(numbers, decimals)) <= least):
+            return unit if decimals else 0.0
+    return 0.0

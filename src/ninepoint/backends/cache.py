@@ -1,6 +1,10 @@
-"""The cache: machine code on disk, and what kernels were read to.
+"""The cache: machine code on disk, what kernels were read to, and tuned schedules.
 
-A file is named by a hash of what it is made of: a text or another meaning, the types that it is
+    definition, types, request   ->   what was compiled of it in another process
+    definition, types, machine   ->   the schedule that was measured to be fastest
+
+So a kernel that was compiled once is neither read nor lowered in the next process.  A file is
+named by a hash of what it is made of: a text or another meaning, the types that it is
 for, what compiles in this package, the versions of Python, Numba and llvmlite, Numba's variables
 and the CPU.  So a file never changes once it is written, and is for one machine: many
 processes, on many kinds of machines, may write it at once, and all write the same.
@@ -15,6 +19,7 @@ import atexit
 import hashlib
 import importlib.util
 import os
+import pickle
 import platform
 import re
 import shutil
@@ -23,11 +28,16 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import numpy as np
 
 from ..base import undisturbed
+from ..base.remembered import digest
+from ..lowering.schedule import VERIFY, Schedule
 
 T = TypeVar("T")
 
@@ -116,20 +126,15 @@ def machine() -> str:
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
 
 
-def place(name: str, meaning: str, suffix: str) -> Path:
-    """The file of bytes that depend on their meaning alone."""
-    return home() / named(name, meaning, suffix)
-
-
-def code_place(name: str, meaning: str, suffix: str) -> Path:
-    """The file of what is compiled of that meaning, by these versions, on this machine."""
-    return place(name, f"{_environment()}\n{meaning}", suffix)
-
-
 def named(name: str, meaning: str, suffix: str) -> str:
-    """The name of such a file in the folder."""
+    """The file of what depends on its meaning alone."""
     found = hashlib.sha256(meaning.encode()).hexdigest()[:24]
     return f"{identifier(name)}_{found}.{suffix}"
+
+
+def code_named(name: str, meaning: str, suffix: str) -> str:
+    """The file of what is compiled of that meaning, by these versions, on this machine."""
+    return named(name, f"{_environment()}\n{meaning}", suffix)
 
 
 def identifier(name: str) -> str:
@@ -154,7 +159,7 @@ def _fallback() -> Path:
     return path
 
 
-def home() -> Path:
+def _home() -> Path:
     """The folder, if it is there and nobody else may write into it."""
     base = folder()
     try:
@@ -191,7 +196,7 @@ def _warn(words: str) -> None:
 # Files.
 
 
-def read_private(path: Path) -> bytes:
+def _private(path: Path) -> bytes:
     """The content of a file.
 
     Raises
@@ -215,80 +220,115 @@ def read_private(path: Path) -> bytes:
         return file.read()
 
 
-def replace(path: Path, content: bytes) -> None:
-    """Write a file so that no process ever sees a part of it, and only its owner may write it."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+def keep(file: str, value: Any) -> Path:
+    """Keep a value, or warn where that cannot be; where it is.
+
+    No process ever sees a part of it, and only its owner may write it.
+    """
+    path, body = _home() / file, pickle.dumps(value, protocol=5)
+    temporary = None
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+        with os.fdopen(handle, "wb") as whole:
+            whole.write(_digest(file, body) + body)
         os.replace(temporary, path)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
-# What is kept, and made where it is not there.
-
-_MAGIC = b"ninepoint machine code 1"
-
-
-def keep(file: Path, code: bytes, needs: Sequence[str] = ()) -> None:
-    """Keep object code, and the names of what it calls, or warn where that cannot be."""
-    body = " ".join(needs).encode() + b"\n" + code
-    try:
-        replace(file, b"\n".join([_MAGIC, _digest(body), body]))
     except OSError as error:
-        _warn(
-            f"ninepoint cannot keep the machine code of {file.name.partition('.')[0]} "
-            f"in {file.parent} ({error!r})."
-        )
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        _warn(f"ninepoint cannot keep {path} ({error!r}).")
+    return path
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.sha256(body).hexdigest().encode()
+def _digest(file: str, body: bytes) -> bytes:
+    """The hash that a file of this name begins with."""
+    return hashlib.sha256(file.encode() + body).digest()
 
 
-def recalled(file: Path, load: Callable[[bytes, Sequence[str]], T]) -> T | None:
-    """What `load` makes of the bytes in a file and the names that they need, if it is there.
+def recalled(file: str, load: Callable[[Any], T]) -> T | None:
+    """What `load` makes of the value in a file, if it is there.
 
     What it refuses by an error is as if it were not there.
     """
+    path = _home() / file
     try:
-        kept = read_private(file)
+        kept = _private(path)
     except NotPrivate as reason:
-        _warn(f"ninepoint does not use {file}: {reason}.")
+        _warn(f"ninepoint does not use {path}: {reason}.")
     except OSError:
         # It is not there yet; what else may be wrong shows when it is written.
         pass
     else:
         try:
-            magic, digest, body = kept.split(b"\n", 2)
-            if magic != _MAGIC or digest != _digest(body):
+            if kept[:32] != _digest(file, kept[32:]):
                 raise ValueError("not what was written")
-            needs, _, code = body.partition(b"\n")
-            return load(code, needs.decode().split())
+            return load(pickle.loads(kept[32:]))
         except Exception:
             # What is in a whole file may mean something else by now: there is no one way to fail.
-            stem = file.name.partition(".")[0]
-            _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")
+            _warn(f"ninepoint does not use {path}: it is damaged.")
     return None
 
 
-def remembered(
-    file: Path,
-    load: Callable[[bytes, Sequence[str]], T],
-    make: Callable[[], tuple[bytes, Sequence[str]]],
-) -> tuple[T | None, bool]:
-    """What `load` makes of bytes and the names that they need, and whether these were on disk.
+def remembered(file: str, load: Callable[[Any], T], make: Callable[[], Any]) -> tuple[T, bool]:
+    """What `load` makes of a value, and whether that was on disk.
 
-    They are made if they are not there, or if `load` refuses those that are.
+    It is made if it is not there, or if `load` refuses it.
     """
     found = recalled(file, load)
     if found is not None:
         return found, True
     made = make()
-    keep(file, *made)
-    return load(*made), False
+    keep(file, made)
+    return load(made), False
+
+
+# What is kept of kernels besides their machine code.
+
+
+def compiled(name: str, meaning: Any, make: Callable[[], Any]) -> Any:
+    """What `make` compiles, or what another process compiled of the same meaning."""
+    if VERIFY in os.environ:
+        return make()
+    file = named(name, _read_from(meaning), "kernel")
+    found = recalled(file, lambda kept: replace(kept, again=make))
+    if found is None:
+        found = make()
+        # What Numba compiles holds more than what its text says.
+        if not found.unread:
+            keep(file, replace(found, written=None, lowering=None))
+    return found
+
+
+def note(name: str, meaning: Any) -> None:
+    """Note that something went well."""
+    if VERIFY not in os.environ and not noted(name, meaning):
+        keep(named(name, _read_from(meaning), "well"), None)
+
+
+def noted(name: str, meaning: Any) -> bool:
+    """Whether it was noted, by any process."""
+    # No folder is made to find that out.
+    file = folder() / named(name, _read_from(meaning), "well")
+    return VERIFY not in os.environ and file.exists()
+
+
+def _read_from(meaning: Any) -> str:
+    return f"{np.__version__} {code()} {digest(meaning)}"
+
+
+def tuned(token: str, types: Sequence[np.dtype]) -> Schedule | None:
+    """The schedule that was found for a stencil, named by its `token`, and types of its fields."""
+    return recalled(_tuned(token, types), lambda kept: kept)
+
+
+def keep_tuned(token: str, types: Sequence[np.dtype], schedule: Schedule) -> Path:
+    """Keep a schedule; the file that it is in."""
+    return keep(_tuned(token, types), schedule)
+
+
+def _tuned(token: str, types: Sequence[np.dtype]) -> str:
+    # One of another version has other choices.
+    meaning = token, *map(str, types), machine(), Schedule()
+    return named("tuned", "\n".join(map(str, meaning)), "schedule")
 
 
 def clear() -> None:

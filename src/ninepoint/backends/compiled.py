@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -42,7 +41,7 @@ class Module:
     checked: bool = False
     places: tuple[str, ...] = ()
     shorts: bool = False
-    opaque: Callable[[Path, Any], Any] | None = field(default=None, compare=False)
+    opaque: Callable[[str, Any], Any] | None = field(default=None, compare=False)
 
 
 # What a number is called, or the axis that it is the length along; and what makes of its value

@@ -2,37 +2,22 @@
 
 Memory that is new to the process is zeroed by the system page by page, which takes as long as a
 3x3 mean of it.  So a large array that nobody has any more leaves its memory here for a while, and
-the next that fits takes it.  An array's own end says that it is free.
+the next that fits takes it.
 
-What is kept is bounded, and goes back to the system when nobody asked for it for some seconds: a
-thread sees to that, which ends with the last of it.  What is in use for so long is left to its
-array for good.
-
-`Pool` keeps that memory.  `Allocator` has NumPy make an array in it, and learns when the array is
-gone.  NumPy lets a thread choose who allocates (`PyDataMem_SetHandler`).  An array remembers who
-did, and frees its memory there; in all else it is as any other array: it owns its data, has no
-base, and is resized, pickled and copied in the usual way.
-
-The memory of an array begins behind a head of 64 bytes, which says what becomes of it:
-
-    USED     an array has it; once that is gone, it is FREE
-    FREE     nobody has it, and it is kept
-    OWN      an array has it, with which it goes
-    PLAIN    an array has it from `malloc`, to which it goes back
-
-The functions that NumPy calls are machine code made here: they may be called at any time, even
-when the interpreter ends, and run no Python.
+An array is a view of all of its memory, as every view of it is: that array lives as long as any
+of them, and its end says that the memory is free.  What is kept is bounded, and goes back to the
+system when nobody asked for it for some seconds: a thread sees to that, which ends with the last
+of it.  What is in use for so long goes with its array.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
 import mmap
 import os
-import struct
 import sys
 import threading
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,87 +25,6 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
-
-from ..base.undisturbed import undisturbed
-from .llvm import native
-from .llvm.layout import numpys
-from .llvm.runtime import FREE, HEAD, OWN, USED
-
-# Where functions are in the table of NumPy's C interface, which never changes.
-_SET, _DEFAULT = 304, 306
-
-_NAME = b"ninepoint"
-
-
-class Allocator:
-    """What arrays are made of memory with, and memory is asked for and given back with."""
-
-    def __init__(self) -> None:
-        new = ctypes.pythonapi.PyCapsule_New
-        new.restype = ctypes.py_object
-        new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
-        self._default = ctypes.py_object.from_address(numpys("_ARRAY_API", _DEFAULT)).value
-
-        self._next = ctypes.c_int64(0)
-        functions = [native.address(name) for name in ("malloc", "calloc", "realloc", "free")]
-        # `PyDataMem_Handler` of NumPy's binary interface.
-        held = struct.pack("127sB5q", _NAME, 1, ctypes.addressof(self._next), *functions)
-        handler = ctypes.create_string_buffer(held, len(held))
-        label = ctypes.c_char_p(b"mem_handler")
-        self._handler = new(ctypes.addressof(handler), label, None)
-        # Arrays outlive this module when the interpreter ends.
-        for one in (self._next, handler, label, self._handler):
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
-        # Only what may take long lets other threads run: to get on again may take 5 ms.
-        kind = ctypes.PYFUNCTYPE
-        self._choose = kind(ctypes.py_object, ctypes.py_object)(numpys("_ARRAY_API", _SET))
-        self._swap = native.function("swap", 3, kind)
-        self._map = native.function("mapped", 4, kind)
-        # Gives the memory of nobody back to the system.
-        self.unmap = native.function("unmap", 1)
-
-    def array(self, at: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-        """An array whose memory begins at `at`; nothing where the user chose another allocator.
-
-        One thread at a time may ask for one.
-        """
-        before = self._choose(self._handler)
-        try:
-            if before is not self._default and before is not self._handler:
-                return None
-            self._next.value = at
-            made = np.empty(shape, dtype)
-            # An interrupt's own call may have come between, and taken it.
-            taken, self._next.value = not self._next.value, 0
-            return made if taken and made.ctypes.data == at else None
-        finally:
-            self._choose(self._default if before is self._handler else before)
-
-    def state(self, at: int) -> int:
-        """What becomes of the memory at `at`."""
-        return ctypes.c_int64.from_address(at - HEAD).value
-
-    def changed(self, at: int, before: int, after: int) -> bool:
-        """Say that the memory becomes something else, if it was what it is thought to be."""
-        return bool(self._swap(at, before, after) == before)
-
-    def mapped(self, size: int, shift: int, huge: int, count: int) -> int | None:
-        """Memory of the process's own for an array, which is USED; nothing if there is none.
-
-        It begins `shift` bytes, HEAD or more, behind the begin of a page.  The first `count` of
-        its pages are `huge` bytes long, as far as the system has them.
-        """
-        return self._map(size, shift, huge, count) or None
-
-
-def allocator() -> Allocator | None:
-    """The allocator; nothing where NumPy, or the system, is not as it needs them."""
-    if struct.calcsize("P") != 8 or sys.platform == "win32":
-        return None
-    if sys.implementation.name != "cpython" or native.shared() is None:
-        return None
-    return Allocator()
-
 
 VARIABLE = "NINEPOINT_MEMORY"
 
@@ -206,7 +110,7 @@ def limit() -> int:
         if not text.isdecimal():
             raise ValueError(f"{VARIABLE}={text!r} is no number of MB; set it to 0 or more.")
         return int(text) * 1_000_000
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+    if sys.platform == "win32":
         return 0
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for name in _LIMITS:
@@ -225,101 +129,99 @@ def _huge_pages(size: int) -> int:
     return full + (0 < _HUGE_PAGE - rest <= _UNUSED * size)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Block:
-    """Memory for an array: where that begins, what fits, and when something last became of it."""
+    """Memory of so many bytes, from a place on; when it was asked for, and the array of all of it.
 
-    at: int
+    Nobody has the memory once that array is gone.
+    """
+
+    memory: mmap.mmap
+    first: int
     size: int
-    touched: float
+    asked: float = 0.0
+    whole: Any = None
+
+    @property
+    def free(self) -> bool:
+        return self.whole is None or self.whole() is None
 
 
 class Pool:
     """The memory that is kept, and that which arrays have got of it not long ago.
 
-    It holds `most` bytes, and for `kept` seconds what nobody has.
+    It holds `most` bytes, and for `kept` seconds what nobody asks for.
     """
 
     def __init__(self, most: int | None = None, kept: float = _KEPT) -> None:
-        # A signal's handler may call while this thread is inside.
         self._gate = threading.RLock()
+        # A signal's handler that calls while its thread is inside gets NumPy's own memory.
+        self._inside = False
+        # The limit is found out when memory is first asked for.
         self._most: Any = most
         self._kept = kept
-        # Found out when memory is first asked for, as is the limit.
-        self._allocator: Any = None
         # In the order in which they were asked for.
         self._blocks: list[_Block] = []
         self._mapped = 0
-        # Where what was free lies that a thread saw, which looks once in a while.
-        self._free: set[int] = set()
         self._clock: threading.Timer | None = None
 
     def empty(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray:
         """An array of any content that has `size` bytes."""
         if self._most is None:
             self._most = limit()
-        if self._most and self._allocator is None:
-            self._allocator = undisturbed(allocator)
-            if self._allocator is None:
-                self._most = 0
-        made = None
-        if size <= self._most and self._allocator is not None:
-            with self._gate:
-                made = self._made(shape, dtype, size)
-        return np.empty(shape, dtype) if made is None else made
+        if size > self._most:
+            return np.empty(shape, dtype)
+        with self._gate:
+            inside, self._inside = self._inside, True
+            try:
+                whole = None if inside else self._whole(size)
+            finally:
+                self._inside = inside
+        return np.empty(shape, dtype) if whole is None else np.ndarray(shape, dtype, whole)
 
-    def _made(self, shape: tuple[int, ...], dtype: np.dtype, size: int) -> np.ndarray | None:
-        """An array in a block; nothing if there is none."""
+    def _whole(self, size: int) -> np.ndarray | None:
+        """The array of a block that nobody has; nothing if there is none."""
         block = self._used_again(size) or self._new(size)
         if block is None:
             return None
-        block.touched = monotonic()
-        self._blocks.append(block)
-        made: np.ndarray | None = None
-        try:
-            made = self._allocator.array(block.at, shape, dtype)
-        finally:
-            if made is None:
-                self._allocator.changed(block.at, USED, FREE)
-        return made
+        whole = np.frombuffer(block.memory, np.uint8, block.size, block.first)
+        block.whole, block.asked = weakref.ref(whole), monotonic()
+        self._blocks = [*(one for one in self._blocks if one is not block), block]
+        return whole
 
     def _used_again(self, size: int) -> _Block | None:
-        changed = self._allocator.changed
         # The one that was asked for last may still be in a cache.
-        for block in reversed(self._blocks):
-            if size <= block.size <= size * _CLOSE and changed(block.at, FREE, USED):
-                self._blocks.remove(block)
-                return block
-        return None
+        fit = (one for one in reversed(self._blocks) if size <= one.size <= size * _CLOSE)
+        return next((one for one in fit if one.free), None)
 
     def _new(self, size: int) -> _Block | None:
         while (
             len(self._blocks) >= _BLOCKS
             or sum(block.size for block in self._blocks) + size > self._most
         ):
-            self._drop(self._blocks[0])
+            self._blocks = self._blocks[1:]
         if not self._is_watched():
             return None
         self._mapped += 1
-        shift = _SHIFTS[self._mapped % len(_SHIFTS)]
-        at = self._allocator.mapped(size, shift, _HUGE_PAGE, _huge_pages(size + shift))
-        if at is None:
+        first = _SHIFTS[self._mapped % len(_SHIFTS)]
+        huge = _huge_pages(size + first)
+        length = max(size + first, huge * _HUGE_PAGE)
+        try:
+            memory = mmap.mmap(-1, length + _HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        except OSError:
             # Nor will NumPy find any, without that which is kept.
             self.give_back()
             return None
-        return _Block(at, size, 0.0)
-
-    def _drop(self, block: _Block) -> None:
-        """Give a block back to the system; if an array has it, as soon as that is gone."""
-        self._blocks.remove(block)
-        if not self._allocator.changed(block.at, USED, OWN):
-            self._allocator.unmap(block.at)
+        if huge:
+            before = -np.frombuffer(memory, np.uint8).ctypes.data % _HUGE_PAGE
+            memory.madvise(mmap.MADV_HUGEPAGE, before, huge * _HUGE_PAGE)
+            first += before
+        return _Block(memory, first, size)
 
     def give_back(self) -> None:
-        """Keep nothing."""
+        """Keep nothing: what arrays have goes with them."""
         with self._gate:
-            for block in list(self._blocks):
-                self._drop(block)
+            self._blocks = []
 
     def _is_watched(self) -> bool:
         """Whether a thread will look for what nobody needs any more."""
@@ -335,16 +237,11 @@ class Pool:
         return True
 
     def _look(self) -> None:
-        """Drop what nobody touched for long; look again later if anything is left."""
+        """Drop what nobody asked for for long; look again later if anything is left."""
         with self._gate:
-            state, now = self._allocator.state, monotonic()
-            free = {block.at for block in self._blocks if state(block.at) == FREE}
-            for block in list(self._blocks):
-                if block.at in free - self._free:
-                    block.touched = now
-                if now - block.touched > self._kept:
-                    self._drop(block)
-            self._free, self._clock = free, None
+            now = monotonic()
+            self._blocks = [one for one in self._blocks if now - one.asked <= self._kept]
+            self._clock = None
             if self._blocks:
                 self._is_watched()
 

@@ -2,8 +2,8 @@
 
     read        the text becomes a kernel            language.parse
     passed      one pass after the other             lowering.passes
-    fastest     or several rows are made at once     lowering.abreast
-    rolled      or where stages are kept             lowering.abreast
+    fastest     or several rows are made at once     lowering.rolling
+    rolled      or where stages are kept             lowering.rolling
     text        what it compiles                     backends.numba.loops
     load        machine code, when it first runs
 
@@ -32,7 +32,6 @@ from ..language.ir import Box, Kernel, joined
 from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
-from ..lowering.abreast import fastest, rolled
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.lanes import How, Turn
 from ..lowering.passes import (
@@ -41,6 +40,7 @@ from ..lowering.passes import (
     checked,
     passed,
 )
+from ..lowering.rolling import fastest, rolled
 from ..lowering.schedule import Request, Schedule
 from ..lowering.sharing import hoisted, shared
 from ..lowering.storage import natural_dtypes

@@ -11,13 +11,9 @@ To hand work to threads that wait in Python takes 40 to 120 us: each must wake, 
 interpreter's lock.  Therefore there is a crew: its threads hold no such lock and run no Python.
 After a job they look for the next one for a moment, and only then sleep.
 
-A job of the crew is a function of machine code, `part(argument, k)`, which gives 0 if all went
-well, and how many parts there are.  Each thread, and the caller too, does the next part that
-nobody has begun.  A crew does one job at a time: who calls meanwhile does all parts alone.
-
-In memory a crew begins with the address of the function that does jobs:
-
-    do(crew, threads, part, argument, count)  ->  0 if all went well
+A job of the crew has parts: each thread, and the caller too, does the next one that nobody has
+begun (see `llvm.entries`).  A crew does one job at a time: who calls meanwhile does all parts
+alone.
 """
 
 from __future__ import annotations
@@ -26,7 +22,6 @@ import ctypes
 import multiprocessing
 import operator
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -41,11 +36,11 @@ import numpy as np
 from ..base.undisturbed import Later, undisturbed
 
 if TYPE_CHECKING:
-    from .llvm import native, runtime
+    from .llvm import entries, native
 else:
     # Loaded where machine code is.
     native = Later(".llvm.native", __package__)
-    runtime = Later(".llvm.runtime", __package__)
+    entries = Later(".llvm.entries", __package__)
 
 # How long a thread looks for work, or for the end of work, before it sleeps [s].
 SPIN = 50e-6
@@ -108,7 +103,6 @@ class Crew:
         self._apart = Apart()
         self._count = 0
         self._address = 0
-        self._member = 0
 
     def address(self, threads: int) -> int:
         """The crew for a job of so many threads, the caller's among them; 0 if there is none."""
@@ -118,37 +112,33 @@ class Crew:
         return self._address
 
     def _grow(self, threads: int) -> None:
+        if sys.platform == "win32":
+            return
         with self._gate:
-            if sys.platform == "win32":
-                return
-            if not self._address:
-                self._begin()
-            process = _process()
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-            try:
+            self._address = self._address or _begun()
+            # If there are too many threads already, the job is shared among fewer.
+            with suppress(RuntimeError):
                 while self._count + 1 < threads:
-                    thread = ctypes.c_void_p()
-                    function, crew = ctypes.c_void_p(self._member), ctypes.c_void_p(self._address)
-                    if process.pthread_create(ctypes.byref(thread), None, function, crew):
-                        # There are too many threads already: the job is shared among fewer.
-                        break
-                    process.pthread_detach(thread)
-                    self._apart.add(thread.value or 0)
+                    member = threading.Thread(
+                        target=native.function("member"), args=(self._address,),
+                        name="ninepoint-crew", daemon=True,
+                    )  # fmt: skip
+                    member.start()
+                    self._apart.add(member.ident or 0)
                     self._count += 1
-            finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
             # With more threads than cores, to look for work takes time from who does it.
             spin = SPIN if self._count < cores() else 0.0
-            ctypes.c_int64.from_address(self._address + runtime.SPIN).value = int(spin * 1e9)
+            ctypes.c_int64.from_address(self._address + entries.SPIN).value = int(spin * 1e9)
 
-    def _begin(self) -> None:
-        memory = ctypes.create_string_buffer(runtime.LENGTH + 64)
-        # Threads stay until the process ends, after the interpreter has.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
-        address = -(-ctypes.addressof(memory) // 64) * 64
-        native.function("begin", 1)(address)
-        ctypes.c_int64.from_address(address + runtime.DO).value = native.address("do")
-        self._member, self._address = native.address("member"), address
+
+def _begun() -> int:
+    """Where a crew of nobody is."""
+    memory = ctypes.create_string_buffer(entries.LENGTH + 64)
+    # Threads stay until the process ends, after the interpreter has.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+    address = -(-ctypes.addressof(memory) // 64) * 64
+    native.function("begin")(address)
+    return address
 
 
 VARIABLE = "NINEPOINT_THREADS"

@@ -67,6 +67,8 @@ class Limits:
     # So many units are given to a scheduler at once, and more when half of them are written:
     # it then holds no more tasks however many units there are, and the first one is soon written.
     window_units: int = 1 << 11
+    # Where memory is short they have fewer, but not so few that mostly their neighbours are read.
+    least_units: int = 1 << 6
 
     # Bytes of fields and results of a piece that is sent to a GPU, where there is room for more: a
     # bus moves them in a millisecond, far longer than it takes to start a copy and a kernel.  Not

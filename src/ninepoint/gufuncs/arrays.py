@@ -27,6 +27,9 @@ import numpy as np
 from numba.core import config
 
 from ..arrays.accepted import (
+    Applied,
+    asked,
+    asks,
     bare,
     check_writable,
     is_dask,
@@ -34,7 +37,6 @@ from ..arrays.accepted import (
     is_xarray,
     listed,
 )
-from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import quoted
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside

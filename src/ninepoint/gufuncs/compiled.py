@@ -33,8 +33,6 @@ from numba.np.ufunc.wrappers import _GufuncWrapper
 from ..arrays.accepted import check_dtype, storage_types
 from ..backends import cache
 from ..backends.numba import users
-from ..backends.numba.compilers import BoundedCompiler
-from ..backends.numba.kept import Kept
 from ..backends.patience import announced
 from ..base.frozen import frozen
 from ..base.undisturbed import undisturbed
@@ -165,7 +163,7 @@ def _loop(
     if not definition.foreign:
         # Values of others may mean something else in another process.
         meaning = f"{definition.token}\n{dtypes}"
-        kept = Kept(cache.code_place(definition.name, meaning, "loop"))
+        kept = users.Kept(cache.code_named(definition.name, meaning, "loop"))
         found = kept.load_overload(arguments, cpu_target.target_context)
         if found is not None:
             return found
@@ -258,7 +256,7 @@ def body(definition: GufuncDefinition) -> Any:
     """
     options: dict[str, Any] = {"fastmath": definition.options.fastmath}
     if definition.options.boundscheck:
-        options |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
+        options |= {"boundscheck": True, "pipeline_class": users.BoundedCompiler}
     return users.jitted(definition.function, definition.token, options)
 
 

@@ -39,8 +39,7 @@ from ..language.definitions import (
     with_helpers,
 )
 from ..language.errors import mistake
-from ..language.positions import Spacing
-from ..program.options import Parameters, no_number, renamed
+from ..program.options import Parameters, check_parameters
 
 # The sizes of the core axes of one array: names, or numbers as text.
 Core: TypeAlias = tuple[str, ...]
@@ -197,20 +196,7 @@ class GufuncDefinition:
         return _restored, (self.token, _packed(self.function), self.signature, self.options)
 
     def _check(self) -> None:
-        for name, default in self.function.defaults.items():
-            if default is None:
-                raise ValueError(no_number(name, self.name))
-            if isinstance(default, Spacing):
-                raise ValueError(
-                    f"'{name}' of the gufunc '{self.name}' is {default!r}, and a gufunc has no "
-                    "axes that are counted so; leave the default out."
-                )
-        for name in self.function.parameters:
-            if name in CALL_OPTIONS and not (name == "out" and name in self.outs):
-                raise ValueError(
-                    f"'{name}' is an option of every call, so no parameter of '{self.name}' "
-                    f"can have that name; {renamed(name)}."
-                )
+        check_parameters(self.function, self.kind, {*CALL_OPTIONS} - ({"out"} & {*self.outs}))
         for name, _ in self.options.sizes:
             self.check_size(name)
         for value in self.function.constants.values():

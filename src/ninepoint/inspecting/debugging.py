@@ -12,7 +12,7 @@ from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
 from ..arrays.every import cut_shapes
-from ..arrays.numpy import behind, whole_shape
+from ..arrays.numpy import whole_shape
 from ..arrays.regions import finer_values
 from ..language import reference
 from ..language.ir import Box
@@ -42,18 +42,14 @@ def _at_points(
     call: Call, fields: Sequence[Any], types: Sequence[np.dtype], axes: Sequence[int] | None
 ) -> Iterator[tuple[Any, np.dtype]]:
     """What a function of a point and its neighbours gives, and the types of the results."""
-    graph = program_of(call, types).graph
-    last, rank = graph.nodes[-1], max(field.ndim for field in fields)
-    if rank < last.ndim:
-        raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))
-    along, ends = behind(axes, rank, last.ndim), tuple(range(-last.ndim, 0))
-    turned = graph.along(None if axes is None else along)
-    shapes = turned.shapes(field.shape for field in fields)
+    program = program_of(call, types).along(axes, fields)
+    graph, last = program.graph, program.last
+    along, ends = last.along, tuple(range(-last.ndim, 0))
+    shapes = graph.shapes(field.shape for field in fields)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
-    inside, positions = last.compiled.field_dtypes, len(last.compiled.positions)
-    on_numpy.check_values(last.border, call.cval, inside, last.out_dtypes, positions)
+    on_numpy.check_values(last.border, last.cval, last.compiled)
     boundary = ghosts.turned(call.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.

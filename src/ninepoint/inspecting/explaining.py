@@ -27,9 +27,9 @@ from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
 from ..language.signature import Lines, many
 from ..language.text import kernel_text
-from ..lowering.kept import rows_kept
 from ..lowering.notes import Note, notes, work
-from ..program.graph import Graph, Node, has_conditions
+from ..lowering.rolling import rows_kept
+from ..program.graph import Graph, Node
 from ..program.options import CALL_OPTIONS
 from ..program.planning import Plan, plan
 from .asked import Asked
@@ -190,7 +190,7 @@ def _measured(
     fields, first = one.given, one.given[0]
     largest = max(array.nbytes for array in fields)
     # Values along an edge are those of the whole array.
-    is_whole = has_conditions(one.program.graph) or any(x.shape != first.shape for x in fields)
+    is_whole = one.program.graph.has_conditions or any(x.shape != first.shape for x in fields)
     if largest > _LARGE and not is_whole:
         length = max(1, first.shape[0] * _LARGE // largest)
         fields = tuple(array[:length] for array in fields)

@@ -28,7 +28,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
-from ..arrays.engines import as_dask
+from ..arrays.grid import as_dask
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
@@ -281,7 +281,8 @@ class Contents:
                 wanted |= dict.fromkeys(own)
         with shown(progress, len(numbers)) as advance:
             if wanted:
-                compute(arrays, wanted, advance, self._threads)
+                window = self.room.window(arrays) if self.room else 0
+                compute(arrays, wanted, advance, self._threads, window)
 
     @property
     def _threads(self) -> int | None:

@@ -170,8 +170,9 @@ class How:
     dry: bool = False
 
 
-# The part of the memory that is there which a run takes where nobody says how much.
-SHARE = 0.25
+# The part of the memory that is there which a run takes where nobody says how much; of a worker
+# Python, its packages and LLVM take so many bytes before.
+SHARE, TAKEN = 0.25, 300 * 10**6
 
 # How many times its own size a unit takes on a thread: what is read, with what lies around it, the
 # result, and both in the form in which they are stored.
@@ -180,10 +181,14 @@ HELD = 6
 
 @frozen
 class Room:
-    """How many bytes a run may take, and on how many threads, which share them."""
+    """How many bytes a run may take, and on how many threads, which share them.
+
+    There are so many `workers`, each with a part of the bytes; none where threads are all.
+    """
 
     memory: int
     threads: int
+    workers: int = 0
 
     @property
     def unit(self) -> int:
@@ -196,17 +201,36 @@ class Room:
         array = imported("dask.array").Array
         client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
         workers = described_workers(client) if hasattr(client, "scheduler_info") else []
-        there = sum(one["memory_limit"] or 0 for one in workers)
+        limits = [one["memory_limit"] or 0 for one in workers]
+        there = sum(max(most - TAKEN, most // 4) for most in limits)
         threads = sum(one["nthreads"] for one in workers) or _threads()
         if memory is None:
-            return Room(int(SHARE * (there or _memory())), threads)
+            return Room(int(SHARE * (there or _memory())), threads, len(workers))
         try:
             most = int(imported("dask.utils").parse_bytes(memory))
         except (AttributeError, ValueError):
             most = 0
         if most <= 0:
             raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
-        return Room(most, threads)
+        return Room(most, threads, len(workers))
+
+    def window(self, arrays: Sequence[Any]) -> int:
+        """How many units of arrays may be asked for at once: fewer where too much would wait.
+
+        Each worker goes through a part of the units, with layers of its own that wait.
+        """
+        most = limits.current.window_units
+        if "ninepoint.arrays.chunked.costs" in sys.modules:
+            # Imported here, and only where there may be arrays of ours.
+            from ..arrays.chunked.costs import costs_of
+
+            each = self.memory // max(1, self.workers)
+            while (
+                most > limits.current.least_units
+                and sum(one.room for one in costs_of(arrays, most)[0]) > each
+            ):
+                most //= 2
+        return most
 
 
 def _threads() -> int:
@@ -334,10 +358,12 @@ def compute(
     wanted: Collection[Any],
     advance: Advance,
     threads: int | None = None,
+    window: int = 0,
 ) -> None:
     """Run the tasks `wanted` of some arrays on the scheduler in use, window by window.
 
-    What the tasks give stays where it is.  Without a cluster so many threads do them, at most.
+    What the tasks give stays where it is.  Without a cluster so many threads do them, at most;
+    a `window` has about so many tasks.
     """
     kind = type(arrays[0])
     schedule = imported("dask.base").get_scheduler(cls=kind)
@@ -345,7 +371,7 @@ def compute(
     pool = imported("dask.config").get("pool", None)
     graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
     optimize = partial(kind.__dask_optimize__, graph)
-    windows = _windows(arrays, wanted, optimize)
+    windows = _windows(arrays, wanted, optimize, window or limits.current.window_units)
     if hasattr(client, "scheduler_info"):
         # The scheduler writes the tasks, as it does for arrays of Dask: it knows its workers.
         rule = partial(imported("dask._expr").HLGExpr, graph, kind.__dask_optimize__)
@@ -365,7 +391,10 @@ def compute(
 
 
 def _windows(
-    arrays: Sequence[Any], wanted: Collection[Any], optimize: Callable[[list[Any]], Any]
+    arrays: Sequence[Any],
+    wanted: Collection[Any],
+    optimize: Callable[[list[Any]], Any],
+    window: int,
 ) -> list[list[Any]]:
     """The tasks that are wanted, in windows that are done one after the other.
 
@@ -373,8 +402,7 @@ def _windows(
     or there is but one.
     """
     for larger in (1, 4, 16):
-        most = larger * limits.current.window_units
-        windows = _boxes({one.name: one.numblocks for one in arrays}, wanted, most)
+        windows = _boxes({one.name: one.numblocks for one in arrays}, wanted, larger * window)
         if len(windows) == 1:
             return windows
         own, others = (set(dict(optimize(keys))) for keys in windows[:2])

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_dask, is_dataset, is_xarray
-from ..arrays.engines import as_dask
+from ..arrays.grid import as_dask
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from ..language.dtypes import kind_of

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import engines
 from ..arrays.accepted import Arrays, is_dask, is_expression, native
 from ..arrays.grid import grid_of
 from ..base import limits
 from ..io.progress import wait_for, workers_of
 from ..language.signature import Lines
 from ..program.options import Place
+from ..running.dividing import check
 from .iterate import NOBODY, UNMADE, Iteration
 from .motion import Motion
 
@@ -35,7 +35,7 @@ class InChunks:
     ) -> None:
         self._motion, self._plan, self._evaluate = motion, plan, evaluate
         motion.check()
-        engines.check(fields)
+        check(fields)
         self._states = self._before = list(fields)
         motion.state_shape(fields)
         self.chunks = chunks = grid_of(fields)[1]

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import Arrays, as_field, native, write
+from ..arrays.arranging import plain
 from ..arrays.chains import STEPS, is_worth, spans, usual_length
 from ..arrays.launching import Given
 from ..arrays.layout import PlainArrays, Region, Shape
 from ..arrays.numpy import too_few_axes, whole_shape
 from ..arrays.regions import Block, Domain, Looking, rings
-from ..arrays.strided import plain
 from ..arrays.work import cut
 from ..backends.memory import copied, empty
 from ..base.remembered import Remembered
@@ -34,7 +34,7 @@ from ..language.ir import Box
 from ..language.signature import counted
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
-from ..program.graph import Graph, Node, has_conditions
+from ..program.graph import Graph, Node
 from ..program.options import ByName
 from ..program.planning import common_margin, unfit
 from ..program.program import (
@@ -270,7 +270,7 @@ class Ahead:
         Functions are asked for scalars once for each step, in their order.
         """
         asks = plan.until is not None and plan.callback is None
-        return asks and not motion.scalars.vary and not has_conditions(motion.graph)
+        return asks and not motion.scalars.vary and not motion.graph.has_conditions
 
     def notice(self, states: PlainArrays, before: PlainArrays) -> None:
         """Note where the last step, which was not the last of all, changed much."""
@@ -279,14 +279,14 @@ class Ahead:
 
     def sure(self, first: int, arrays: PlainArrays, steps: int) -> bool:
         """Whether none of so many steps is the last; the first of the arrays are the state."""
-        has = Region(tuple((0, n) for n in self._shape))
+        has = Region((0, n) for n in self._shape)
         if first + steps > self._plan.steps:
             return False
         for k in range(steps + 1):
             region = self._region(steps - k)
             if region is None:
                 return False
-            old = [cut(one, has.spans, region.spans) for one in arrays]
+            old = [cut(one, has, region) for one in arrays]
             if k:
                 program, given = self._motion.program(first + k - 1, 1)
                 block = Block(tuple(arrays), Domain(self._shape, has, region))
@@ -311,7 +311,7 @@ class Ahead:
             if ring and (first < 0 or last > n):
                 return None
             spans.append((max(0, first), min(n, last)))
-        return Region(tuple(spans))
+        return Region(spans)
 
 
 class InMemory:

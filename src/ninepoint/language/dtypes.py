@@ -119,20 +119,20 @@ def promote(left: DType, right: DType, left_weak: bool, right_weak: bool) -> DTy
     return DType.F32 if narrow else DType.F64
 
 
-class _Array:
-    """What is given as an array."""
+class _Argument:
+    """What is given for a parameter."""
 
     __slots__ = ()
     name: str
 
     @property
     def label(self) -> str:
-        """Its name in the kernel: never one of ours, such as v0."""
-        return f"{self.name}_" if self.name[-1] in "_0123456789" else self.name
+        """Its name in the kernel, and in texts: no name of ours ends in an underscore."""
+        return f"{self.name}_"
 
 
 @frozen
-class Field(_Array):
+class Field(_Argument):
     """A parameter that is read relative to the point.
 
     In a function of numbers it is read at the point itself (`pointwise`), where it is the number
@@ -145,7 +145,7 @@ class Field(_Array):
 
 
 @frozen
-class Coefficients(_Array):
+class Coefficients(_Argument):
     """A parameter that is a small array read absolutely."""
 
     name: str
@@ -154,21 +154,12 @@ class Coefficients(_Array):
 
 
 @frozen
-class Scalar:
+class Scalar(_Argument):
     """A parameter that is a number; a weak one is Python's."""
 
     name: str
     dtype: DType
     weak: bool = False
-
-    @property
-    def label(self) -> str:
-        """Its name in the kernel: neither one of ours, such as t0, nor an array's.
-
-        Nor is it a name that generated text uses for itself, such as `i`, `n` or `np`; none of
-        those ends in an underscore.
-        """
-        return f"{self.name}_"
 
 
 Argument: TypeAlias = Field | Coefficients | Scalar

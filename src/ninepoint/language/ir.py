@@ -710,8 +710,3 @@ def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
         if kind not in found:
             found[kind] = value(position)
     return [found[kind] for kind in kinds]
-
-
-def by_number(name: str) -> bool:
-    """Whether the compiler may have made a name: no name of the user's ends in a digit here."""
-    return name[-1].isdigit()

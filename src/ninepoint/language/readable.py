@@ -18,8 +18,8 @@ import linecache
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -45,8 +45,25 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     Raises
     ------
     StencilError
-        If that is not enough.
+        If that is not enough.  A mistake in a text of another package is one of the line that
+        calls it.
     """
+    try:
+        return _with_room(work, function)
+    except StencilError as error:
+        at = error.diagnostic.span
+        home = package(at.file)
+        call = None
+        if home and isinstance(function, Function) and not package(function.file):
+            call = _call(function, at.file)
+        if call is None:
+            raise
+        span, name = call
+        reason = f"{error.diagnostic.message.rstrip('.')} (line {at.line})"
+        raise mistake("foreign-function", span, name, home, reason) from None
+
+
+def _with_room(work: Callable[[], _Result], function: Function | types.FunctionType) -> _Result:
     with suppress(RecursionError):
         return work()
     with suppress(RecursionError):
@@ -89,22 +106,6 @@ def _elsewhere(work: Callable[[], _Result]) -> _Result:
             threading.stack_size(stack)
             sys.setrecursionlimit(calls)
     return found.result()
-
-
-@contextmanager
-def shown_at_home(function: Function) -> Iterator[None]:
-    """Raise a mistake in a text of another package as one of the line that calls it."""
-    try:
-        yield
-    except StencilError as error:
-        at = error.diagnostic.span
-        home = package(at.file)
-        call = None if not home or package(function.file) else _call(function, at.file)
-        if call is None:
-            raise
-        span, name = call
-        reason = f"{error.diagnostic.message.rstrip('.')} (line {at.line})"
-        raise mistake("foreign-function", span, name, home, reason) from None
 
 
 def _call(function: Function, file: str) -> tuple[Span, str] | None:

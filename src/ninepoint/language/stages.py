@@ -45,8 +45,8 @@ class StageCall:
     """One call: of what, on which arrays and numbers, and what its results are called.
 
     `callee` is the definition of a stencil.  `fields` names an array for each field of it: a
-    parameter of the kernel, or what an earlier call made.  `scalars` and `options` are known, or
-    told by the kernel's scalars.
+    parameter of the kernel, or what an earlier call made.  `scalars`, of which there are all, and
+    `options` are known, or told by the kernel's scalars.
     """
 
     callee: Any
@@ -83,6 +83,7 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     if reading.body.depth:
         raise mistake("stage-place", callee.name)
     fields = tuple(one.name for one in arrays.values())
+    given = {**callee.defaults, **given}
     told = {name: _told(callee.name, name, value) for name, value in given.items()}
     options = {name: told.pop(name) for name in OPTIONS if name in told}
     met, key = reading.stages, digest((callee, fields, told, options))

@@ -11,6 +11,7 @@ What is kept for the neighbours stands before what reads it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, assert_never
 
@@ -40,6 +41,9 @@ Note = Callable[[str], str]
 # So many of the numbers of a window are shown, and of its places.
 _SHOWN = 9
 
+# What kernels have at the end of all names of users, who need not see it.
+_LAST = re.compile(r"(?<=\w)_(?!\w)")
+
 
 def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     """A kernel, an assignment a line; `note` adds what is known of a name."""
@@ -47,7 +51,7 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     def lines(body: Iterable[Assign], before: str) -> Iterator[str]:
         for assign in body:
             told = note(assign.name) if note else assign.value.dtype.value
-            yield f"{before}{_inner(assign):<46} {told}".rstrip()
+            yield f"{before}{_LAST.sub('', _inner(assign)):<46} {told}".rstrip()
 
     found = [_head(kernel)]
     for name, position in kernel.placed:
@@ -60,7 +64,8 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
         found += lines(stage.body, "    ")
         found.append(f"    keep {_several(stage.values)}")
     found += lines(kernel.body, "  ")
-    return "\n".join([*found, f"  return {_several(kernel.outputs)}"])
+    found.append(f"  return {_several(kernel.outputs)}")
+    return _LAST.sub("", "\n".join(found))
 
 
 def _head(kernel: Kernel) -> str:

@@ -22,12 +22,11 @@ An array is a view of memory: elements of one type, lengths and strides along it
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar, dataclass_transform
+from typing import Any, TypeAlias
 
 import numpy as np
 
-T = TypeVar("T")
+from ..base.frozen import frozen
 
 BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
 FLOATS = ("float32", "float64")
@@ -39,13 +38,7 @@ SHORT = {kind: kind[0] + re.sub("[a-z]+", "", kind) for kind in (*BITS, *FLOATS,
 SHORT["bool"] = "b1"
 
 
-@dataclass_transform(frozen_default=True)
-def node(kind: type[T]) -> type[T]:
-    """A class of nodes, whose fields are given once."""
-    return dataclass(frozen=True, slots=True)(kind)
-
-
-@node
+@frozen
 class Number:
     """A constant."""
 
@@ -53,7 +46,7 @@ class Number:
     value: Any
 
 
-@node
+@frozen
 class Name:
     """The value of a name."""
 
@@ -61,7 +54,7 @@ class Name:
     name: str
 
 
-@node
+@frozen
 class Op:
     """An operation of values; it has no effect, and may be computed where nobody needs it.
 
@@ -77,7 +70,7 @@ class Op:
     exact: bool = False
 
 
-@node
+@frozen
 class Array:
     """A name for a view of memory: elements of a type, along so many axes."""
 
@@ -92,7 +85,7 @@ class Array:
         return np.dtype(self.element).itemsize
 
 
-@node
+@frozen
 class Load:
     """An element of an array; one that other threads may write is read `anew` each time."""
 
@@ -106,7 +99,7 @@ class Load:
         return self.array.element
 
 
-@node
+@frozen
 class Size:
     """The length of an array along an axis."""
 
@@ -115,7 +108,7 @@ class Size:
     type: str = "int64"
 
 
-@node
+@frozen
 class Call:
     """What a function of the module returns; `type` is empty if it returns nothing."""
 
@@ -128,7 +121,7 @@ Value: TypeAlias = Number | Name | Op | Load | Size | Call
 Values: TypeAlias = tuple[Value, ...]
 
 
-@node
+@frozen
 class Let:
     """Bind a name to a value."""
 
@@ -136,7 +129,7 @@ class Let:
     value: Value
 
 
-@node
+@frozen
 class Variable:
     """Bind a name that `Assign` may change; it begins with a value."""
 
@@ -144,7 +137,7 @@ class Variable:
     value: Value
 
 
-@node
+@frozen
 class Assign:
     """Give a variable another value, of the same type."""
 
@@ -152,7 +145,7 @@ class Assign:
     value: Value
 
 
-@node
+@frozen
 class Store:
     """Write an element of an array."""
 
@@ -161,7 +154,7 @@ class Store:
     value: Value
 
 
-@node
+@frozen
 class View:
     """Bind an array to what another holds at some first indices, from element `first` on.
 
@@ -175,7 +168,7 @@ class View:
     first: Value | None = None
 
 
-@node
+@frozen
 class Alloc:
     """Bind an array to new memory, which begins at a line of the cache and lives as the call."""
 
@@ -183,7 +176,7 @@ class Alloc:
     shape: Values
 
 
-@node
+@frozen
 class For:
     """Do statements for an index that goes up from `start` to before `stop`."""
 
@@ -194,7 +187,7 @@ class For:
     step: int = 1
 
 
-@node
+@frozen
 class While:
     """Do `head`, then `body` if the test holds, and begin again."""
 
@@ -203,7 +196,7 @@ class While:
     body: Block
 
 
-@node
+@frozen
 class If:
     """Do one of two blocks."""
 
@@ -212,7 +205,7 @@ class If:
     other: Block = ()
 
 
-@node
+@frozen
 class Return:
     """Leave the function, which gives a value."""
 
@@ -225,7 +218,7 @@ Statement: TypeAlias = (
 Block: TypeAlias = tuple[Statement, ...]
 
 
-@node
+@frozen
 class Function:
     """A function: its parameters, and what it does.
 
@@ -240,7 +233,7 @@ class Function:
     row: bool = False
 
 
-@node
+@frozen
 class Module:
     """Functions that call each other, and tables of constants, which are dense arrays."""
 

@@ -10,7 +10,6 @@ which cuts it to the width of that, and no more bits of it are computed (see `re
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,13 +92,11 @@ def number(machine: str, value: Any) -> str:
 class Operations:
     """The operations of one kernel, whose ranges are `known`; `types` are those of its values.
 
-    Who names a value otherwise than by `text` tells its type in `types`; `names` are those that
-    scalars have in the text.
+    Who names a value otherwise than by `text` tells its type in `types`.
     """
 
     known: dict[str, Interval]
     types: dict[str, str]
-    names: Mapping[str, str]
 
     # The fewest bits of an integer that has a name.
     least = 8
@@ -114,8 +111,8 @@ class Operations:
         """An operand, in a given machine type."""
         if isinstance(atom, Const):
             return number(machine or self.machine(atom), atom.value)
-        name = self.names.get(atom.name, atom.name)
-        return name if machine in (None, self.types[atom.name]) else to(machine, name)
+        own = machine in (None, self.types[atom.name])
+        return atom.name if own else to(machine, atom.name)
 
     def _both(self, expr: Binary, machine: str | None = None) -> tuple[str, str]:
         """Both operands, in a given machine type."""

@@ -26,7 +26,6 @@ from ..language.definitions import parsed
 from ..language.functions import SYMBOLS
 from ..language.ir import COMPARISONS
 from .nodes import (
-    BITS,
     PARTS,
     SHORT,
     Alloc,
@@ -211,10 +210,8 @@ class _Body:
         self.variables = set[str]()
         self.front = list[Statement]()
         self.lines = self.front
-        self.depth = 0
         self.made = 0
         self.result = ""
-        self.returns = sum(isinstance(one, ast.Return) for one in ast.walk(node))
         self.parameters = list[Name | Array]()
         for name, arg in zip((one.arg for one in node.args.args), args, strict=True):
             self.names[name] = arg
@@ -234,10 +231,7 @@ class _Body:
 
     def block(self, statements: Sequence[ast.stmt]) -> Block:
         """What statements do."""
-        self.depth += 1
-        made, _ = self._apart(lambda: list(map(self._statement, statements)))
-        self.depth -= 1
-        return made
+        return self._apart(lambda: list(map(self._statement, statements)))[0]
 
     # Statements.
 
@@ -289,8 +283,7 @@ class _Body:
             self.names[name] = self._named(name, value)
             return
         old = self.names.get(name)
-        if not isinstance(old, Name) or (self.depth == 1 and old.type != value.type):
-            # At the top a name may hold something else from here on.
+        if not isinstance(old, Name) or old.name not in self.variables:
             old = self.names[name] = self._variable(name, number(value.type, 0))
         elif old.type != value.type and common(old, value) != old.type:
             raise NotRead(f"{name} is of two types: {old.type} and {value.type}")
@@ -336,14 +329,11 @@ class _Body:
         step = limits.step or word(1)
         if not isinstance(step, Number):
             raise NotRead(f"a step of {name}")
-        # Loops one after the other may have one name; outside of them it means what it did.
+        # Loops one after the other may have one name.
         index = name if self.counts[name] == 1 else f"{name}.{self._fresh()}"
-        before = {name: self.names[name]} if name in self.names else {}
         self.names[name] = Name("int64", index)
         body = self.block(inner)
         self.lines.append(For(index, limits.start or word(0), limits.stop, body, step.value))
-        del self.names[name]
-        self.names |= before
 
     def _if(self, node: ast.If) -> None:
         test = self._truth(node.test)
@@ -354,9 +344,6 @@ class _Body:
         self.lines.append(If(test, then, self.block(node.orelse)))
 
     def _return(self, value: Value) -> None:
-        if not self.result and self.returns > 1 and value.type in BITS:
-            # Another return may have more bits.
-            self.result = "uint64" if value.type.startswith("u") else "int64"
         self.result = self.result or value.type
         self.lines.append(Return(convert(value, self.result)))
 
@@ -581,15 +568,9 @@ def _word(known: Known) -> Value:
 
 
 def _literal(value: Any) -> Number:
-    match value:
-        case bool():
-            return Number("bool", value)
-        case int():
-            return Number("int64" if value < 2**63 else "uint64", value)
-        case float():
-            return Number("float64", value)
-        case _:
-            raise NotRead(repr(value))
+    whole = isinstance(value, int) and value >= 2**63
+    kinds = {bool: "bool", int: "uint64" if whole else "int64", float: "float64"}
+    return Number(kinds[type(value)], value)
 
 
 def _is_plain(value: Value) -> bool:

@@ -104,11 +104,6 @@ def applied(op: str, left: Value, right: Value) -> Value:
         return number(machine, PYTHON[op](left.value, right.value))
     if left.type == right.type == "bool" and op in ("&", "|", "^"):
         return Op("bool", op, (left, right))
-    # Nothing is added to an index.
-    if op in ("+", "-") and known(right) == 0 and left.type == machine:
-        return left
-    if op == "+" and known(left) == 0 and right.type == machine:
-        return right
     exact = machine == "int64" and op in ("+", "-", "*")
     return Op(machine, op, (convert(left, machine), convert(right, machine)), exact)
 

@@ -30,7 +30,6 @@ from ..language.ir import (
     Atoms,
     Body,
     Box,
-    DType,
     Kernel,
     Offset,
     Read,
@@ -40,7 +39,7 @@ from ..language.ir import (
     Values,
 )
 from .fusion import inlined, relabelled, renumbered, unfit
-from .kept import computed_at, full, needed, rolling_axis
+from .rolling import computed_at, full, needed, rolling_axis
 from .schedule import Schedule
 
 # A value that a border's rule writes, as the rule's border, the type, and who asks for it: what
@@ -71,14 +70,6 @@ class Link:
     leaves: bool
     unbounded: bool
 
-    def placed(self, sources: Mapping[str, str], suffix: str) -> Kernel:
-        """Its kernel with the names of the whole, and for all else names with this end."""
-        kernel = self.kernel
-        arrays = {**self.names, **sources}
-        arrays |= {name: f"{name}{suffix}" for name in kernel.stage_names}
-        scalars = {n: Ref(d, self.names[n]) for n, d in kernel.scalars}
-        return relabelled(kernel, arrays, suffix, scalars)
-
 
 @frozen
 class Absent:
@@ -93,30 +84,20 @@ class Absent:
     before: str
 
 
-@frozen
-class Edge:
-    """The ends of an array: what is written there, and by which border what lies beyond them.
-
-    `beyond` is the border and the constant; nothing where nobody looks beyond the ends.
-    """
-
-    beyond: tuple[int, int] | None
-    absent: Absent | None
-
-
 @dataclass(slots=True)
 class Edges:
-    """The ends of all arrays of a chain, by their names, and those of its results.
+    """The ends of all arrays of a chain, and of its results out0, out1, ..., by their names.
 
-    `borders` are the numbers of those that are used, and `axes` all axes, counted from the last,
-    down one of which the chain `rolls`.
+    There `absent` points are written, and `beyond` the ends what a border and a constant say,
+    these by their numbers.  There are such `borders`, and `axes` are all axes, counted from the
+    last, down one of which the chain `rolls`.
     """
 
     axes: Offset
+    borders: Sequence[int] = ()
     rolls: int = 0
-    arrays: dict[str, Edge] = field(default_factory=dict)
-    results: tuple[Absent | None, ...] = ()
-    borders: list[int] = field(default_factory=list)
+    absent: dict[str, Absent] = field(default_factory=dict)
+    beyond: dict[str, tuple[int, int]] = field(default_factory=dict)
     constants: list[Constant] = field(default_factory=list)
 
     @property
@@ -127,12 +108,6 @@ class Edges:
             *((name, np.dtype("int64")) for name in ends),
             *((f"constant{k}", dtype) for k, (_, dtype, _) in enumerate(self.constants)),
         )
-
-    def border(self, number: int) -> int:
-        """The number, noted as used."""
-        if number not in self.borders:
-            self.borders.append(number)
-        return number
 
     def constant(self, *one: *Constant) -> int:
         """The number of a constant."""
@@ -176,9 +151,9 @@ def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
     made = {stage.names[0] for stage in kernel.stages if isinstance(stage, Values)} & ends.keys()
 
     def mirrors(name: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
-        low, high = (end[axis] for end in ends[name]) if name in made else (0, 0)
+        low, high = (end[axis] for end in ends[name].ends) if name in made else (0, 0)
         more = list[Assign]()
-        for array in dict.fromkeys(read.field for read in reads(body, edges.arrays)):
+        for array in dict.fromkeys(read.field for read in reads(body, edges.beyond)):
             known = list(reads(body, {array}))
             offsets = [read.offset[axis] for read in known]
             least, most = min(offsets), max(offsets)
@@ -201,17 +176,17 @@ class _Chain:
         self.links = links
         self.fields = fields
         self.wanted = wanted
-        self.ndim = links[0].kernel.ndim
-        self.edges = Edges(tuple(range(-1, -self.ndim - 1, -1)))
+        self.ndim = ndim = links[0].kernel.ndim
+        borders = dict.fromkeys(link.border for link in links)
+        self.edges = Edges(tuple(range(-1, -ndim - 1, -1)), tuple(borders))
         self.stages = list[Stage]()
-        self.scalars = list[tuple[str, DType]]()
         self.types = dict(fields)
         # The arrays in which a value stands: by the border of who looks beyond its ends, and for
         # all others.
         self.sources = dict[str, dict[int | None, str]]()
-        self.far = [_read_beyond(link.kernel) for link in links]
-        # What each stage, by its first name, has to read at the own point; "" is the result.
+        # What the rule "keep" keeps in each stage, by its first name; "" is the result.
         self.owed = dict[str, Sequence[str]]()
+        self.far = [_read_beyond(link.kernel) for link in links]
         # Those of whose borders the rule puts any value at all beyond the ends.
         self.unbounded = {link.border for link in links if link.unbounded}
         # The borders of who looks beyond the ends of each value, and which values the rule "keep"
@@ -221,29 +196,26 @@ class _Chain:
         for link, far in zip(links, self.far, strict=True):
             for name, source in link.sources.items():
                 if name in far:
-                    borders = self.readers.setdefault(source, [])
-                    borders += [link.border] * (link.border not in borders)
+                    known = self.readers.setdefault(source, [])
+                    known += [link.border] * (link.border not in known)
             self.kept |= set(self._before(link))
 
     def kernel(self, schedule: Schedule) -> tuple[Kernel, Edges]:
+        links = self.links
         for name, _ in self.fields:
             self._spread(name, made=False)
-        for position in range(len(self.links) - 1):
+        for position in range(len(links) - 1):
             self._keep(position)
-        stage, self.edges.results = self._made(len(self.links) - 1)
-        self.owed[""] = self.owed[stage.names[0]]
-        body, outputs = self._wanted(dict(zip(stage.names, stage.values, strict=True)), stage.body)
+        body, outputs = self._results()
         # What the last of the fields are.
-        positions = {
-            link.sources[name]: one for link in self.links for name, one in link.kernel.placed
-        }
+        positions = {link.sources[name]: one for link in links for name, one in link.kernel.placed}
         kernel = Kernel(
             ndim=self.ndim,
             fields=tuple(self.fields),
-            scalars=tuple(self.scalars),
+            scalars=tuple((one.names[n], d) for one in links for n, d in one.kernel.scalars),
             coefficients=tuple(
                 (link.names[name], dtype, shape)
-                for link in self.links
+                for link in links
                 for name, dtype, shape in link.kernel.coefficients
             ),
             body=body,
@@ -252,67 +224,59 @@ class _Chain:
             positions=tuple(positions[name] for name, _ in self.fields if name in positions),
         )
         kernel = renumbered(inlined(kernel, schedule), set(kernel.stage_names))
-        kernel = in_bodies(kernel, self._with_owed)
+        kernel = in_bodies(kernel, self._with_kept)
         self.edges.rolls = rolling_axis(kernel)
         return kernel, self.edges
 
-    def _made(self, position: int) -> tuple[Values, tuple[Absent, ...]]:
-        """What a call makes, and what is absent of it."""
-        link = self.links[position]
-        self.scalars += [(link.names[n], d) for n, d in link.kernel.scalars]
-        sources = {
-            name: self.sources[value][link.border if name in self.far[position] else None]
+    def _made(self, position: int) -> Kernel:
+        """A call's kernel with the names of the whole, after its stages are made."""
+        link, far, suffix = self.links[position], self.far[position], f"_s{position}"
+        kernel = link.kernel
+        arrays = {
+            name: self.sources[value][link.border if name in far else None]
             for name, value in link.sources.items()
         }
-        placed = link.placed(sources, f"_s{position}")
+        arrays |= {**link.names, **{name: f"{name}{suffix}" for name in kernel.stage_names}}
+        placed = relabelled(kernel, arrays, suffix)
         self.stages += placed.stages
-        before = [self.sources[value][None] for value in self._before(link)]
-        self.owed[link.made[0]] = before
-        border = self.edges.border(link.border)
-        absent = tuple(
-            Absent(border, reach, self.edges.constant(border, dtype, "fill"), name)
-            for dtype, reach, name in zip(
-                link.types, link.reaches, before or ("",) * len(link.types), strict=True
-            )
-        )
-        return Values(link.made, placed.body, placed.outputs), absent
+        return placed
 
     def _keep(self, position: int) -> None:
         """Keep what a call makes."""
-        link = self.links[position]
-        stage, absent = self._made(position)
-        names = stage.names
-        self.types |= dict(zip(names, link.types, strict=True))
+        link, placed = self.links[position], self._made(position)
+        names = link.made
+        self.types |= zip(names, link.types, strict=True)
         if link.leaves or any(name in self.readers or name in self.kept for name in names):
             # It is kept as an array would be.
             free = link.unbounded
-            for name, one in zip(names, absent, strict=True):
+            for name in names:
                 readers = self.readers.get(name, [])
                 free = free or not self.unbounded.isdisjoint(readers)
-                beyond = self._beyond(next(iter(readers), None), self.types[name])
-                self.edges.arrays[name] = Edge(beyond, one)
-            self.stages.append(State(names, stage.body, stage.values, link.types, free))
+                self._ends_beyond(name, next(iter(readers), None))
+            self.edges.absent |= self._absent(link, names[0])
+            stage: Stage = State(names, placed.body, placed.outputs, link.types, free)
         else:
-            self.stages.append(stage)
+            stage = Values(names, placed.body, placed.outputs)
+        self.stages.append(stage)
         for name in names:
             self._spread(name, made=True)
 
-    def _wanted(self, made: Mapping[str, Atom], body: Body) -> tuple[Body, Atoms]:
-        """What is `made` last and what was made before, as results."""
-        absent = dict(zip(made, self.edges.results, strict=True))
-        outputs = list[Atom]()
-        more = list[Assign]()
+    def _results(self) -> tuple[Body, Atoms]:
+        """What is wanted: of what the last call makes, and of what was made before."""
+        link, last = self.links[-1], self._made(len(self.links) - 1)
+        made, absent = dict(zip(link.made, last.outputs, strict=True)), self._absent(link, "")
+        body, outputs = [*last.body], list[Atom]()
         for number, value in enumerate(self.wanted):
-            if value in made:
-                outputs.append(made[value])
-                continue
-            array = self.sources[value][None]
-            one = Assign(f"{array}_w{number}", self._own(array))
-            more.append(one)
-            outputs.append(Ref(one.value.dtype, one.name))
-        # What was made before has been filled already.
-        self.edges.results = tuple(absent.get(value) for value in self.wanted)
-        return (*body, *more), tuple(outputs)
+            if value not in made:
+                # It has been filled already.
+                array = self.sources[value][None]
+                one = Assign(f"{array}_w{number}", self._own(array))
+                body.append(one)
+                made[value] = Ref(one.value.dtype, one.name)
+            elif value in absent:
+                self.edges.absent[f"out{number}"] = absent[value]
+            outputs.append(made[value])
+        return tuple(body), tuple(outputs)
 
     # The arrays in which values stand.
 
@@ -336,23 +300,12 @@ class _Chain:
         one, free = Assign(f"{copy}_1", self._own(name)), border in self.unbounded
         value = Ref(one.value.dtype, one.name)
         self.stages.append(State((copy,), (one,), (value,), (dtype,), free))
-        self.edges.arrays[copy] = Edge(self._beyond(border, dtype), None)
+        self._ends_beyond(copy, border)
         return copy
 
     def _own(self, name: str) -> Read:
         """The read of an array at the own point."""
         return Read(value_type(self.types[name]), name, (0,) * self.ndim)
-
-    def _with_owed(self, stage: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
-        """A body that reads all that it owes at the own point.
-
-        Nobody uses what is read; but it is there when the rule "keep" asks for it, and no array
-        is read later than where the result is written.
-        """
-        there = list(reads(body))
-        wanted = {name: self._own(name) for name in self.owed.get(stage, ())}
-        more = (Assign(f"{n}_k0{stage}_0", one) for n, one in wanted.items() if one not in there)
-        return (*body, *more), values
 
     # What the borders' rules do.
 
@@ -361,10 +314,35 @@ class _Chain:
         names = [link.sources[name] for name, _ in link.kernel.fields]
         return tuple(names[: len(link.types)]) if link.keeps else ()
 
-    def _beyond(self, border: int | None, dtype: np.dtype) -> tuple[int, int] | None:
-        if border is None:
-            return None
-        return self.edges.border(border), self.edges.constant(border, dtype, "constant")
+    def _absent(self, link: Link, stage: str) -> dict[str, Absent]:
+        """What is left out of that which a call makes, in the body of a stage or the result."""
+        if not link.leaves:
+            return {}
+        before = self.owed[stage] = [self.sources[value][None] for value in self._before(link)]
+        made = zip(
+            link.made, link.types, link.reaches, before or [""] * len(link.made), strict=True
+        )
+        return {
+            name: Absent(link.border, reach, self.edges.constant(link.border, dtype, "fill"), kept)
+            for name, dtype, reach, kept in made
+        }
+
+    def _ends_beyond(self, array: str, border: int | None) -> None:
+        """Note what lies beyond the ends of an array, if anybody looks there."""
+        if border is not None:
+            constant = self.edges.constant(border, self.types[array], "constant")
+            self.edges.beyond[array] = border, constant
+
+    def _with_kept(self, stage: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
+        """A body that reads at the own point all that the rule "keep" keeps of it.
+
+        Nobody uses what is read; but it is there when the rule asks for it, and no array is read
+        later than where the result is written.
+        """
+        there = list(reads(body))
+        wanted = {name: self._own(name) for name in self.owed.get(stage, ())}
+        more = (Assign(f"{n}_k0{stage}_0", one) for n, one in wanted.items() if one not in there)
+        return (*body, *more), values
 
 
 def _read_beyond(kernel: Kernel) -> set[str]:

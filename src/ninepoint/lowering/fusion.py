@@ -11,7 +11,7 @@ The operations stay what they were, and in their order, so that no bit changes. 
 kernels together, under names that no other has.
 
 What the compiler names by number ends in a digit: t0, v0_3, and so do the copies that it makes
-of what a user has named: u_0, r__2.  A name of the user's never ends so.
+of what a user has named: u__0, r__2.  A name of the user's ends in an underscore.
 """
 
 from __future__ import annotations
@@ -35,46 +35,40 @@ from ..language.ir import (
     Reduce,
     Ref,
     Values,
-    by_number,
     of_arrays,
     replayed,
     shifted,
 )
-from .cost import operation, saved_by_row
-from .schedule import Schedule
+from .schedule import Schedule, operation, saved_by_row
 
 
-def relabelled(
-    kernel: Kernel,
-    arrays: Mapping[str, str],
-    suffix: str = "",
-    scalars: Mapping[str, Atom] | None = None,
-) -> Kernel:
-    """The kernel with other names: of `arrays`, stages among them, `scalars` and all operations.
+def relabelled(kernel: Kernel, names: Mapping[str, str], suffix: str = "") -> Kernel:
+    """The kernel with other `names`, of its stages, arrays and scalars, and of all operations.
 
     An operation is called by its stage and its number there, with a `suffix`.
     """
+    scalars = {name: Ref(dtype, names.get(name, name)) for name, dtype in kernel.scalars}
 
     def change(stage: str, body: Body, values: Atoms) -> tuple[Body, Atoms]:
-        prefix = f"{arrays[stage]}_" if stage else "t"
+        prefix = f"{names[stage]}_" if stage else "t"
         return copied(
             body,
             values,
             lambda _, k: f"{prefix}{k}{suffix}",
-            lambda expr: of_arrays(expr, arrays),
+            lambda expr: of_arrays(expr, names),
             scalars,
         )
 
     made = in_bodies(kernel, change)
-    stages = tuple(replace(s, names=tuple(arrays[name] for name in s.names)) for s in made.stages)
+    stages = tuple(replace(s, names=tuple(map(names.__getitem__, s.names))) for s in made.stages)
     return replace(made, stages=stages)
 
 
 def unlike(label: str, taken: set[str]) -> str:
     """A name for a part of a larger kernel, like this one, that nothing in it has yet."""
     name = label.replace(".", "_")
-    name = name if name.isidentifier() else "stage"
-    while name in taken or by_number(name):
+    name = f"{name}_" if name.isidentifier() else "stage_"
+    while name in taken:
         name += "_"
     taken.add(name)
     return name

@@ -33,8 +33,8 @@ from ..language.ir import (
     Tap,
     named,
 )
-from .abreast import abreast
 from .algorithms import stages_of
+from .rolling import abreast
 from .schedule import Refused, Schedule
 from .windows import small
 

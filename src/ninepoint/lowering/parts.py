@@ -30,7 +30,18 @@ import numpy as np
 
 from ..analysis.rewrite import uncast
 from ..base.frozen import frozen
-from ..language.ir import Atom, Binary, Const, DType, Named, Offset, Reduce, Ref, Weight, operands
+from ..language.ir import (
+    Atom,
+    Binary,
+    Const,
+    DType,
+    Named,
+    Offset,
+    Reduce,
+    Weight,
+    made_as,
+    needed,
+)
 from .schedule import Refused
 
 NO_PRODUCT = "its weights are no product of one factor for each axis"
@@ -43,34 +54,30 @@ FINE = 2.0**-50
 Factors: TypeAlias = tuple[tuple[float, ...], ...]
 
 
-def factors(reduce: Reduce, values: Named) -> tuple[Atom, Factors, frozenset[str]]:
+def factors(reduce: Reduce, values: Named) -> tuple[Atom, Factors]:
     """The window's element without its constant weights, and the weights axis by axis.
 
-    An axis without weights has the factor ().  The names are those of the assignments that
-    need no weight.  Refused if the weights are no product, or are not simply multiplied with.
+    There are no factors where there are no weights.  Refused if the weights are no product, or are
+    not simply multiplied with.
     """
-    heavy = set[str]()
-    for name, value in values.items():
-        if isinstance(value, Weight) or heavy.intersection(operands(value)):
-            heavy.add(name)
-    weightless, result = frozenset(values) - heavy, reduce.result
-    if not isinstance(result, Ref) or result.name not in heavy:
-        return result, ((),) * len(reduce.shape), weightless
-    match values[result.name]:
+
+    def weighted(atom: Atom) -> bool:
+        return any(isinstance(one.value, Weight) for one in needed(reduce.body, [atom]))
+
+    if not weighted(reduce.result):
+        return reduce.result, ()
+    match made_as(reduce.result, values):
         case Binary(op="*", left=left, right=right, dtype=dtype) if reduce.kind in ("sum", "mean"):
             for weight, element in ((left, right), (right, left)):
                 table = uncast(weight, values)
-                if not isinstance(element, Ref) or element.name in heavy:
-                    continue
-                if isinstance(table, Weight):
+                if isinstance(table, Weight) and not weighted(element):
                     numbers = [Const(table.dtype, text).value for text in table.texts]
                     array = np.array(numbers, np.complex128).reshape(reduce.shape)
                     if array.imag.any():
                         raise Refused("its weights are complex")
                     # By its type: a bool counts as 0 or 1.
                     whole = all(isinstance(value, int) for value in numbers)
-                    found = separated(array.real, whole, TOLERANCE.get(dtype, FINE))
-                    return element, found, weightless
+                    return element, separated(array.real, whole, TOLERANCE.get(dtype, FINE))
     raise Refused("its weights are not simply multiplied with")
 
 

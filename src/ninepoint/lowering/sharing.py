@@ -43,8 +43,7 @@ from ..language.ir import (
     renamed,
     shifted,
 )
-from .cost import operation, saved_by_row
-from .schedule import Request
+from .schedule import Request, operation, saved_by_row
 
 
 def evened(kernel: Kernel, _: Request) -> Kernel:

@@ -41,12 +41,12 @@ from ..language.ir import (
     Values,
     added,
     named,
+    needed,
     operands,
     replayed,
 )
-from .cost import NEAR
 from .parts import Factors, Place, Runs, cut, factors, levels, runs_of
-from .schedule import Refused, Schedule
+from .schedule import NEAR, Refused, Schedule
 from .windows import combined, most, small
 
 # Makes a stage of its names, its body and its values.
@@ -151,23 +151,8 @@ def _added(before: Tap | None, pieces: Sequence[Piece], fold: Fold, emit: Emit) 
     return own if before is None else binary(fold.op, first(before, emit), own, emit)
 
 
-@frozen
-class _Line:
-    """One axis of a window, and the weights along it, if there are any."""
-
-    axis: int
-    length: int
-    weights: tuple[float, ...] = ()
-
-    @property
-    def places(self) -> list[tuple[int, float | None]]:
-        """The elements that count, and their weights."""
-        weights = self.weights or (None,) * self.length
-        return [(k, weight) for k, weight in enumerate(weights) if weight != 0]
-
-    def pieces(self, source: Tap) -> list[Piece]:
-        """Its elements, one by one."""
-        return [(moved(source, self.axis, k), weight) for k, weight in self.places]
+# An axis of a window, and the weight of each element along it, if it has one.
+_Line: TypeAlias = tuple[int, Sequence[float | None]]
 
 
 class Staging:
@@ -274,9 +259,8 @@ class Staging:
             raise Refused("its elements read no field")
         if len({tap.axes for tap in taps}) > 1:
             raise Refused("its elements run along different axes")
-        result, weights, weightless = factors(reduce, values)
-        body = tuple(a for a in reduce.body if a.name in weightless)
-        if taps[0].picked and any(weights):
+        result, weights = factors(reduce, values)
+        if taps[0].picked and weights:
             raise Refused("its elements are no box, and have weights")
         tap = uncast(result, values)
         if isinstance(tap, Tap):
@@ -292,14 +276,14 @@ class Staging:
             def place(_: str, expr: Expr) -> Atom:
                 return first(by(expr, back), emit) if isinstance(expr, Tap) else emit(expr)
 
-            return replayed(body, [result], place)[0]
+            return replayed(needed(reduce.body, [result]), [result], place)[0]
 
         return self.kept(taps[0], result.dtype, make), weights
 
     def weightless(self, reduce: Reduce) -> Tap:
         """The elements of a window that is no weighted sum."""
         source, weights = self.element(reduce)
-        if any(weights):
+        if weights:
             raise Refused("its elements have weights")
         return source
 
@@ -314,14 +298,15 @@ class Staging:
         """Reduce along each axis of the window in turn; the last in the main body."""
         if source.picked:
             return self._over_runs(source, fold)
-        weights = weights or ((),) * len(shape)
-        lines = map(_Line, source.axes, shape, weights)
-        work = [line for line in lines if line.length > 1 or line.weights]
-        work = work or [_Line(source.axes[-1], 1)]
+        lines: list[_Line] = [
+            *zip(source.axes, weights or [(None,) * n for n in shape], strict=True)
+        ]
+        work = [line for line in lines if line[1] != (None,)] or lines[-1:]
         if self.by_rows(shape, source):
             work.reverse()
-        if len(set(work[-1].weights)) > WIDE:
-            work.append(_Line(work[-1].axis, 1))
+        last, own = work[-1]
+        if len(set(own)) > WIDE:
+            work.append((last, (None,)))
         place, source = along_rows(source.origin), ground(source)
         for line in work[:-1]:
             source = self._joined(source, self._doubled(source, line, fold), fold)
@@ -330,10 +315,12 @@ class Staging:
 
     def _doubled(self, source: Tap, line: _Line, fold: Fold) -> list[Piece]:
         """The pieces whose combination is the reduction of an axis."""
-        axis, length, radix = line.axis, line.length, self.schedule.radix
+        (axis, weights), radix = line, self.schedule.radix
+        length = len(weights)
         direct = max(self.schedule.direct, radix)
-        if line.weights or length <= direct or axis < len(source.origin) - 2:
-            return line.pieces(source)
+        if weights[0] is not None or length <= direct or axis < len(source.origin) - 2:
+            places = enumerate(weights)
+            return [(moved(source, axis, k), weight) for k, weight in places if weight != 0]
         sizes = levels(length, fold.idempotent, radix)
         made = self._kept_runs(source, axis, sizes[1:], fold)
         parts = cut(length, tuple(made), fold.idempotent)

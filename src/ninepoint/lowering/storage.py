@@ -211,7 +211,7 @@ def wholesome(kernel: Kernel, _: Request) -> Kernel:
         return Ref(expr.dtype, name)
 
     def emit(expr: Expr) -> Atom:
-        name = f"n{len(made)}"
+        name = f"z{len(made)}"
         made[name], known[name] = expr, bound(expr, known, {})
         return Ref(expr.dtype, name)
 

@@ -35,7 +35,7 @@ from ..arrays.accepted import (
 from ..arrays.borders import Boundary
 from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
-from ..backends import records
+from ..backends import cache
 from ..backends.compiled import Compiled
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
@@ -51,7 +51,7 @@ from ..language.parameters import (
     indices,
 )
 from ..language.positions import Spacing
-from ..language.readable import shown_at_home, with_room
+from ..language.readable import with_room
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
@@ -59,9 +59,8 @@ from .options import (
     Options,
     Parameters,
     check_grid,
-    no_number,
+    check_parameters,
     overflow_rule,
-    renamed,
 )
 
 if TYPE_CHECKING:
@@ -169,29 +168,31 @@ class Definition:
             self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
         else:
             arrays = indexed_parameters(function)
-            self.token = digest((function, options.named))
+            meant = replace(options, boundary=options.boundary.meaning)
+            self.token = digest((function, meant))
         if self.pointwise:
             arrays |= set(array_parameters(function)) - set(options.numbers)
         elif whole is None:
             called = function.constants.values()
             self.may_call = any(isinstance(value, ArrayFunction) for value in called)
-        self._standard = arrays & {*options.standard_indexing}
+        self._standard: set[str] = (
+            whole._standard if whole else arrays & {*options.standard_indexing}
+        )
         self.fields = tuple(p for p in self.parameters if p in arrays - self._standard)
         self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
         if whole is not None:
             return
-        with shown_at_home(function):
-            self._check_names()
-            self._check_factors()
-            if self.may_call or not records.noted(self.name, self.token):
-                expressions.refuse(function)
-                self._check_body()
+        self._check_names()
+        self._check_factors()
+        if self.may_call or not cache.noted(self.name, self.token):
+            with_room(self._check_body, function)
         _definitions.add(self.token, self)
 
     def __reduce__(self) -> Any:
         if self._whole is not None:
-            return _rest, (self._whole, self._keeping, self._whole._stages)
-        return _restored, (self.token, self.function, self.options)
+            return Definition.rest, (self._whole, self._keeping)
+        stages = self._stages if self.may_call else None
+        return _restored, (self.token, self.function, self.options, stages)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Definition) and self.token == other.token
@@ -256,8 +257,7 @@ class Definition:
             return self._stages.calls if self._stages else ()
 
         def met() -> values.Met:
-            with shown_at_home(self.function):
-                return with_room(lambda: self._read(scalars, _TRIED), self.function)
+            return with_room(lambda: self._read(scalars, _TRIED), self.function)
 
         key = kinds([*scalars.values()])
         found = met() if key is None else self._met.made(key, met)
@@ -308,20 +308,8 @@ class Definition:
 
     def _check_names(self) -> None:
         function, options = self.function, self.options
-        for name in function.parameters:
-            if name in CALL_OPTIONS:
-                raise ValueError(
-                    f"'{name}' is an option of every call, so no parameter of '{function.name}' "
-                    f"can have that name; {renamed(name)}."
-                )
+        check_parameters(function, self.kind, CALL_OPTIONS)
         for name, default in function.defaults.items():
-            if default is None:
-                raise ValueError(no_number(name, function.name))
-            if isinstance(default, Spacing) and self.pointwise:
-                raise ValueError(
-                    f"'{name}' of the ufunc '{function.name}' is {default!r}, and a ufunc has no "
-                    "axes; use a stencil, or another default."
-                )
             if isinstance(default, Spacing) and (name in self.fields or name in self._standard):
                 raise ValueError(
                     f"'{name}' of '{function.name}' is read with an index, and {default!r} is one "
@@ -360,6 +348,7 @@ class Definition:
             )
 
     def _check_body(self) -> None:
+        expressions.refuse(self.function)
         if self.options.standard_indexing:
             return
         given = dict.fromkeys(self.scalars, 1)
@@ -382,7 +371,10 @@ class Definition:
         return len((self._whole or self).fields)
 
     def kinds(self, types: DTypes, scalars: ByName) -> tuple[Argument, ...]:
-        """The kinds of all arguments, for fields of these types and scalars such as these."""
+        """The kinds of all arguments, for fields of these types and scalars such as these.
+
+        Raises for a value that is no scalar, whether anything uses it or not.
+        """
         fields = dict(zip(self.fields, types, strict=True))
         return tuple(
             Field(name, fields[name], self.pointwise)
@@ -390,11 +382,6 @@ class Definition:
             else kind_of(name, scalars[name], name in self._standard)
             for name in self.parameters
         )
-
-    def check(self, scalars: ByName) -> None:
-        """Raise for a value that is no scalar, whether anything uses it or not."""
-        for name in self.scalars:
-            kind_of(name, scalars[name], name in self._standard)
 
     def warn(self, compiled: Compiled) -> None:
         """Say once that the kernel takes the general path.
@@ -415,13 +402,13 @@ class Definition:
         """What the stencil was decorated with, or what was found by tuning for these types."""
         if self.options.schedule != Schedule():
             return self.options.schedule
-        kinds = _kinds(types)
-        return self._schedules.made(kinds, lambda: records.tuned(self.token, kinds) or Schedule())
+        kinds = tuple(types)
+        return self._schedules.made(kinds, lambda: cache.tuned(self.token, kinds) or Schedule())
 
     def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = records.keep_tuned(self.token, _kinds(types), schedule)
-        self._schedules[_kinds(types)] = schedule
+        path = cache.keep_tuned(self.token, types, schedule)
+        self._schedules[tuple(types)] = schedule
         # What was compiled is of the schedule before.
         self.compiled.clear()
         self.programs.clear()
@@ -430,21 +417,16 @@ class Definition:
     def with_schedule(self, types: DTypes, schedule: Schedule) -> Definition:
         """Give the same meaning with another schedule, whatever tuning found for these types."""
         other = Definition(self.function, replace(self.options, schedule=schedule), self.live)
-        other._schedules[_kinds(types)] = schedule
+        other._schedules[tuple(types)] = schedule
         return other
 
 
-def _kinds(types: DTypes) -> str:
-    return " ".join(map(str, types))
-
-
-def _rest(whole: Definition, keeping: bool, stages: values.Met) -> Definition:
-    whole._stages = whole._stages or stages
-    return whole.rest(keeping)
-
-
-def _restored(token: str, function: Function, options: Options) -> Definition:
-    return _definitions.restored(token, lambda: Definition(function, options))
+def _restored(
+    token: str, function: Function, options: Options, stages: values.Met | None
+) -> Definition:
+    found = _definitions.restored(token, lambda: Definition(function, options))
+    found._stages = found._stages or stages
+    return found
 
 
 def kind_of(name: str, value: Any, standard: bool) -> Argument:
@@ -484,7 +466,7 @@ _WEAK = (bool, DType.BOOL), (int, DType.INT), (float, DType.F64), (complex, DTyp
 _NUMBERS = (int, float, complex, np.generic)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Call:
     """One call without its fields.  Pickles, so that workers can have it.
 
@@ -561,9 +543,9 @@ class Call:
         cval = type(self.cval), repr(self.cval)
         return self.definition, self.boundary, cval, self.dtypes, self.overflow, self.every
 
-    @property
+    @cached_property
     def token(self) -> str:
-        """Names the meaning of the call: equal tokens, equal results."""
+        """Names the meaning of the call, arrays of it included: equal tokens, equal results."""
         border = self.boundary.meaning, repr(self.cval)
         given = self.dtypes, self.overflow, border, self.every
         return digest((self.definition.token, dict(self.scalars), *given))
@@ -590,11 +572,9 @@ class Call:
     def settled(self) -> Call:
         """The call with the values as they are now: arrays may change before a task reads them."""
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
-        boundary = self.boundary
-        if boundary.conditions:
-            boundary = boundary.with_conditions(
-                lambda one, *_: one.of(lambda v: np.array(v) if isinstance(v, np.ndarray) else v)
-            )
+        boundary = self.boundary.with_conditions(
+            lambda one, *_: one.of(lambda v: np.array(v) if isinstance(v, np.ndarray) else v)
+        )
         return replace(self, scalars=scalars, boundary=boundary)
 
 
@@ -621,9 +601,7 @@ def leaves_of(definition: Definition, scalars: ByName) -> list[ByName]:
     """The numbers of all calls, for values of the scalars by name."""
     found: list[ByName] = []
     for one in definition.calls(scalars):
-        given = stages.evaluated(one.scalars, scalars)
-        numbers = {n: given.get(n, one.callee.defaults.get(n)) for n in one.callee.scalars}
-        found += leaves_of(one.callee, numbers)
+        found += leaves_of(one.callee, stages.evaluated(one.scalars, scalars))
     return [*found, scalars]
 
 

@@ -19,18 +19,19 @@ import numpy as np
 
 from ..arrays.accepted import DTypes
 from ..arrays.borders import Boundary, check_range
-from ..arrays.every import cut_shapes, finer, steps_of, thinned_length
-from ..arrays.layout import Border, Shape, layout
-from ..arrays.numpy import Behind, broadcast_shape, too_few_axes
+from ..arrays.every import cut_shapes, steps_of
+from ..arrays.grid import results_of
+from ..arrays.layout import Border, Shape
+from ..arrays.numpy import Behind, broadcast_shape
 from ..arrays.regions import finer_values
-from ..backends import records
+from ..backends import cache
 from ..backends.compiled import Compiled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
 from ..language.dtypes import Argument
 from ..language.errors import mistake
 from ..language.ir import Box
-from ..language.readable import shown_at_home, with_room
+from ..language.readable import with_room
 from ..lowering.schedule import Request
 from .definition import Call, Definition, stages
 
@@ -126,7 +127,7 @@ class Node:
     @property
     def full(self) -> Node:
         """The same call, which makes all points."""
-        return replace(self, call=replace(self.call, every=1)) if self.thins else self
+        return replace(self, call=replace(self.call, every=1))
 
     @property
     def cval(self) -> Any:
@@ -186,9 +187,7 @@ class Graph:
     @property
     def token(self) -> str:
         """Names the meaning: equal tokens, equal values."""
-        calls = {id(node.call): node.call for node in self.nodes}
-        tokens = {key: call.token for key, call in calls.items()}
-        nodes = [(tokens[id(n.call)], n.fields, n.outputs, n.axes) for n in self.nodes]
+        nodes = [(n.call.token, n.fields, n.outputs, n.axes) for n in self.nodes]
         return digest(([dtype.str for dtype in self.dtypes[: self.given]], nodes))
 
     def along(self, axes: Behind | None) -> Graph:
@@ -255,7 +254,7 @@ class Graph:
         inside = f"{labels[0]}." if labels else ""
         for one in definition.calls(call.scalars):
             callee = one.callee.along(definition.rank)
-            values = {**callee.defaults, **stages.evaluated(one.scalars, call.scalars)}
+            values = stages.evaluated(one.scalars, call.scalars)
             made = self.record(
                 Call.of(callee, values, **stages.evaluated(one.options, call.scalars)),
                 [numbers[name] for name in one.fields],
@@ -265,10 +264,8 @@ class Graph:
             if len(made) != len(one.made):
                 raise mistake("stage-outputs", one.span, callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
-        definition.check(call.scalars)
         rest = definition.rest(call.boundary.uses("keep"))
-        scalars = {name: call.scalars[name] for name in rest.scalars}
-        call = replace(call, definition=rest, scalars=scalars)
+        call = replace(call, definition=rest)
         given = tuple(numbers[name] for name in rest.fields)
         types = tuple(self.dtypes[value] for value in given)
         program, labels = compiled(call, types), labels or [definition.name]
@@ -293,7 +290,7 @@ class Graph:
         ValueError
             If one call has border conditions, and some makes more points than its fields have.
         """
-        if has_conditions(self) and any(node.factors for node in self.nodes):
+        if self.has_conditions and any(node.factors for node in self.nodes):
             raise ValueError(
                 "upsample= and border conditions (values, functions, slopes) cannot be in one "
                 "call; call one stencil after the other."
@@ -323,15 +320,15 @@ class Graph:
             found = {value: (node, one) for value, one in asked} | found
         return found
 
+    @property
+    def has_conditions(self) -> bool:
+        """Whether the border of some call has conditions."""
+        return any(node.boundary.conditions for node in self.nodes)
+
     def warn(self) -> None:
         """Say of each call once if it takes the general path."""
         for node in self.nodes:
             node.call.definition.warn(node.compiled)
-
-    def positions(self, shapes: Iterable[Shape]) -> list[np.ndarray]:
-        """The positions, for fields of these shapes."""
-        known = self.shapes(shapes)
-        return [_along(*place, known[value]) for value, place in sorted(self.places.items())]
 
     def shapes(self, given: Iterable[Shape]) -> list[Shape]:
         """The shape of every value, for arrays of these shapes; those of positions follow."""
@@ -340,19 +337,12 @@ class Graph:
         fine = finer_values(self.nodes)
         for node in self.nodes:
             own = cut_shapes([found[v] for v in node.fields], node.fields, fine)
-            shape = list(self._broadcast(node, own))
+            shape = self._broadcast(node, own)
+            found += [one.shape for one in results_of(node, shape)]
             for value, (user, position) in places.items():
                 if user is node:
                     axis = node.along[position.axis] + len(shape)
                     found[value] = tuple(n if k == axis else 1 for k, n in enumerate(shape))
-            if len(shape) < -min(node.along):
-                raise too_few_axes(node.ndim, tuple(shape), -min(node.along))
-            core = tuple(shape[axis] for axis in node.along)
-            for one in layout(core, node.reaches, node.border).out_shapes:
-                made = finer(one, node.factors)
-                for axis, length, step in zip(node.along, made, node.every, strict=True):
-                    shape[axis] = thinned_length(length, step)
-                found.append(tuple(shape))
         return found
 
     def _broadcast(self, node: Node, shapes: Sequence[Shape]) -> Shape:
@@ -398,11 +388,6 @@ class Graph:
         return found[::-1]
 
 
-def has_conditions(graph: Graph) -> bool:
-    """Whether the border of some call has conditions."""
-    return any(node.boundary.conditions for node in graph.nodes)
-
-
 def read_by(nodes: Nodes) -> Made:
     """The values that nodes read and none of them makes, in the order of their use."""
     made = {value for node in nodes for value in node.outputs}
@@ -439,33 +424,13 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
 
     def compile() -> Compiled:
         function, arguments = definition.function, {kind.name: kind for kind in kinds}
-        with shown_at_home(function):
-            return with_room(
-                lambda: pipeline.compile_kernel(function, arguments, request), function
-            )
+        return with_room(lambda: pipeline.compile_kernel(function, arguments, request), function)
 
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:
-            found = records.recalled(definition.name, (definition.token, key), compile)
+            found = cache.compiled(definition.name, (definition.token, key), compile)
             if not found.unread:
-                records.note(definition.name, definition.token)
+                cache.note(definition.name, definition.token)
             definition.compiled[key] = found
     return found
-
-
-def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
-    """The positions along an axis, for the shape of their value."""
-    along = np.arange(shape[node.along[one.axis]])
-    if one.among == "results" and node.border.rules[one.axis][0] == "valid":
-        looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
-        if len(looks) > 1:
-            raise ValueError(
-                f"'{node.call.definition.name}' asks for its position among the results, but "
-                'with boundary="valid" its results have different shapes; ask for that in a '
-                "field, npt.index(x)."
-            )
-        along -= looks.pop()
-    if one.among == "results":
-        along //= node.every[one.axis]
-    return along.reshape(shape)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -16,6 +15,7 @@ from ..base.frozen import frozen
 from ..language.definitions import Function
 from ..language.errors import hint
 from ..language.ir import FAR, Neighborhood
+from ..language.positions import Spacing
 from ..language.signature import OPTIONS, signature
 
 if TYPE_CHECKING:
@@ -31,18 +31,27 @@ PLACE = ("axes", "dims", "out", "threads", "device")
 CALL_OPTIONS = frozenset((*OPTIONS, *PLACE))
 
 
-def renamed(name: str) -> str:
-    """What to do with a parameter that is called as an option is."""
-    return "return the result, and leave it out" if name == "out" else "rename it"
-
-
-def no_number(name: str, function: str) -> str:
-    """What is wrong with None as the default of a parameter."""
-    return (
-        f"'{name}' of '{function}' has the default None, which is no number: a kernel is compiled "
-        "for the types of its numbers. Give it a number that changes nothing, such as 0 or 1, or "
-        "write two kernels."
-    )
+def check_parameters(function: Function, kind: str, options: Collection[str]) -> None:
+    """Raise where a parameter is called as an option is, or has a default that is no number."""
+    for name in function.parameters:
+        if name in options:
+            cure = "return the result, and leave it out" if name == "out" else "rename it"
+            raise ValueError(
+                f"'{name}' is an option of every call, so no parameter of '{function.name}' "
+                f"can have that name; {cure}."
+            )
+    for name, default in function.defaults.items():
+        if default is None:
+            raise ValueError(
+                f"'{name}' of '{function.name}' has the default None, which is no number: a "
+                "kernel is compiled for the types of its numbers. Give it a number that changes "
+                "nothing, such as 0 or 1, or write two kernels."
+            )
+        if isinstance(default, Spacing) and kind != "stencil":
+            raise ValueError(
+                f"'{name}' of the {kind} '{function.name}' is {default!r}, and a {kind} has no "
+                "axes that are counted so; use a stencil, or another default."
+            )
 
 
 @frozen
@@ -67,11 +76,6 @@ class Options:
     performance_warnings: bool = True
     every: Every = 1
     upsample: Every = 1
-
-    @property
-    def named(self) -> Options:
-        """The same with names in the place of functions at the border, to be told apart by."""
-        return replace(self, boundary=self.boundary.meaning)
 
 
 @frozen
@@ -137,7 +141,7 @@ def parameter_names(standard_indexing: Any) -> tuple[str, ...]:
         isinstance(name, str) for name in names
     ):
         raise TypeError(f"standard_indexing holds names of parameters, not {standard_indexing!r}.")
-    return tuple(sorted(names)) if isinstance(names, set | frozenset) else tuple(names)
+    return tuple(sorted(names))
 
 
 def checked_neighborhood(given: Any) -> Neighborhood | None:

@@ -59,16 +59,14 @@ def plan(program: Program, there: bool = False) -> Plan:
     by itself.
     """
     key = program.wanted, program.schedule, there
-    found: Plan = program.graph.plans.made(key, lambda: (_single if there else _planned)(program))
+    found: Plan = program.graph.plans.made(key, lambda: _planned(program, there))
     return found
 
 
-def _single(program: Program) -> Plan:
-    return Plan(tuple(_group(program, [node]) for node in program.nodes), {})
-
-
-def _planned(program: Program) -> Plan:
+def _planned(program: Program, there: bool) -> Plan:
     """Nodes in sets that can be done in one pass; steps of an iteration are put together after."""
+    if there:
+        return Plan(tuple(_group(program, [node]) for node in program.nodes), {})
     schedule, stored = program.schedule, program.graph.stored
     forced = {name for name, how in schedule.stages if how == "whole"}
 
@@ -241,13 +239,8 @@ def apart(node: Node, other: Node, stored: Sequence[np.dtype] = ()) -> str:
 
 def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
     """Along which axes nodes look as along a ring; None if some do, and others do not."""
-    found = []
-    for axis in nodes[0].along:
-        kinds = rings(nodes, axis)
-        if len(kinds) > 1:
-            return None
-        found.append(True in kinds)
-    return tuple(found)
+    kinds = [rings(nodes, axis) for axis in nodes[0].along]
+    return None if any(len(one) > 1 for one in kinds) else tuple(True in one for one in kinds)
 
 
 def _linked(

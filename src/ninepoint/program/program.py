@@ -25,6 +25,7 @@ from ..arrays.numpy import behind, checked_out, each_out, too_few_axes
 from ..arrays.regions import Block, check_device
 from ..arrays.work import Work
 from ..base.remembered import Remembered
+from ..language.ir import Position
 from ..lowering.schedule import Schedule
 from .definition import Call
 from .graph import Graph, Made, Node, Nodes, Values, read_by
@@ -153,7 +154,7 @@ class Program:
         )
 
 
-# What does a program: arrays, what is given besides, out, another border -> the wanted values.
+# What does a program: arrays, what is given besides, out -> the wanted values.
 Bound: TypeAlias = Callable[..., Arrays]
 
 
@@ -215,9 +216,7 @@ class BoundProgram:
         # Where results are those that are given, and where they are not.
         self._known: Remembered[Launches] = Remembered(2)
 
-    def __call__(
-        self, arrays: Arrays, given: Given = NOTHING, out: Any = None, boundary: Any = None
-    ) -> Arrays:
+    def __call__(self, arrays: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
         """The wanted values; the border is that of the calls."""
         program = self.program
         fields = [*arrays, *self._placed]
@@ -269,13 +268,31 @@ def positions(graph: Graph, arrays: Arrays) -> list[Any]:
     """The positions that a graph asks for, as arrays that go with these."""
     if len(arrays) == graph.given:
         return []
-    made = graph.positions([array.shape for array in arrays])
+    shapes = graph.shapes(array.shape for array in arrays)
+    made = [_along(*place, shapes[value]) for value, place in sorted(graph.places.items())]
     if any(map(is_cupy, arrays)):
         # Imported here: CuPy is optional, and the caller has it.
         from ..arrays import cuda
 
         return cuda.taken_to(arrays, made)
-    return list(made)
+    return made
+
+
+def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
+    """The positions along an axis, for the shape of their value."""
+    along = np.arange(shape[node.along[one.axis]])
+    if one.among == "results" and node.border.rules[one.axis][0] == "valid":
+        looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
+        if len(looks) > 1:
+            raise ValueError(
+                f"'{node.call.definition.name}' asks for its position among the results, but "
+                'with boundary="valid" its results have different shapes; ask for that in a '
+                "field, npt.index(x)."
+            )
+        along -= looks.pop()
+    if one.among == "results":
+        along //= node.every[one.axis]
+    return along.reshape(shape)
 
 
 def beside(arrays: Arrays) -> AbstractContextManager[Any]:

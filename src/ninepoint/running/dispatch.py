@@ -29,7 +29,7 @@ from ..arrays.layout import Array
 from ..arrays.regions import check_device
 from ..backends.memory import empty
 from ..program.definition import Call, Definition, Leaves, options_stay
-from ..program.graph import Graph, has_conditions
+from ..program.graph import Graph
 from ..program.options import Place
 from ..program.program import BoundProgram, Program, bound, positions, program_of, targets
 
@@ -85,16 +85,18 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
     if not there:
         program.graph.warn()
     run = bound(program, fields, place.out, place.threads)
-    if isinstance(run, BoundProgram) and has_conditions(program.graph):
+    if isinstance(run, BoundProgram) and program.graph.has_conditions:
         # The next call may have other values at the border.
         return None
 
     def done(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        given = NOTHING
+        given, numbers = NOTHING, None
         if scalars:
-            given = Given(leaves or ({name: values[k] for name, k in scalars},))
+            numbers = leaves or ({name: values[k] for name, k in scalars},)
         # A border of conditions may be given behind all values.
-        return bare(run([values[k] for k in at], given, out, *values[count:]))
+        if scalars or len(values) > count:
+            given = Given(numbers, None, *values[count:])
+        return bare(run([values[k] for k in at], given, out))
 
     return done
 

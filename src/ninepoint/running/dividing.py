@@ -15,17 +15,28 @@ Calls that ask for positions stay apart: these are fields of one program, for it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias
 
 from ..arrays import chunked
-from ..arrays.accepted import Arrays, is_chunked, is_there
+from ..arrays.accepted import (
+    Arrays,
+    as_field,
+    check_dtype,
+    is_chunked,
+    is_cubed,
+    is_cupy,
+    is_dask,
+    is_expression,
+    is_there,
+    named,
+    refuse_mask,
+)
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
-from ..arrays.engines import check, engine_of
-from ..arrays.every import cut_fields, cut_shapes, thinned
+from ..arrays.every import cut_shapes, thinned
 from ..arrays.ghosts import check_conditions
-from ..arrays.grid import grid_of
+from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Looking, finer_values, rings
@@ -91,7 +102,10 @@ def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) ->
     arrays = [values[value] for value in sources]
     if send is not None and not any(map(is_there, arrays)):
         done = send(done)
-    made = engine.lazily(done, cut_fields(arrays, sources, finer_values(graph.nodes)))
+    shapes = cut_shapes([one.shape for one in arrays], sources, finer_values(graph.nodes))
+    pairs = zip(arrays, shapes, strict=True)
+    cut = [one if one.shape == shape else one[tuple(map(slice, shape))] for one, shape in pairs]
+    made = engine.lazily(done, cut)
     if type(done) is Program and engine is chunked:
         follow(done, made)
     found = dict(zip(order, made, strict=True))
@@ -165,6 +179,73 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
     return "a task of its own takes less" if again > FREE else ""
 
 
+# Engines compute lazy arrays in chunks, block by block with what is near each of them.
+#
+# dask.array    `chunked`       a graph of tasks
+# dask-array    `expressions`   a node of an expression, which makes the tasks
+# Cubed         `on_cubed`      an operation that reads the chunks of stores
+#
+# An engine is a module with a function: `lazily(program, fields)` gives the wanted values as
+# arrays of the same kind, of fields that were checked.
+
+
+def check(fields: Arrays, along: Collection[int] | None = None) -> None:
+    """Raise where lazy arrays, and those beside them, cannot be computed together.
+
+    Nor can those be computed of which nobody knows how long chunks are along these axes, counted
+    from the end.
+    """
+    engine_of(fields)
+    there = [is_there(field) for field in fields]
+    if any(there) and not all(there):
+        raise TypeError(
+            "some of these arrays lie on a GPU and others in the memory of the CPU, and a stencil "
+            "takes neither to the other: give x.map_blocks(cupy.asarray) of the latter."
+        )
+    for field in fields:
+        if is_chunked(field):
+            refuse_mask(getattr(field, "_meta", None))
+            check_dtype(field.dtype)
+        elif not is_cupy(field):
+            as_field(field)
+    for field in filter(is_dask, fields):
+        refuse_unknown(field, along)
+
+
+def engine_of(fields: Arrays) -> Any:
+    """What computes these arrays, at least one of which is cut in chunks.
+
+    Raises
+    ------
+    TypeError
+        If they are of several libraries.
+    """
+    lazy = [field for field in fields if is_chunked(field)]
+    kinds = {type(field): field for field in lazy}
+    if len(kinds) > 1:
+        names = " and ".join(sorted(named(kind) for kind in kinds))
+        raise TypeError(
+            f"{names} are lazy arrays of different libraries, which no one computes together; "
+            "make them one kind, for example with x.compute() of the small ones."
+        )
+    # Imported here: each library is optional, and the caller has the one of the arrays.
+    if is_cubed(lazy[0]):
+        from ..arrays import on_cubed
+
+        return on_cubed
+    if is_expression(lazy[0]):
+        from ..arrays import expressions
+
+        return expressions
+    if hasattr(lazy[0], "expr"):
+        raise TypeError(
+            "Dask was imported with array.query-planning, whose arrays no stencil takes: set "
+            '"array.query-planning" to False by dask.config.set before dask.array is imported, or '
+            "use the library dask-array."
+        )
+    return chunked
+
+
 # Calls that follow each other.
 
 
@@ -203,7 +284,7 @@ def follow(program: Program, made: list[Any]) -> None:
     layer = own.layer
     whole.layer = whole.blocks(layer.name)
     whole.passed = own.passed | passed
-    layer.further = whole.layer, passed, bool(whole.sources) or any(whole.reread)
+    layer.further = whole.layer, passed, bool(whole.sources) or whole.rereads
     own.further = whole
 
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from ..arrays import spacings
 from ..arrays.accepted import (
     Arrays,
     bare,
-    is_chunked,
     is_dataset,
     is_device,
     is_xarray,
@@ -28,7 +26,7 @@ from ..arrays.accepted import (
 )
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
-from ..arrays.keys import Key, array_key, option_key
+from ..arrays.keys import array_key, option_key
 from ..arrays.launching import Given
 from ..arrays.layout import Shape
 from ..arrays.numpy import Behind, Dims, core_dims
@@ -36,7 +34,7 @@ from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
-from ..program.graph import Graph, Node, has_conditions
+from ..program.graph import Graph, Node
 from ..program.options import Place
 from ..program.program import Bound, Program, bound, program_of
 from ..program.waiting import before_writing, waiting
@@ -77,8 +75,9 @@ class Lazy(NDArrayOperatorsMixin):
     def __init__(self, node: _Node) -> None:
         # What calls read is the node: as long as this object is there, somebody wants the value.
         self._node = node
-        self.shape, self.dtype, self.dims = node.shape, node.dtype, node.dims
-        self.ndim = node.ndim
+        self.shape: Shape = node.like.shape
+        self.dtype: np.dtype[Any] = node.like.dtype
+        self.ndim, self.dims = len(self.shape), node.dims
 
     def compute(self, *, threads: int | None = None, device: str | None = None) -> Any:
         """Do all recorded calls that this value needs, as far as they were not done before.
@@ -128,11 +127,6 @@ class Lazy(NDArrayOperatorsMixin):
         done = "" if self._node.value is None else ", computed"
         return f"<lazy {'x'.join(map(str, self.shape))} {self.dtype}{done}>"
 
-    @property
-    def _call(self) -> Call | None:
-        """The call that gives it; None of an array."""
-        return None if self._node.made is None else self._node.made.call
-
     # What is asked before an array is written over.
 
     def _sources(self) -> Iterator[Any]:
@@ -153,38 +147,38 @@ class _Result(NamedTuple):
     dtype: np.dtype[Any]
 
 
+@dataclass(slots=True, eq=False)
 class _Node:
     """An array, or what a recorded call gives of others; `value` is None until it is computed.
 
     `like` has its shape and type, and its names if it has some: it is a DataArray then.
     """
 
-    __slots__ = ("dims", "dtype", "like", "made", "ndim", "position", "shape", "value")
+    like: Any
+    made: _Made | None = None
+    position: int = 0
+    value: Any = None
 
-    def __init__(self, like: Any, made: _Made | None = None, position: int = 0) -> None:
-        self.value: Any = like if made is None else None
-        self.like, self.made, self.position = like, made, position
-        self.shape: Shape = like.shape
-        self.ndim = len(self.shape)
-        self.dtype: np.dtype[Any] = like.dtype
-        self.dims: Dims | None = getattr(like, "dims", None)
+    @property
+    def dims(self) -> Dims | None:
+        """The names of the axes, if they have some."""
+        return getattr(self.like, "dims", None)
 
 
 def _node(x: Any, name: str = "") -> _Node:
     """The node of a lazy value, or of an array."""
     if isinstance(x, Lazy):
         return x._node
-    return _Node(x if is_chunked(x) or is_xarray(x) else as_fields([x], [name])[0])
+    (array,) = as_fields([x], [name])
+    return _Node(array, value=array)
 
 
 class _Made:
     """One recorded call; `likes` have the shapes, the types and the names of its results."""
 
     def __init__(self, call: Call, fields: Sequence[_Node], place: Place) -> None:
-        self.call, self.number = call, next(_numbers)
-        self.fields = tuple(fields)
-        self.threads, self.device = place.threads, place.device
-        self.types = types_of(call.definition, fields)
+        self.call, self.place, self.number = call, place, next(_numbers)
+        self.fields, likes = tuple(fields), [field.like for field in fields]
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured: bool = any(
             has_channels(one.value) if one.made is None else one.made.coloured for one in fields
@@ -192,8 +186,8 @@ class _Made:
         named = any(field.dims is not None for field in fields)
         if not named:
             call.check_spaced()
-        program = program_of(call.spaced(), self.types)
-        if self.device is None and not any(is_device(field.value) for field in fields):
+        program = program_of(call.spaced(), types_of(call.definition, likes))
+        if place.device is None and not any(is_device(field.value) for field in fields):
             program.graph.warn()
         # How many axes the call works along, and which; where they have names, its dimensions, and
         # what is named as the fields are.
@@ -203,33 +197,33 @@ class _Made:
         self.named: Any = None
         self.likes: Arrays
         if named:
-            self._name(place, program)
+            self._name(program)
             return
         axes = self._before_channels() if place.axes is None else place.axes
-        program = program.along(axes, fields)
+        program = program.along(axes, likes)
         self.axes = None if axes is None else program.last.along
-        self.likes = [_Result(*one) for one in program.results(fields)]
+        self.likes = [_Result(*one) for one in program.results(likes)]
 
     def _before_channels(self) -> Behind | None:
         """The axes before those of channels, where a field is known to have some."""
-        if self.coloured and self.ndim < max(field.ndim for field in self.fields):
+        if self.coloured and self.ndim < max(len(field.like.shape) for field in self.fields):
             return tuple(range(-1 - self.ndim, -1))
         return None
 
-    def _name(self, place: Place, program: Program) -> None:
+    def _name(self, program: Program) -> None:
         """Find the dimensions along which the call works, and name its results."""
         # Imported here: xarray is optional, and the caller has it.
-        from ..arrays.xarray import Named
+        from ..arrays.xarray import Named, spacings
 
-        ndim, axes = self.ndim, place.axes
-        if axes is None and place.dims is None and not self.call.definition.pointwise:
+        ndim, axes, dims = self.ndim, self.place.axes, self.place.dims
+        if axes is None and dims is None and not self.call.definition.pointwise:
             arrays = [field.value for field in self.fields if field.value is not None]
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
             axes = self._before_channels() if axes is None else axes
         named = [field.like for field in self.fields if field.dims is not None]
         # To a ufunc all dimensions are alike.
         first = next((one for one in named if one.dims), named[0])
-        core = core_dims(first, ndim, place.dims, axes)
+        core = core_dims(first, ndim, dims, axes)
         # What has not all dimensions of the call is done before, and is the same along them.
         arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
         own = self.named = Named(arrays, ndim, core)
@@ -238,7 +232,7 @@ class _Made:
             for f, one in zip(self.fields, own.fields, strict=True)
         )
         self.core = own.core
-        self.call = self.call.spaced(spacings.found(self.call, own))
+        self.call = self.call.spaced(spacings(self.call, own))
         self.likes = own.results(program.graph.nodes)
 
 
@@ -305,13 +299,14 @@ def compute(
     >>> [array.shape for array in npt.compute(smooth, edges)]
     [(5, 5), (5, 5)]
     """
-    Place(threads=threads, device=device).check(())
+    place = Place(threads=threads, device=device)
+    place.check(())
     nodes = {id(value._node): value._node for value in values if isinstance(value, Lazy)}
     missing = [node for node in nodes.values() if node.value is None]
     for with_names in (False, True):
         wanted = [node for node in missing if (node.dims is not None) is with_names]
         if wanted:
-            _compute(wanted, threads, device=device)
+            _compute(wanted, place)
     return tuple(map(known, values))
 
 
@@ -322,7 +317,7 @@ def known(value: Any) -> Any:
 
 def _array(node: _Node) -> Any:
     if node.value is None:
-        _compute([node], None)
+        _compute([node], Place())
     return node.value
 
 
@@ -366,7 +361,7 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     made = _Made(call, given, place)
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
-        _compute(nodes, None, place.out)
+        _compute(nodes, Place(out=place.out))
         return bare([node.value for node in nodes])
     results = list(map(Lazy, nodes))
     waiting.update(zip(map(id, nodes), results, strict=True))
@@ -392,30 +387,26 @@ def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node
 _Entry: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
 
 
-def _compute(
-    wanted: Sequence[_Node], threads: int | None, out: Any = None, device: str | None = None
-) -> None:
+def _compute(wanted: Sequence[_Node], place: Place) -> None:
     calls: dict[int, _Made] = {}
     leaves = _leaves(wanted, calls)
     order = sorted(calls.values(), key=lambda made: made.number)
-    most = (n for n in (threads, *(made.threads for made in order)) if n is not None)
-    devices = (one for one in (device, *(made.device for made in order)) if one is not None)
-    where = Place(out=out, threads=min(most, default=None), device=next(devices, None))
+    places = [place, *(made.place for made in order)]
+    most = (one.threads for one in places if one.threads is not None)
+    device = next((one.device for one in places if one.device is not None), None)
+    place = Place(out=place.out, threads=min(most, default=None), device=device)
     arrays = [leaf.value for leaf in leaves.values()]
     dims: Dims = ()
     if wanted[0].dims is not None:
         # Imported here: xarray is optional, and the caller has it.
-        from ..arrays.xarray import arranged
+        from ..arrays.xarray import arranged, restored
 
         others = (dim for array in arrays for dim in array.dims if dim not in wanted[0].dims)
         dims = (*dict.fromkeys(others), *wanted[0].dims)
         arrays = [arranged(array, dims) for array in arrays]
     numbers = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
 
-    def along(like: _Made) -> Behind | None:
-        return tuple(dims.index(dim) - len(dims) for dim in like.core) if dims else like.axes
-
-    def place(node: _Node) -> tuple[int, int]:
+    def source(node: _Node) -> tuple[int, int]:
         return numbers[id(node) if node.value is not None else id(node.made)], node.position
 
     def nameless(number: int, node: Node) -> Node:
@@ -427,16 +418,20 @@ def _compute(
     # To a ufunc all axes are alike: along those of the first stencil it is a part of one pass.
     first = next((made for made in order if not made.call.definition.pointwise), None)
 
-    def entry(made: _Made) -> _Entry:
+    recorded: list[_Entry] = []
+    for made in order:
         pointwise = made.call.definition.pointwise
         like = first if first and pointwise and _has_axes(made, first) else made
-        definition = made.call.definition.along(like.ndim)
-        call = replace(made.call, definition=definition)
-        return call, along(like), tuple(map(place, made.fields))
-
-    recorded = list(map(entry, order))
-    goals = [place(one) for one in wanted]
-    _settle(wanted, _evaluated(recorded, goals, arrays, where, nameless if dims else None), dims)
+        call = replace(made.call, definition=made.call.definition.along(like.ndim))
+        axes = tuple(dims.index(dim) - len(dims) for dim in like.core) if dims else like.axes
+        recorded.append((call, axes, tuple(map(source, made.fields))))
+    goals = [source(one) for one in wanted]
+    results = _evaluated(recorded, goals, arrays, place, nameless if dims else None)
+    for node, result in zip(wanted, results, strict=True):
+        if node.dims is not None:
+            result = node.like = restored(result, dims, node.like)
+        node.value, node.made = result, None
+        waiting.pop(id(node), None)
 
 
 def _evaluated(
@@ -452,10 +447,17 @@ def _evaluated(
     """
     calls = [call for call, _, _ in recorded]
     leaves = [leaf for call in calls for leaf in leaves_of(call.definition, call.scalars)]
-    key = None
-    if all(options_stay(call.definition) for call in calls):
-        key = _key(recorded, arrays, place, (*goals, numbers_key(leaves)))
-    found = None if key is None else _programs.get(key)
+    # What it depends on, where that is no more than kinds of plain arrays.
+    parts: list[Any] = [numbers_key(leaves), *map(array_key, arrays)]
+    if place.out is not None:
+        parts.append(option_key(place.out))
+    kinds = [(call.kind, axes, fields) for call, axes, fields in recorded]
+    key = (place.threads, *goals, *kinds, *parts)
+    # Whether these are colour images is asked each time.
+    asks = any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays))
+    stays = all(options_stay(c.definition) and not c.boundary.conditions for c in calls)
+    known = stays and not asks and place.device is None and None not in parts
+    found = _programs.get(key) if known else None
     if found is not None:
         return found(arrays, Given(leaves), place.out)
     dtypes = [native(np.dtype(array.dtype)) for array in arrays]
@@ -473,7 +475,7 @@ def _evaluated(
         if nameless is not None:
             graph.nodes[count:] = [nameless(number, node) for node in graph.nodes[count:]]
     program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
-    if key is None or has_conditions(graph):
+    if not known or graph.has_conditions:
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])
     found = bound(program, arrays, place.out, place.threads)
@@ -482,38 +484,9 @@ def _evaluated(
     return made
 
 
-def _key(
-    recorded: Sequence[_Entry], arrays: Arrays, place: Place, more: Sequence[Any]
-) -> Key | None:
-    """What recorded calls depend on, and `more`; None if on more than kinds of plain arrays."""
-    if place.device is not None or any(call.boundary.conditions for call, _, _ in recorded):
-        return None
-    # Whether these are colour images is asked each time.
-    if any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays)):
-        return None
-    parts: list[Any] = [*map(array_key, arrays), *more]
-    if place.out is not None:
-        parts.append(option_key(place.out))
-    if None in parts:
-        return None
-    calls = [(call.kind, axes, fields) for call, axes, fields in recorded]
-    return (place.threads, *calls, *parts)
-
-
-def _settle(wanted: Sequence[_Node], results: Arrays, dims: Dims) -> None:
-    for node, result in zip(wanted, results, strict=True):
-        if node.dims is not None:
-            # Imported here: xarray is optional, and the caller has it.
-            from ..arrays.xarray import restored
-
-            result = node.like = restored(result, dims, node.like)
-        node.value, node.made = result, None
-        waiting.pop(id(node), None)
-
-
 def _has_axes(made: _Made, like: _Made) -> bool:
     """Whether all that a call reads has the axes along which another one works."""
     if like.core:
         return all(set(like.core) <= set(field.dims or ()) for field in made.fields)
     depth = max([like.ndim, *(-axis for axis in like.axes or ())])
-    return all(field.ndim >= depth and field.dims is None for field in made.fields)
+    return all(len(f.like.shape) >= depth and f.dims is None for f in made.fields)

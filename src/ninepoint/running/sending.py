@@ -149,7 +149,7 @@ def _piece(
         else:
             made = listed(blocks.read_of(job, region, *fields))
             targets = [
-                target[region.clip(one.extent).index(one.extent.start)[1:]]
+                target[region.clip(one.extent).slices(one.extent.start)[1:]]
                 for target, one in zip(targets, outputs_of(job.program, job.shape), strict=True)
             ]
         for target, result in zip(targets, made, strict=True):

@@ -124,18 +124,15 @@ class Computation:
         return Computation(self.program, self.shape, groups, arrays, joined=joined)
 
     @cached_property
-    def reread(self) -> list[Source | None]:
-        """Of each array the source of which its chunks are read twice; None where they wait."""
-        sources = [known(array, "source") for array in self.arrays]
+    def rereads(self) -> bool:
+        """Whether chunks of views of sources are read twice, since too many would wait."""
         views = [array.nbytes for array in self.arrays if known(array, "source")]
-        few = self.waiting(views) <= limits.current.held_bytes
-        return [None] * len(sources) if few else sources
+        return self.waiting(views) > limits.current.held_bytes
 
     @property
     def held(self) -> list[Any]:
         """The arrays of which blocks are given chunks."""
-        pairs = zip(self.arrays, self.reread, strict=True)
-        return [array for array, source in pairs if source is None]
+        return [one for one in self.arrays if not (self.rereads and known(one, "source"))]
 
     def waiting(self, sizes: Sequence[float]) -> int:
         """Of so many bytes of chunks or faces those that wait for others: about two layers."""
@@ -165,12 +162,14 @@ class Computation:
         # A text: Dask takes long to go through many numbers.
         thick = repr([axis.faces for axis in axes])
         fields = []
-        for array, source in zip(self.arrays, self.reread, strict=True):
+        for array in self.arrays:
             pairs = zip(array.shape, self.shape[len(self.shape) - array.ndim :], strict=True)
             # A length that nobody knows is that of the whole.
             cut = tuple(own == n or own != own for own, n in pairs)
             faces = f"faces-{tokenize(array.name, cut, thick)}"
-            fields.append(Field(array.name, faces, cut, source))
+            source = known(array, "source")
+            again = source is not None and self.rereads
+            fields.append(Field(array.name, faces, cut, source, again))
         return Lazy(name, job, self.chunks, tuple(fields))
 
     def results(self, chunks: Chunks) -> list[Any]:

@@ -91,7 +91,7 @@ def cost_of(one: Computation, most: float = math.inf) -> Cost:
     size = sum(math.prod(file.shape) * file.dtype.itemsize for file in files)
     own, all_read = decoded(one.program, files, one.chunks)
     if not one.sources:
-        all_read = 2 * own if any(one.reread) else own
+        all_read = 2 * own if one.rereads else own
     sizes = [] if one.sources else [array.nbytes for array in one.held]
     # Of blocks that lie together a layer has the less the fewer there are.
     layer = min(1.0, most / max(1, blocks)) ** (1 - 1 / max(1, cut))

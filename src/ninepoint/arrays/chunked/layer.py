@@ -24,6 +24,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from functools import cached_property
 from operator import getitem
 from typing import Any, NamedTuple, TypeAlias
@@ -38,7 +39,17 @@ from dask.highlevelgraph import Layer, MaterializedLayer
 
 from ...base import limits
 from ...base.frozen import frozen
-from ..blocks import Depths, Job, block_of, face_of, faces_of, read_of, steps_around
+from ..blocks import (
+    Depths,
+    Job,
+    block_of,
+    face_of,
+    faces_of,
+    read_of,
+    side,
+    slab_of,
+    steps_around,
+)
 from ..grid import Axis, Chunks, axes_of
 from ..layout import Region, Shape
 
@@ -86,12 +97,16 @@ class Written:
     """Tasks that are written out, of blocks along these axes.
 
     Faces of a chunk are given `apart` or together; `placed` tasks run where their chunks are.
+    Where only some blocks are `asked` for, those chunks are whose blocks are, by the names of
+    their faces.
     """
 
     axes: Sequence[Axis]
     apart: bool
     placed: bool
-    tasks: Tasks
+    asked: dict[str, Set[Place]] = field(default_factory=dict)
+    tasks: Tasks = field(default_factory=dict)
+    faces: dict[Any, TaskRef] = field(default_factory=dict)
 
     def held(self, key: str, value: Any) -> TaskRef:
         """A reference to what is sent to a worker once."""
@@ -132,29 +147,38 @@ class Field:
     """A field of blocks: the names of its array and of its faces.
 
     Along the axes where that is `cut` it is cut as the whole is; along others it has one element.
-    Axes that it lacks are the first ones.  Where it is a view of a `source`, who needs a chunk
-    reads it: twice at most, for its block and for its faces, so nobody holds it meanwhile.
+    Axes that it lacks are the first ones.  Where it is a view of a `source`, who needs a chunk may
+    read it: twice at most (`rereads`), for its block and for its faces, so nobody holds it
+    meanwhile.  Of chunks of whose blocks nobody asks for any only slabs are read.
     """
 
     name: str
     faces: str
     cut: tuple[bool, ...]
     source: Source | None = None
+    rereads: bool = False
+
+    def at(self, place: Place) -> Place:
+        """Where the chunk of a block is."""
+        own = place[len(place) - len(self.cut) :]
+        return tuple([k if cut else 0 for k, cut in zip(own, self.cut, strict=True)])
 
     def given(self, place: Place, graph: Written) -> list[Any]:
         """What a block is given of it, where faces that it needs are tasks that may be new."""
-        missing = len(place) - len(self.cut)
-        each = zip(graph.axes[missing:], self.cut, strict=True)
-        axes = [axis if cut else _ONE for axis, cut in each]
-        at = tuple([k % len(axis.cuts) for k, axis in zip(place[missing:], axes, strict=True)])
+        each = zip(graph.axes[len(place) - len(self.cut) :], self.cut, strict=True)
+        axes, at = [axis if cut else _ONE for axis, cut in each], self.at(place)
         return [self._chunk(at, axes, graph), *self._around(at, axes, len(at), graph)[1]]
 
     def _chunk(self, at: Place, axes: Sequence[Axis], graph: Written) -> Any:
         """A chunk: the task that makes it, or one within the task that needs it."""
-        if self.source is None:
+        if not self.rereads:
             return (Own if graph.placed else TaskRef)((self.name, *at))
         region = tuple([slice(*axis.cuts[k]) for axis, k in zip(axes, at, strict=True)])
-        return Task(None, getitem, graph.held(self.source.key, self.source.held), region)
+        return Task(None, getitem, self._original(graph), region)
+
+    def _original(self, graph: Written) -> TaskRef:
+        assert self.source is not None
+        return graph.held(self.source.key, self.source.held)
 
     def _around(
         self, at: Place, axes: Sequence[Axis], stop: int, graph: Written
@@ -166,23 +190,55 @@ class Field:
         for steps in steps_around(depths, apart=graph.apart):
             each = zip(axes, at, steps, strict=True)
             other = tuple([(k + step) % len(axis.cuts) for axis, k, step in each])
-            found.append(self._faces(other, axes, steps, graph))
+            axis = next(axis for axis, step in enumerate(steps) if step)
+            which = (axis, steps[axis]) if graph.apart else ()
+            key = (self.faces, *which, *other)
+            if key not in graph.faces:
+                make = self._face if graph.apart else self._faces
+                graph.faces[key] = make(key, other, axes, graph)
+            found.append(graph.faces[key])
         return depths, found
 
-    def _faces(self, at: Place, axes: Sequence[Axis], steps: Place, graph: Written) -> TaskRef:
-        """All faces of a chunk, or that which is given to the chunk so many steps before it."""
-        axis = next(axis for axis, step in enumerate(steps) if step)
-        which = (axis, steps[axis]) if graph.apart else ()
-        ref = TaskRef((self.faces, *which, *at))
-        if ref.key not in graph.tasks:
-            depths = [axis.faces[k] for axis, k in zip(axes, at, strict=True)]
-            more: list[Any] = [depths]
-            if graph.apart:
-                around, beside = self._around(at, axes, axis, graph)
-                more = [*which, depths[axis], around, *beside]
-            run = face_of if graph.apart else faces_of
-            graph.tasks[ref.key] = Task(ref.key, run, self._chunk(at, axes, graph), *more)
-        return ref
+    def _face(self, key: Any, at: Place, axes: Sequence[Axis], graph: Written) -> TaskRef:
+        """The face of a chunk that is given to the chunk so many steps before it."""
+        _, axis, step, *_ = key
+        around, beside = self._around(at, axes, axis, graph)
+        more = axis, step, axes[axis].faces[at[axis]], around, *beside
+        graph.tasks[key] = Task(key, face_of, self._chunk(at, axes, graph), *more)
+        return TaskRef(key)
+
+    def _faces(self, key: Any, at: Place, axes: Sequence[Axis], graph: Written) -> TaskRef:
+        """All faces of a chunk, or a slab where all blocks that need it lie on one side."""
+        depths = [axis.faces[k] for axis, k in zip(axes, at, strict=True)]
+        near = self._near(at, axes, depths, graph)
+        if not any(near):
+            graph.tasks[key] = Task(key, faces_of, self._chunk(at, axes, graph), depths)
+            return TaskRef(key)
+        pairs = zip(near, depths, strict=True)
+        region = [side(step, low if step > 0 else high) for step, (low, high) in pairs]
+        held: Any = TaskRef((self.name, *at))
+        if self.source is not None:
+            held = self._original(graph)
+            cuts = [range(*axis.cuts[k]) for axis, k in zip(axes, at, strict=True)]
+            own = [cut[part] for cut, part in zip(cuts, region, strict=True)]
+            region = [slice(part.start, part.stop) for part in own]
+        key = (self.faces, near, *at)
+        graph.tasks[key] = Task(key, slab_of, held, near, tuple(region))
+        return TaskRef(key)
+
+    def _near(self, at: Place, axes: Sequence[Axis], depths: Depths, graph: Written) -> Place:
+        """The steps to a chunk from all blocks that are asked for and need it.
+
+        They are 0 where these differ, or where its own block is asked for.
+        """
+        asked, near = graph.asked.get(self.faces, {at}), None
+        if at not in asked:
+            for steps in steps_around([(high, low) for low, high in depths], apart=False):
+                each = zip(axes, at, steps, strict=True)
+                if tuple([(k - step) % len(axis.cuts) for axis, k, step in each]) in asked:
+                    pairs = zip(near or steps, steps, strict=True)
+                    near = tuple([a if a == b else 0 for a, b in pairs])
+        return near or (0,) * len(at)
 
 
 # Of a field that has one element along an axis.
@@ -243,7 +299,11 @@ class Lazy(Layer):
         """The blocks that are asked for, and the faces that they need."""
         cut = isinstance(self.fields[0], Field)
         apart = cut and self._apart()
-        graph = Written(axes_of(self.job.program, self.chunks), apart, self.placed, {})
+        graph = Written(axes_of(self.job.program, self.chunks), apart, self.placed)
+        if self.places is not None:
+            for one in self.fields:
+                if isinstance(one, Field):
+                    graph.asked[one.faces] = {one.at(place) for place in self.places}
         job: Any = graph.held(self.given, self.job) if self.given else self.job
         run = (block_of, apart, job) if cut else (read_of, job)
         for place in self._asked():
@@ -263,7 +323,7 @@ class Lazy(Layer):
 
             workers = tell()
         # A chunk that is read for all its faces would be read for each.
-        read = any(isinstance(field, Field) and field.source for field in self.fields)
+        read = any(isinstance(one, Field) and one.rereads for one in self.fields)
         return workers > limits.current.workers_together and not read
 
     def __getitem__(self, key: Any) -> Any:

@@ -14,8 +14,8 @@ import numpy as np
 from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import is_cupy, is_device
+from ninepoint.arrays.arranging import standing
 from ninepoint.arrays.layout import Shape
-from ninepoint.arrays.strided import overlaps_itself, standing
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
 
@@ -97,7 +97,7 @@ def checked_out(
         if _is_read_only(one):
             raise ValueError("out is read-only.")
         size = array.dtype.itemsize
-        if any(step % size for step in array.strides) or overlaps_itself(
+        if any(step % size for step in array.strides) or on_numpy.overlaps_itself(
             array.shape, array.strides, size
         ):
             raise on_numpy.shares_elements(array)

@@ -23,11 +23,10 @@ import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import listed
-from ninepoint.arrays.arranging import core_last
+from ninepoint.arrays.arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
 from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.numpy import fitting_cval
 from ninepoint.arrays.regions import Node
-from ninepoint.arrays.strided import SOMEWHERE, memory_order, merged_axes, standing
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.cuda.driver import DeviceArray
@@ -100,10 +99,8 @@ class Executable:
             arrays.append(_Array(f"field{k}", lies, (0,) * ndim))
         lengths = tuple(shape[axis] for axis in order)
         lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
-        on_numpy.check_values(
-            border, cval, program.field_dtypes, program.out_dtypes, len(program.positions)
-        )
-        regions = [one.extent for one in layout(core, program.reaches, border).outputs]
+        on_numpy.check_values(border, cval, program)
+        regions = layout(core, program.reaches, border).extents
         self._made = [
             ((*lead, *region.shape), dtype)
             for region, dtype in zip(regions, program.out_dtypes, strict=True)
@@ -190,7 +187,7 @@ class _Array:
 def _between(one: Array, lead: Shape, core: Shape) -> _Array:
     """An array between two launches."""
     low, high = one.region or ((), ())
-    region = Region(tuple(zip(low, map(operator.add, core, high), strict=True)))
+    region = Region(zip(low, map(operator.add, core, high), strict=True))
     lies = standing(SOMEWHERE, (*lead, *region.shape), one.dtype)
     return _Array(one.name, lies, region.start)
 

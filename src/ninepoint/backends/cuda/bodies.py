@@ -18,16 +18,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
 from ...analysis.ranges import Interval
 from ...language.dtypes import computed
-from ...language.ir import Atom, Binary, DType, Kernel
-from ...loops.operations import Operations, called
+from ...language.ir import Atom, Binary, DType, Kernel, Offset
+from ...loops.operations import called
 from ...loops.reading import Texts, functions_of, read
 from .printing import C_TYPES, Array, Local, Memory, Printer, block, loaded, number, stored_type
 from .source import Constant
+from .windows import Windows
 
 # What texts call besides the library of the CPU: the device's text has these too.
 _OWN = """
@@ -58,27 +60,36 @@ _AT = "def at{0}(i, n):\n    return i\n"
 _CONSTANT = 1 << 14
 
 
-class Body(Operations):
-    """What is computed at a point by a function, of which nothing is written yet."""
+class Body(Windows):
+    """What is computed at a point by a function, of which nothing is written yet.
+
+    `read` gives an element of a field, so far along each axis and further along some: the lines
+    that come before it, and its text.
+    """
 
     least = 32
 
-    def __init__(self, function: Function) -> None:
-        kernel = function.kernel
-        types = {name: dtype.numpy.name for name, dtype in kernel.scalars}
-        text = {name: f"k{k}_number" for k, name in enumerate(types)}
-        super().__init__(dict(function.known), types, text)
-        self.function = function
+    def __init__(self, function: Function, storage: Mapping[str, np.dtype], read: Any) -> None:
+        super().__init__(dict(function.known), {}, storage)
+        self.function, self._read = function, read
         self.lines = list[str]()
-        # Lines of the loop language's constants.
-        self.constants = list[str]()
         # What is given by name: of which machine type, and with how many axes.
-        self._given = {text[name]: (machine, 0) for name, machine in types.items()}
+        self._given = dict[str, tuple[str, int]]()
         # What it is called in C++.
-        self._names = {name: f"k{k}" for k, name in enumerate(self._given)}
+        self._names = dict[str, str]()
         self._indices = set[str]()
         self._arrays = dict[str, Memory]()
         self._made = 0
+        for k, (name, dtype) in enumerate(function.kernel.scalars):
+            self.take(name, dtype.numpy.name, f"k{k}")
+        for name, one in function.coefficients.items():
+            self.memory(name, one, len(one.shape))
+
+    def element(
+        self, field: str, origin: Offset, along: Mapping[int, str]
+    ) -> tuple[list[str], str]:
+        lines, text = self._read(self, field, origin, along)
+        return lines, text
 
     def take(self, name: str, machine: str, text: str) -> str:
         """Give a value, of which there is a text in C++, a name."""
@@ -96,11 +107,9 @@ class Body(Operations):
         self._indices.add(name)
         return self.take(name, "int64", name)
 
-    def memory(self, array: Memory, ndim: int) -> str:
-        """The name of an array."""
-        name = f"{array.name}_array"
+    def memory(self, name: str, array: Memory, ndim: int) -> None:
+        """Give an array, with so many axes, a name."""
         self._given[name], self._arrays[name] = (computed(array.dtype).name, ndim), array
-        return name
 
     def new(self, word: str) -> str:
         """A name of the text that nothing else has."""

@@ -60,9 +60,9 @@ def _loaded(text: str, name: str, options: Sequence[str], device: int) -> Functi
     meaning = "\n".join((driver.compiler(), architecture, *options, text))
     try:
         module, from_disk = disk.remembered(
-            disk.place(name, meaning, "cubin"),
-            lambda code, _: driver.loaded(code),
-            lambda: (driver.compiled(text, name, architecture, options), ()),
+            disk.named(name, meaning, "cubin"),
+            driver.loaded,
+            lambda: driver.compiled(text, name, architecture, options),
         )
         return Functions(module, not from_disk)
     except ValueError as error:

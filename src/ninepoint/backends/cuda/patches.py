@@ -19,7 +19,6 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -32,7 +31,6 @@ from ..numba.points import plus
 from .bodies import Body, Function
 from .printing import C_TYPES, Array, Rules, block, either, ends, finders, left_out, loaded, stored
 from .source import Launch
-from .windows import Windows
 
 # Threads of a block along the last core axis, and along the last but one.
 _THREADS = {1: (128,), 2: (4, 32)}
@@ -312,18 +310,13 @@ class Patches(Function):
 
     def _body(self, take: Callable[[Body, str, Read], None]) -> Body:
         """What is computed at a point; what is read `take` gives its name in the body."""
-        text = Body(self)
-        storage = {name: one.dtype for name, one in self.fields.items()}
-        storage |= {name: one.dtype for name, one in self.coefficients.items()}
-        arrays = {n: text.memory(one, len(one.shape)) for n, one in self.coefficients.items()}
-        nowhere = Box((0,) * self.ndim, (0,) * self.ndim)
-        windows = Windows(text, storage, arrays, nowhere, read=partial(self._read, text))
+        storage = {name: one.dtype for name, one in {**self.fields, **self.coefficients}.items()}
+        text = Body(self, storage, self._read)
         for name, expr in named(self.kernel.body).items():
             if isinstance(expr, Read):
                 take(text, name, expr)
             else:
-                text.lines += windows.lines(name, expr)
-        text.constants += windows.constants
+                text.lines += text.written(name, expr)
         return text
 
     def _patch(self) -> list[str]:
@@ -392,7 +385,8 @@ class Patches(Function):
                     self._found[axis, step] = f"const npt_index {place} = {found};"
                 absent += [place] * ("constant" in self.rules[axis])
             places.append(place)
-        element = f"{text.memory(array, len(places))}[{', '.join(places)}]"
+        text.memory(field, array, len(places))
+        element = f"{field}[{', '.join(places)}]"
         if absent:
             name = text.constant(array.dtype)
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"

@@ -11,9 +11,7 @@ found bit by bit: a thread has no memory for all elements, but can count those b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,25 +55,12 @@ for all:
 """
 
 
-@dataclass
 class Windows(Point):
-    """The texts of window loops of a body.
-
-    `read` gives an element of a field, so far along each axis and further along some: the lines
-    that come before it, and its text.
-    """
-
-    read: Any = None
-
-    def element(
-        self, field: str, origin: Sequence[int], along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        lines, text = self.read(field, origin, along)
-        return lines, text
+    """The texts of window loops of a body."""
 
     def ranked(self, window: Window) -> list[str]:
         reduce = window.reduce
-        machine = self.expressions.machine(reduce.result)
+        machine = self.machine(reduce.result)
         if reduce.kind == "quantile":
             if ordered_by(reduce):
                 # As it is stored an element has fewer bits to count by.

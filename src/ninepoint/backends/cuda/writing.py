@@ -13,7 +13,7 @@ import numpy as np
 from ...analysis.ranges import machine_type, ranges
 from ...base.remembered import Remembered
 from ...language.ir import Box, Kernel, Values
-from ...lowering import kept
+from ...lowering import rolling
 from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed
 from ..compiled import Compiled
@@ -68,7 +68,7 @@ def points(
     it is needed; beyond the ends of the fields it is computed there, as the border says they go
     on.  Functions are called after `name`.
     """
-    known, need = ranges(kernel), kept.needed(kernel)
+    known, need = ranges(kernel), rolling.needed(kernel)
     told = [(dtype, "constant") for _, dtype in kernel.fields] + [(one, "fill") for one in outs]
     asked = {rule for pair in rules for rule in pair}
     # Those that a rule asks for, each once.
@@ -80,7 +80,7 @@ def points(
         assert isinstance(stage, Values)
         if stage.names[0] not in need:
             continue
-        low, high = (corner[-kernel.ndim :] for corner in need[stage.names[0]])
+        low, high = (corner[-kernel.ndim :] for corner in need[stage.names[0]].ends)
         one = replace(
             kernel, stages=kernel.stages[:position], body=stage.body, outputs=stage.values
         )

@@ -1,4 +1,4 @@
-"""How Python calls the machine code of kernels; one code for all of them.
+"""How Python calls the machine code of kernels, and threads share it: one code for all of them.
 
     entry(*fields, *results, *coefficients, *scalars)     a block
     entry(*the same, table)                               pieces of it, one by one
@@ -21,6 +21,7 @@ went well.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
@@ -29,22 +30,24 @@ c: Any = None
 machine: Any = None
 f32 = np.float32
 
+# What computes a block of a kernel is called so.
+BLOCK = "ninepoint_block"
+
 # Where the fields of an array are, in words, with 64-bit pointers, which is part of NumPy's binary
 # interface: NumPy's own headers compile it into other packages.  They are `PyArrayObject_fields`
 # in NumPy's ndarraytypes.h.
 DATA, SHAPE, STRIDES = 2, 4, 5
 
-# The record of a kernel, in words: where its machine code begins, where a part of a job does,
-# None, how many arguments there are, arrays among them, axes of these, words of all values; then
-# what each argument is [bytes].
-CODE, PART, NONE, KINDS, ARRAYS, AXES, WORDS, FIRST = range(8)
+# The record of a kernel, in words: where its machine code begins, None, how many arguments there
+# are, arrays among them, axes of these, words of all values; then what each argument is [bytes].
+CODE, NONE, KINDS, ARRAYS, AXES, WORDS, FIRST = range(7)
 # Of each its axes, the letter of its kind, its size, and where it is among the values.
 OF_AXES, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(5)
 
 BOOL, UINT, FLOAT, COMPLEX = map(ord, "bufc")
 
 
-# What a job is told, whose parts are pieces: a record, views, values, and where the table is.
+# What a job is told: a record, views, values, and where the table is.
 RECORD, VIEWS, VALUES, TABLE, TOLD = range(5)
 
 # A table says how many pieces there are, and then of each one how many bytes are copied for it and
@@ -64,22 +67,17 @@ def entry(self, arguments, count):
     values = machine.room(record[WORDS])
     held[RECORD], held[VIEWS], held[VALUES] = record, views, values
     told = machine.room(3)
-    told[0], told[1] = 0, 0
+    told[0], told[1], told[2] = 0, 0, 0
     for k in range(count - kinds):
         told[k] = c.PyLong_AsLongLong(arguments[kinds + k])
-    table, crew, threads = told[0], told[1], told[2]
-    held[TABLE] = table
+    held[TABLE] = told[0]
     if not taken(record, arguments, views, values):
         return 0
     thread = c.PyEval_SaveThread()
-    status = 0
-    if table == 0:
+    if held[TABLE] == 0:
         status = machine.do(record[CODE], views, values)
-    elif crew == 0:
-        for k in range(table[COUNT]):
-            status |= part(held, k)
     else:
-        status = machine.do(crew[0], crew, threads, record[PART], held, table[COUNT])
+        status = done(held, held[TABLE][COUNT], told[1], told[2])
     c.PyEval_RestoreThread(thread)
     if status != 0:
         # Nothing else is raised by text that reads what it was proved to have.
@@ -256,3 +254,95 @@ def column(kind, to, row, source, step, constant):
     """Copy an element of a row, or the constant."""
     at = row + source * step if source >= 0 else constant
     machine.put(to, machine.at(kind, at))
+
+
+# Where the parts of a crew are [bytes].  What different threads write lies on lines of its own.
+# It does one job at a time, each part of which is a piece of a table.
+SPIN = 0
+JOB, PARTS = 64, 72
+GENERATION, OPEN = 128, 136
+NEXT, FAILED = 192, 200
+BUSY, OWNED = 256, 264
+GATE, WAKE, DONE = 320, 448, 576
+LENGTH = 704
+
+CLOCK = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 0
+
+
+def begin(crew):
+    """Begin a crew at an address."""
+    c.pthread_mutex_init(crew + GATE, 0)
+    c.pthread_cond_init(crew + WAKE, 0)
+    c.pthread_cond_init(crew + DONE, 0)
+    return 0
+
+
+def member(crew):
+    """Wait for jobs, all life long."""
+    seen = 0
+    while True:
+        wait(crew, GENERATION, seen, False, WAKE)
+        seen = machine.get(crew + GENERATION)
+        machine.add(crew + BUSY, 1)
+        # So many more may take part: who did not come before a job's end must leave it alone.
+        if machine.add(crew + OPEN, -1) > 0:
+            work(crew)
+        if machine.add(crew + BUSY, -1) == 1:
+            c.pthread_mutex_lock(crew + GATE)
+            c.pthread_cond_signal(crew + DONE)
+            c.pthread_mutex_unlock(crew + GATE)
+    return 0
+
+
+def work(crew):
+    """Do parts of a job as long as there are any."""
+    held, count = machine.get(crew + JOB), machine.get(crew + PARTS)
+    k = machine.add(crew + NEXT, 1)
+    while k < count:
+        machine.either(crew + FAILED, c.ninepoint_part(held, k))
+        k = machine.add(crew + NEXT, 1)
+
+
+def done(held, count, crew, threads):
+    """Do the parts of a job, alone if a crew has another one or is none; 0 if all went well."""
+    status = 0
+    if crew == 0 or machine.swap(crew + OWNED, 0, 1) != 0:
+        for k in range(count):
+            status |= c.ninepoint_part(held, k)
+        return status
+    machine.set(crew + JOB, held)
+    machine.set(crew + PARTS, count)
+    machine.set(crew + NEXT, 0)
+    machine.set(crew + FAILED, 0)
+    machine.set(crew + OPEN, threads - 1)
+    machine.add(crew + GENERATION, 1)
+    c.pthread_mutex_lock(crew + GATE)
+    c.pthread_cond_broadcast(crew + WAKE)
+    c.pthread_mutex_unlock(crew + GATE)
+    work(crew)
+    machine.set(crew + OPEN, 0)
+    wait(crew, BUSY, 0, True, DONE)
+    status = machine.get(crew + FAILED)
+    machine.set(crew + OWNED, 0)
+    return status
+
+
+def wait(crew, place, value, same, condition):
+    """Wait until a word is a value, or another one: look for a moment, then sleep."""
+    end = nanoseconds() + machine.get(crew + SPIN)
+    while nanoseconds() < end:
+        if (machine.get(crew + place) == value) == same:
+            return 0
+        c.sched_yield()
+    c.pthread_mutex_lock(crew + GATE)
+    while (machine.get(crew + place) == value) != same:
+        c.pthread_cond_wait(crew + condition, crew + GATE)
+    c.pthread_mutex_unlock(crew + GATE)
+    return 0
+
+
+def nanoseconds():
+    """The time [ns]."""
+    clock = machine.room(2)
+    c.clock_gettime(CLOCK, clock)
+    return clock[0] * 1_000_000_000 + clock[1]

@@ -119,33 +119,33 @@ def floor_divide(a, b):
 
 def remainder(a, b):
     """a % b of floats, as NumPy's: of the sign of b."""
-    a, b = f64(a), f64(b)
-    if b == 0.0 or a - a != 0.0 or b != b:
+    x, y = f64(a), f64(b)
+    if y == 0.0 or x - x != 0.0 or y != y:
         return nan
-    rest = np.fmod(a, b)
+    rest = np.fmod(x, y)
     if rest == 0.0:
-        return math.copysign(0.0, b)
-    return rest + b if (b < 0.0) != (rest < 0.0) else rest
+        return math.copysign(0.0, y)
+    return rest + y if (y < 0.0) != (rest < 0.0) else rest
 
 
 def saturate(value, low, high):
     """A float cut to whole numbers and to low .. high, which 32 bits hold; NaN is 0."""
-    value = f64(value)
-    inside = value if value > low else f64(low)
+    wide = f64(value)
+    inside = wide if wide > low else f64(low)
     inside = inside if inside < high else f64(high)
-    return i32(inside if value == value else 0.0)
+    return i32(inside if wide == wide else 0.0)
 
 
 def saturate_wide(value, low, high):
     """As `saturate`, for limits of 32 or 64 bits; the result has the type of the limits."""
-    value = f64(value)
-    if value != value:
+    wide = f64(value)
+    if wide != wide:
         return low - low
-    if value <= f64(low):
+    if wide <= f64(low):
         return low
-    if value >= f64(high):
+    if wide >= f64(high):
         return high
-    return type_of(low, value)
+    return type_of(low, wide)
 
 
 def type_of(like, value):
@@ -272,8 +272,22 @@ def padded(length, itemsize):
 OPEN, BEYOND, FILL, KEEP = range(4)
 
 
-def absent(row, kept, start, stop, end, value):
-    """Write some elements of a row as an end of the axis says: a value, or those of another row.
+def absent(row, kept, low, high, length, ends, value):
+    """Write the first and the last points of a row as the ends of its axis say."""
+    written(row, kept, max(0, length - high), length, ends[1], value)
+    written(row, kept, 0, min(low, length), ends[0], value)
+
+
+def absent_row(row, kept, place, low, high, length, ends, value):
+    """Write a row that is among the first or the last ones, as the ends of that axis say."""
+    if place >= length - high:
+        written(row, kept, 0, row.size, ends[1], value)
+    if place < low:
+        written(row, kept, 0, row.size, ends[0], value)
+
+
+def written(row, kept, start, stop, end, value):
+    """Write some elements of a row as an end says: a value, or those of another row.
 
     Rows of a shorter type may be fewer elements long.
     """
@@ -282,7 +296,27 @@ def absent(row, kept, start, stop, end, value):
             row[j] = kept[j] if end == KEEP else value
 
 
-def beyond(kept, at, to, k, ends, value):
+def beyond(kept, at, low, high, length, ends, value):
+    """Write some elements, or rows, beyond the ends of an axis, whose first one is `at`."""
+    for k in range(low, 0):
+        repeated(kept, at, k, k, ends, value)
+    for k in range(high):
+        repeated(kept, at, length + k, k, ends, value)
+
+
+def beyond_in_turn(kept, at, turn, low, high, length, ends, value):
+    """The same of rows, or planes, that are kept in turn, where one of them was just made.
+
+    What they repeat may be there only later, and some are read before all are.
+    """
+    if 0 <= turn <= min(-low, length - 1):
+        for k in range(low, 0):
+            repeated(kept, at, k, k, ends, value)
+    if length <= turn < length + high:
+        repeated(kept, at, turn, turn - length, ends, value)
+
+
+def repeated(kept, at, to, k, ends, value):
     """Write element `to` of some, or a row or a plane, which lies beyond an end as number `k`.
 
     The last before the first one is -1, the first after the last one 0.  They are kept in turn,

@@ -18,14 +18,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...base.frozen import frozen
 from ...base.undisturbed import imported, undisturbed
 from .. import cache as disk
-from .entries import DATA, SHAPE, STRIDES
-from .layout import BLOCK, Kind, arrays_of
+from .entries import BLOCK, DATA, SHAPE, STRIDES
+
+# Object code, and the names of what it calls and does not hold.
+Code: TypeAlias = tuple[bytes, tuple[str, ...]]
 
 # What functions are called, and how they take arguments.
 _NAME, _FASTCALL = ctypes.create_string_buffer(b"band"), 0x80
@@ -33,6 +36,25 @@ _NAME, _FASTCALL = ctypes.create_string_buffer(b"band"), 0x80
 # Machine code is never freed, not when the interpreter ends either: a thread may be running it.
 _kept: list[Any] = [_NAME]
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
+
+
+@frozen
+class Kind:
+    """What an argument is: a number, or an array of so many axes, which may be written."""
+
+    dtype: np.dtype
+    ndim: int = 0
+    mutable: bool = False
+
+    @property
+    def words(self) -> int:
+        """How many words it takes among the values of a call."""
+        return 1 + 2 * self.ndim if self.ndim else -(-self.dtype.itemsize // 8)
+
+
+def arrays_of(kinds: Sequence[Kind]) -> int:
+    """How many arguments are fields and results: these come last, and nothing else is written."""
+    return len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
 
 
 @cache
@@ -75,7 +97,7 @@ def _keep_freed_memory() -> None:
 def entry(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
     """What runs a block, alone or among a crew: it is bound to the kernel's record."""
     _keep_freed_memory()
-    record = _record(kinds, engine.get_function_address(BLOCK), address("part"))
+    record = _record(kinds, engine.get_function_address(BLOCK))
     return _function(address("entry"), record)
 
 
@@ -86,11 +108,11 @@ def padding() -> Callable[..., None] | None:
     return _function(address("pad"), np.array([id(None)], np.int64)) if whole else None
 
 
-def _record(kinds: Sequence[Kind], code: int, part: int) -> np.ndarray:
+def _record(kinds: Sequence[Kind], code: int) -> np.ndarray:
     """What the entries of a kernel are told of it."""
     arrays, axes = arrays_of(kinds), kinds[0].ndim
     values = sum(kind.words for kind in kinds[arrays:])
-    words = [code, part, id(None), len(kinds), arrays, axes, values]
+    words = [code, id(None), len(kinds), arrays, axes, values]
     at = 0
     for k, kind in enumerate(kinds):
         words += [kind.ndim, ord(kind.dtype.kind), kind.dtype.itemsize, at]
@@ -131,12 +153,13 @@ def _function(address: int, record: np.ndarray) -> Callable[..., None]:
     return function
 
 
-def engine(code: bytes, needs: Sequence[str]) -> Any:
+def engine(made: Code) -> Any:
     """What holds object code; nothing if something it calls is not found."""
+    code, needs = made
     llvm = _llvm()
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     # One for each: names that two hold never meet.
-    made = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    held = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     # Only with an engine are the process's own functions found.
     if not all(map(llvm.address_of_symbol, needs)):
         # Numba brings functions of its own.
@@ -145,10 +168,10 @@ def engine(code: bytes, needs: Sequence[str]) -> Any:
         _ = cpu_target.target_context
         if not all(map(llvm.address_of_symbol, needs)):
             return None
-    made.add_object_file(llvm.ObjectFileRef.from_data(code))
-    made.finalize_object()
-    _kept.append(made)
-    return made
+    held.add_object_file(llvm.ObjectFileRef.from_data(code))
+    held.finalize_object()
+    _kept.append(held)
+    return held
 
 
 @cache
@@ -157,7 +180,7 @@ def shared() -> Any:
 
     It is compiled once for a machine, and kept on disk.
     """
-    file = disk.code_place("shared", "", "o")
+    file = disk.code_named("shared", "", "o")
     return undisturbed(lambda: disk.remembered(file, engine, shared_code)[0])
 
 
@@ -167,9 +190,9 @@ def address(name: str) -> int:
 
 
 @cache
-def function(name: str, count: int, kind: Any = ctypes.CFUNCTYPE) -> Callable[..., int]:
-    """A function of that code, which takes words; by default other threads run meanwhile."""
-    found: Callable[..., int] = kind(*[ctypes.c_int64] * (1 + count))(address(name))
+def function(name: str) -> Callable[[int], int]:
+    """A function of that code, which takes a word; other threads run meanwhile."""
+    found: Callable[[int], int] = ctypes.CFUNCTYPE(*[ctypes.c_int64] * 2)(address(name))
     return found
 
 
@@ -181,10 +204,6 @@ def _llvm() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     return llvm
-
-
-# Object code, and the names of what it calls and does not hold.
-Code = tuple[bytes, tuple[str, ...]]
 
 
 def kernel_code(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> Code:
@@ -202,27 +221,13 @@ def kernel_code(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> Code:
 
 def shared_code() -> Code:
     """The code of what all kernels share: functions whose names begin with `ninepoint_`."""
-    from ...loops.nodes import Module
-    from ...loops.reading import functions_of, read
-    from . import entries, library, runtime
+    from ...loops.reading import read
+    from . import entries
     from .printing import printed_words
 
-    # What others call of each text.
-    shared = {
-        entries: "entry part pad",
-        runtime: "begin member do malloc calloc realloc free swap mapped unmap",
-    }
-    functions = functions_of(_text(library))
-    made = [
-        one
-        for source, names in shared.items()
-        for one in read(
-            _text(source), functions, _constants(source), names=names.split()
-        ).functions
-    ]
-    assert len({one.name for one in made}) == len(made)
-    names = " ".join(shared.values()).split()
-    return _object_code(printed_words(Module(tuple(made)), names), plain=True)
+    names = "entry part pad begin member".split()
+    loops = read(_text(entries), {}, _constants(entries), names=names)
+    return _object_code(printed_words(loops, names), plain=True)
 
 
 def _text(source: ModuleType) -> str:

@@ -37,8 +37,8 @@ from ...loops.nodes import (
     View,
     While,
 )
+from .entries import BLOCK
 from .instructions import LINE, TYPES, Instructions, Memory, constant, stored, table
-from .layout import BLOCK
 
 
 def printed(loops: Module, arrays: int) -> str:
@@ -401,4 +401,4 @@ class _Writer(Instructions):
 
 
 # Steps that no other thread sees the half of.
-_ATOMIC = {"add": "add", "either": "or", "exchange": "xchg"}
+_ATOMIC = {"add": "add", "either": "or"}

@@ -7,10 +7,9 @@ is compiled by Numba, and what Numba makes of it is kept (`kept`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ...language.dtypes import computed, short
 from .. import cache
 from ..compiled import Compiled, Loaded
 from ..llvm import native
-from ..llvm.layout import Kind
+from ..llvm.native import Kind
 from ..outside import REACH, SITE
 from ..patience import announced
 from ..threads import STOP, Stopped, interruptible
@@ -63,11 +62,11 @@ def loaded(compiled: Compiled) -> Loaded:
 
     def make() -> Loaded:
         if key not in _loaded:
-            place = partial(cache.code_place, *key)
+            file = partial(cache.code_named, *key)
             if compiled.module.opaque is not None:
-                found = compiled.module.opaque(place("band"), compiled)
+                found = compiled.module.opaque(file("band"), compiled)
             else:
-                found = _native(place("o"), compiled)
+                found = _native(file("o"), compiled)
             _loaded[key] = found
         return _loaded[key]
 
@@ -77,21 +76,21 @@ def loaded(compiled: Compiled) -> Loaded:
 # Machine code.
 
 
-def _native(path: Path, compiled: Compiled) -> Loaded:
+def _native(file: str, compiled: Compiled) -> Loaded:
     """The object code in a file, made if it is not there."""
     whole = native.possible() and native.shared() is not None
     kinds = kinds_of(compiled)
     make = partial(native.kernel_code, compiled.module.text, kinds, fastmath=compiled.fastmath)
 
-    def load(code: bytes, needs: Sequence[str]) -> Loaded | None:
-        engine = native.engine(code, needs)
+    def load(code: native.Code) -> Loaded | None:
+        engine = native.engine(code)
         if engine is None:
             return None
         if not whole:
             return Loaded(native.block(engine, kinds))
         return Loaded(native.entry(engine, kinds), crew=True)
 
-    found, from_disk = cache.remembered(path, load, make)
+    found, from_disk = cache.remembered(file, load, make)
     if found is None:
         raise RuntimeError(f"the machine code of {compiled.name} calls what this machine lacks.")
     return replace(found, from_disk=from_disk)

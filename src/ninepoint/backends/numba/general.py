@@ -19,7 +19,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,8 +43,7 @@ from ..compiled import Compiled, Loaded, Module
 from ..patience import announced
 from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
-from .kept import Kept
-from .users import explained, first_use, jitted, reason
+from .users import Kept, explained, first_use, jitted, reason
 
 # What Numba has for arrays only, or not as NumPy has it; and what it has not along an axis.
 _OURS: dict[Any, Any] = {
@@ -146,22 +144,19 @@ class Arguments:
     def band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
         """What computes a block, for a number of outputs, and stores them by that rule."""
         outs = [f"out{n}" for n in range(outputs)]
-        # Arguments are numbered: no name of the user's can then clash.
-        fields, arrays, scalars = (
-            {one.name: f"{kind}{k}" for k, one in enumerate(ones)}
-            for kind, ones in (
-                ("field", self.fields), ("table", self.tables), ("scalar", self.scalars)
-            )
-        )  # fmt: skip
-        seen = "wide({}[at])" if self.pointwise else "seen({}, at, outside)"
-        values = {name: seen.format(one) for name, one in fields.items()} | arrays | scalars
-        order = [*fields.values(), *outs, *arrays.values(), *scalars.values(), "outside"]
-        yield f"def band({', '.join(order)}):"
-        yield from (f"    {n} = unowned({n})" for n in (*fields.values(), "outside"))
-        yield from (f"    {n} = wide({n})" for n in arrays.values())
+        # What users named ends in an underscore, as nothing else does.
+        fields, tables, scalars = (
+            [f"{one.name}_" for one in ones] for ones in (self.fields, self.tables, self.scalars)
+        )
+        yield f"def band({', '.join([*fields, *outs, *tables, *scalars, 'outside'])}):"
+        yield from (f"    {n} = unowned({n})" for n in (*fields, "outside"))
+        yield from (f"    {n} = wide({n})" for n in tables)
         yield "    for at in np.ndindex(out0.shape):"
         yield "        go_on(outside)"
-        yield f"        value = point({', '.join(values[name] for name in self.given)})"
+        seen = "wide({}_[at])" if self.pointwise else "seen({}_, at, outside)"
+        pairs = self.given.items()
+        given = [(seen if isinstance(one, Field) else "{}_").format(n) for n, one in pairs]
+        yield f"        value = point({', '.join(given)})"
         for n, out in enumerate(outs):
             one = f"value[{n}]" if several else "value"
             yield f"        {out}[at] = {f'{overflow}({one}, {out})' if overflow else one}"
@@ -280,7 +275,7 @@ def _inferred(
     with announced(name, [one.storage for one in given.fields]), explained(function, told):
         options = {"boundscheck": True, "fastmath": request.fastmath}
         made = jitted(_prepared(function), token, options, _held)
-        made._cache = Kept(cache.code_place(name, token, "point"))
+        made._cache = Kept(cache.code_named(name, token, "point"))
         made.compile(kinds)
     return made, made.overloads[kinds].signature.return_type
 
@@ -383,7 +378,7 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # The band.
 
 
-def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
+def _loaded(point: Any, band: str, file: str, compiled: Compiled) -> Loaded:
     """What Numba compiles of a `band` around a `point`, or made of it before.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
@@ -391,11 +386,11 @@ def _loaded(point: Any, band: str, place: Path, compiled: Compiled) -> Loaded:
     """
     names = {**vars(relative), "point": point, "seen": relative.seen_within(compiled.reach)}
     exec(band, names)
-    names["band"].__qualname__ = f"{place.stem}.band"
+    names["band"].__qualname__ = file
     dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=compiled.fastmath)(
         names["band"]
     )
-    dispatcher._cache = Kept(place)
+    dispatcher._cache = Kept(file)
     given = [
         types.Array(from_dtype(one.dtype), one.ndim, "A", readonly=not one.mutable)
         if one.ndim

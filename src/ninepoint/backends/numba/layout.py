@@ -6,22 +6,15 @@
 Places are written as sums of indices and lengths: in a chain, how many rows and columns there are
 depends on the sides at which the array goes on beyond the block.
 
-Names that the user gave and those of the compiler are kept apart:
-
-    stage band  ->  band_, its row function band__row        field x1  ->  x1_
-
-What the compiler names by number ends in a digit: t0, v0_3, out1, and so do the copies that it
-makes of what a user has named: u_0, r__2.  What it names after something ends in one of a few
-words: v0_row, v0_in.  A name of the user's does neither here, nor is it a word of the text.
+What the user named ends in an underscore, as no other word of the text does, and what the compiler
+named by number in a digit: x_, t0, v0_3, out1, and the row function band__row of the stage band_.
 """
 
 from __future__ import annotations
 
-import keyword
 import platform
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,10 +23,9 @@ from ...analysis.ranges import Interval, machine_type, ranges
 from ...analysis.rewrite import reads
 from ...base.frozen import frozen
 from ...language.dtypes import computed, short
-from ...language.ir import Box, Histogram, Kernel, Offset, State, Values, by_number, joined
-from ...loops.operations import Operations
+from ...language.ir import Box, Histogram, Kernel, Offset, State, Values, joined
 from ...lowering.chain import Edges, mirrored
-from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
+from ...lowering.rolling import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
 from ..llvm import library
 from .points import indented, plus
@@ -52,43 +44,6 @@ HALVES = platform.machine().lower() in ("aarch64", "arm64") or {"+avx", "+f16c"}
 
 # What text may call.
 LIBRARY = vars(library).keys() - {"np", "math"}
-
-# Modules, built-in functions, and what the loops call their own values.
-_WORDS = (
-    "np math band range min max int float bool complex abs len round pow divmod "
-    "b d i j k n many rest value whole notes turns"
-)
-
-RESERVED = frozenset(
-    {
-        *LIBRARY,
-        *_WORDS.split(),
-        *keyword.kwlist,
-        *keyword.softkwlist,
-        "__debug__",
-    }
-)
-
-# How the names end of functions and values that belong to a stage or to an operation.
-_DERIVED = ("_row", "_rows")
-
-
-def kernel_names(kernel: Kernel) -> dict[str, str]:
-    """The names in generated text of all that a kernel is given, and of its stages."""
-    stages = kernel.stage_names
-    given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
-    given += [name for name, _, _ in kernel.coefficients]
-    safe: dict[str, str] = {}
-    for name in (*given, *stages):
-        new = name
-        # A stage of the compiler's own has a name that nothing else has.
-        own = name in stages and by_number(name)
-        while not own and (
-            new in RESERVED or by_number(new) or new.endswith(_DERIVED) or new in safe.values()
-        ):
-            new += "_"
-        safe[name] = new
-    return safe
 
 
 def as_tuple(items: list[str]) -> str:
@@ -115,9 +70,9 @@ class RowFunction:
     name: str
     parameters: tuple[str, ...]
     body: tuple[str, ...]
-    constants: tuple[str, ...] = ()
-    rows: Rows = field(default_factory=dict)
-    buffers: Mapping[str, str] = field(default_factory=dict)
+    constants: tuple[str, ...]
+    rows: Rows
+    buffers: Mapping[str, str]
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -126,23 +81,8 @@ class RowFunction:
         return (head, *indented(self.body))
 
 
-# How often each name is added, and the number itself under "".
-Sum: TypeAlias = Mapping[str, int]
-
-
-def sum_text(sums: Iterable[Sum]) -> str:
-    """The sum of sums: `n + 2 * before1 - 3`."""
-    total = Counter[str]()
-    for one in sums:
-        total.update(one)
-    text = ""
-    for name, times in sorted(total.items(), key=lambda item: (item[0] == "", item[1] < 0)):
-        if not times:
-            continue
-        term = name if name and abs(times) == 1 else f"{abs(times)} * {name}"
-        term = term if name else str(abs(times))
-        text += f" {'-' if times < 0 else '+'} {term}" if text else "-" * (times < 0) + term
-    return text or "0"
+# Texts and numbers that are added.
+Terms: TypeAlias = tuple[str | int, ...]
 
 
 class Layout:
@@ -167,7 +107,6 @@ class Layout:
             kernel = mirrored(kernel, edges)
         self.kernel = kernel
         self.known: dict[str, Interval] = ranges(kernel)
-        self.names = kernel_names(kernel)
         self.axis = rolling_axis(kernel)
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
@@ -180,24 +119,18 @@ class Layout:
         self.every = kernel.every or (1,) * kernel.ndim
         self._keep_stages()
         # What a function takes that looks anywhere: the fields, and its place.
-        self.whole = [*(self.names[name] for name, _ in kernel.fields), "b", *self.indices]
+        self.whole = [*dict(kernel.fields), "b", *self.indices]
         # What a kernel is given after its arrays.
-        self.coefficients = [self.names[name] for name, _, _ in kernel.coefficients]
-        self.scalars = [self.names[name] for name, _ in kernel.scalars]
+        self.coefficients = [name for name, *_ in kernel.coefficients]
+        self.scalars = [*dict(kernel.scalars)]
         self.others = [*self.coefficients, *self.scalars, "notes"]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
         self.converts = HALVES and not slides and not edges
-        self.loads = {
-            name: one.load
-            for name, dtype in kernel.fields
-            if self.converts and (one := short(dtype))
-        }
-        self.expressions = Operations(
-            self.known,
-            {name: machine_type(dtype, self.known[name]) for name, dtype in kernel.scalars},
-            {name: self.names[name] for name, _ in kernel.scalars},
-        )
+        fields = kernel.fields if self.converts else ()
+        self.loads = {name: one.load for name, dtype in fields if (one := short(dtype))}
+        shorts = map(short, self.dtypes if self.converts else ())
+        self.stores = [one.store if one else "" for one in shorts]
         # Where reads stand that may be outside of their neighborhood.
         self.places: list[str] = []
 
@@ -231,7 +164,7 @@ class Layout:
         result = Values(tuple(outs), kernel.body, kernel.outputs)
         self.result = Kept(result, here, here, self.axis, 1)
         self.stages = (*self.kept, self.result)
-        self.names |= {name: name for name in outs}
+        self.needs["out0"] = self.ends["out0"] = Box(here, here)
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolled = any(one.count > 1 for one in self.kept)
         # How many planes are made before the first of the result.
@@ -239,8 +172,8 @@ class Layout:
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
         # of a step, those of the point's own column then touch one cache line a vector (heat in
         # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
-        boxes = [*self.ends.values(), *((one.low, one.high) for one in self.stages)]
-        self.low, self.high = joined([Box(*one) for one in boxes]).ends
+        boxes = [*self.ends.values(), *(Box(one.low, one.high) for one in self.stages)]
+        self.low, self.high = joined(boxes).ends
 
     def is_alike(self, kept: Kept) -> bool:
         """Whether all rows of a stage are the same."""
@@ -256,30 +189,38 @@ class Layout:
         """The length of the result along an axis, counted from the last, which is -1."""
         return "n" if axis == -1 else f"out0.shape[{self.kernel.ndim + axis + 1}]"
 
-    def points(self, axis: int) -> Sum:
+    def points(self, axis: int) -> Terms:
         """How many points the results span along an axis."""
-        step = self.every[axis]
-        return {self.length(axis): step, "": 1 - step}
+        step, length = self.every[axis], self.length(axis)
+        return (length,) if step == 1 else (f"{step} * {length}", 1 - step)
 
-    def on(self, side: str, axis: int, times: int) -> Sum:
+    def on(self, side: str, axis: int, times: int) -> str | int:
         """So many, where the array goes on `before` or `after` the block."""
-        return {f"{side}{-axis}" if self.edges.axes else "": times}
+        if not self.edges.axes or not times:
+            return times
+        return f"{side}{-axis}" if times == 1 else f"{times} * {side}{-axis}"
 
-    def ends_at(self, kept: Kept, axis: int, last: bool) -> tuple[Sum, ...]:
+    def ended(self, kept: Kept, axis: int, last: bool) -> int:
+        """Where a stage begins or, at `last`, ends along an axis of an array that ends there."""
+        stage = kept.stage
+        return 0 if isinstance(stage, State) else self.ends[stage.names[0]].ends[last][axis]
+
+    def ends_at(self, kept: Kept, axis: int, last: bool, times: int = 1) -> Terms:
         """Where a stage begins or, at `last`, ends along an axis."""
-        name, side = kept.stage.names[0], "after" if last else "before"
-        ended = 0 if isinstance(kept.stage, State) else self.ends[name][last][axis]
-        more = self.on(side, axis, self.needs[name][last][axis] - ended)
-        return (*[self.points(axis)] * last, {"": ended}, more)
+        ended, side = self.ended(kept, axis, last), "after" if last else "before"
+        more = self.needs[kept.stage.names[0]].ends[last][axis] - ended
+        points = self.points(axis) if last else ()
+        return (*points, times * ended, self.on(side, axis, times * more))
 
     def limits(self, kept: Kept, axis: int) -> tuple[str, str]:
         """Where a stage begins and ends along an axis."""
-        return sum_text(self.ends_at(kept, axis, False)), sum_text(self.ends_at(kept, axis, True))
+        return plus(*self.ends_at(kept, axis, False)), plus(*self.ends_at(kept, axis, True))
 
     def columns(self, kept: Kept) -> str:
-        """How many columns a row of a stage has."""
-        less = [{n: -times for n, times in one.items()} for one in self.ends_at(kept, -1, False)]
-        return sum_text((*self.ends_at(kept, -1, True), *less))
+        """How many columns a row of a stage has, or of the result."""
+        if kept is self.result:
+            return "n"
+        return plus(*self.ends_at(kept, -1, True), *self.ends_at(kept, -1, False, -1))
 
     def rolls(self, axis: int) -> bool:
         """Whether results are made at some of the planes of an axis that all have a turn."""
@@ -305,26 +246,24 @@ class Layout:
         for kept in self.kept:
             low, high = self.room(kept)
             axes = range(self.axis + 1, -1)
-            inner = [sum_text((self.points(k), {"": high[k] - low[k]})) for k in axes]
+            inner = [plus(*self.points(k), high[k] - low[k]) for k in axes]
             if inner:
                 # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
                 inner[-1] += " | 1"
-            columns = sum_text((self.points(-1), {"": self.first(kept) + high[-1]}))
+            columns = plus(*self.points(-1), self.first(kept) + high[-1])
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
                 kind = f"np.{self.machines[name]}"
-                lines.append(f"{self.names[name]} = np.empty({shape}, dtype={kind})")
+                lines.append(f"{name} = np.empty({shape}, dtype={kind})")
         return lines
 
     # Places.
 
     def made(self, kept: Kept, down: int = 0) -> Offset:
         """Where a stage's row of this turn is, relative to the result's: in its last plane."""
-        place = [0] * len(self.indices)
-        if place:
-            place[self.axis + 1] = kept.high[self.axis] + down
-        return tuple(place)
+        down += kept.high[self.axis]
+        return tuple(down * (k == self.axis) for k in range(-self.kernel.ndim, -1))
 
     def plane(self, kept: Kept, row: Offset, stop: int = -2) -> list[str]:
         """Where a stage keeps the plane of a row that is `row` from the result's, or volume.
@@ -344,17 +283,13 @@ class Layout:
         """Where a stage keeps a row, or where it is in a result."""
         if kept is not self.result:
             return as_tuple(self.plane(kept, row, -1))
-        own: list[str] = []
-        for axis, index in enumerate(self.indices, -self.kernel.ndim):
-            step = self.every[axis]
-            if step > 1:
-                index = f"{index} // {step}" if self.rolls(axis) else f"q{axis + self.kernel.ndim}"
-            own.append(index)
+        steps = zip(self.indices, self.every, strict=False)
+        own = [f"{index} // {step}" if step > 1 else index for index, step in steps]
         return as_tuple(["b", *map(plus, own, row)])
 
     def at(self, row: Offset) -> list[str]:
         """The index of a row in a field: from where the block begins that the fields hold."""
         return [
-            sum_text(({index: 1, "": row[k + 1]}, self.on("before", k, -self.reach.lo[k])))
+            plus(index, row[k + 1], self.on("before", k, -self.reach.lo[k]))
             for k, index in enumerate(self.indices, -self.kernel.ndim)
         ]

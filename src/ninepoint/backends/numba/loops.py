@@ -32,11 +32,11 @@ lies beyond its ends beside it; rows beyond the array are copies of those that a
 array goes on, more rows and columns are made, fewer with each step.  An ordinary kernel is a chain
 that goes on at all ends.
 
-Where results are made at every other point, `i` and `j` are points all the same, and results have
-indices of their own:
+Where results are made at every other point, `i` and `j` are points all the same:
 
-    for q0 in range(out0.shape[1]):           # no row of a stage outlives its turn
-        i = 2 * q0
+    for i in range(0, 2 * out0.shape[1] - 1, 2):         # no row of a stage outlives its turn
+        v0_row(...)
+        band_row(..., row(out0, (b, i // 2)), n)
 
     for i in range(-1, 2 * out0.shape[1] - 1):           # rows of stages roll
         v0_row(...)
@@ -46,22 +46,22 @@ indices of their own:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 from typing import assert_never
 
 from ...analysis.control import watched
 from ...analysis.ranges import ranges
-from ...language.dtypes import short
 from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
-from ...lowering.abreast import together
 from ...lowering.chain import Absent
-from ...lowering.kept import Kept
+from ...lowering.rolling import Kept, together
 from ..compiled import Module
-from .layout import Layout, RowFunction, Sum, as_tuple, sum_text
+from .layout import LIBRARY, Layout, RowFunction, Terms, as_tuple
 from .points import indented, plus
 from .ranks import sliding_function
-from .rows import Functions, row_function
+from .rows import WORD, row_function
 
 
 class Loops(Layout):
@@ -74,10 +74,15 @@ class Loops(Layout):
 
     def module(self, title: str, *, fastmath: bool = False) -> Module:
         """Write it."""
-        self._write_functions()
+        # The row functions, each of them once.
+        self._written = dict[str, RowFunction]()
+        self.functions = [self._stage_function(one) for one in self.stages]
+        # Those that make several rows; None where one row after the other is better.
+        stages = self.stages if self.kernel.rows > 1 else ()
+        self.several = [self._rows_at_once(one) for one in stages]
         looks = watched(self.kernel)
         parameters = [
-            *(self.names[name] for name, _ in self.kernel.fields),
+            *dict(self.kernel.fields),
             *self.result.stage.names,
             *self.coefficients,
             *(name for name, _ in self.edges.tables),
@@ -85,37 +90,23 @@ class Loops(Layout):
             *["notes"] * looks,
         ]
         band = [f"def band({', '.join(parameters)}):", *indented(self._band())]
-        how = "fastmath=True" if fastmath else ""
-        text = self.texts.text(title, band, how)
+        text = self._text(title, band, "fastmath=True" if fastmath else "")
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
         return Module(text, kept, looks, tuple(self.places), self.converts)
 
     # The functions that make a row.
 
-    def _write_functions(self) -> None:
-        """Write those of each stage and of the result, and those that make several rows."""
-        self.texts = Functions()
-        self.functions = [self._stage_function(one) for one in self.stages]
-        # None where one row after the other is better.
-        stages = self.stages if self.kernel.rows > 1 else ()
-        self.several = [self._rows_at_once(one) for one in stages]
-
     def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
         """What makes one row of a stage or of the result, or several; its name ends so."""
-        if kept is not self.result:
-            name = f"{self.names[kept.stage.names[0]]}_{word}"
-            return self.texts.once(row_function(self, name, body, values))
-        shorts = [short(dtype) for dtype in self.dtypes] if self.converts else []
-        stores = [one.store if one else "" for one in shorts] * (
-            len(values) // len(kept.stage.names)
-        )
-        made = row_function(self, f"band_{word}", body, values, self.every[-1], stores)
-        return self.texts.once(made)
+        name, every, stores = f"{kept.stage.names[0]}_{word}", 1, list[str]()
+        if kept is self.result:
+            every, stores = self.every[-1], self.stores * (len(values) // len(kept.stage.names))
+        return self._once(row_function(self, name, body, values, every, stores))
 
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
         stage = kept.stage
-        prefix = "r" if kept is self.result else f"{self.names[stage.names[0]]}_r"
+        prefix = f"{stage.names[0]}_r"
         written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
         if written is None:
             return None
@@ -129,10 +120,45 @@ class Loops(Layout):
             case Values() | State():
                 return self._function(kept, "row", stage.body, stage.values)
             case Histogram():
-                name = f"{self.names[stage.names[0]]}_row"
-                return self.texts.once(sliding_function(name, kept, self))
+                name = f"{stage.names[0]}_row"
+                return self._once(sliding_function(name, kept, self))
             case _:
                 assert_never(stage)
+
+    def _once(self, function: RowFunction) -> RowFunction:
+        """The function, under the name of one that does the same if there is one already.
+
+        The same but for names: the steps of an iteration differ in nothing else.
+        """
+        known: dict[str, str] = {}
+
+        def anonymous(word: re.Match[str]) -> str:
+            name = word.group()
+            if name in LIBRARY or name[-1] not in "_0123456789":
+                return name
+            return known.setdefault(name, f"_{len(known)}")
+
+        lines = (", ".join(function.parameters), *function.constants, *function.body)
+        first = self._written.setdefault(WORD.sub(anonymous, "\n".join(lines)), function)
+        return replace(function, name=first.name)
+
+    def _text(self, title: str, band: Sequence[str], how: str) -> str:
+        """The text of the module with this `band`; `how` says how rows are compiled."""
+        lines: list[str] = []
+        for function in self._written.values():
+            lines += ["", "", *function.constants] if function.constants else []
+            lines += ["", "", f"@row_function({how})", *function.lines]
+        text = "\n".join([*lines[1:], "", "", *band, ""])
+        used = set(WORD.findall(text))
+        modules = {"math": "import math\n", "np": "import numpy as np\n"}
+        head = [
+            f'"""{title}: written by ninepoint; changes made here are lost."""\n',
+            *(line for name, line in modules.items() if name in used),
+            "from ninepoint.backends.llvm.library import (",
+            *(f"    {name}," for name in sorted(LIBRARY & used)),
+            ")",
+        ]
+        return "\n".join([*head, "", text])
 
     # The loops over rows, or over planes and their rows.
 
@@ -143,20 +169,18 @@ class Loops(Layout):
             ends = f"ends{-axis}_{self.edges.borders[0]}"
             lines.append(f"before{-axis} = 1 if {ends}[0] == 0 else 0")
             lines.append(f"after{-axis} = 1 if {ends}[1] == 0 else 0")
-            lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
         lines += self.buffers()
         for function in self.functions:
             lines += [f"{name} = {room}" for name, room in function.buffers.items()]
-        lines.append("for b in range(out0.shape[0]):")
-        lines += indented(self._once())
-        for depth in range(1, len(self.outer)):
-            lines += indented(self._loop(depth - len(self.indices) - 2), depth)
         if not self.outer:
-            return lines + indented(self._turn())
-        rolling = self._in_turns() if self.several else self._rolling()
-        return lines + indented(rolling, len(self.outer))
+            turns = self._turn()
+        else:
+            turns = self._in_turns() if self.several else self._rolling()
+        for axis in reversed(range(-self.kernel.ndim, self.axis)):
+            turns = self._over(axis, turns)
+        return [*lines, "for b in range(out0.shape[0]):", *indented([*self._alike(), *turns])]
 
-    def _once(self) -> list[str]:
+    def _alike(self) -> list[str]:
         """Make the stages whose rows are all the same."""
         lines: list[str] = []
         for kept, function in zip(self.kept, self.functions, strict=False):
@@ -166,22 +190,19 @@ class Loops(Layout):
             lines = [f"for {index} in range(1):", *indented(lines)]
         return lines
 
-    def _loop(self, axis: int) -> list[str]:
-        """A loop over the results along an axis, which tells at which point each is made."""
-        index, step, length = self.indices[axis + 1], self.every[axis], self.length(axis)
-        if step > 1:
-            own = f"q{axis + self.kernel.ndim}"
-            return [f"for {own} in range({length}):", f"    {index} = {step} * {own}"]
-        return [f"for {index} in range({length}):"]
+    def _over(self, axis: int, lines: list[str]) -> list[str]:
+        """Lines for each of the results along an axis."""
+        stop, step = plus(*self.points(axis)), self.every[axis]
+        limits = f"0, {stop}, {step}" if step > 1 else stop
+        return [f"for {self.indices[axis + 1]} in range({limits}):", *indented(lines)]
 
     def _rolling(self) -> list[str]:
         """A turn for each plane, or row, of the result, and for those before the first."""
         turn = self._turn()
-        if not self.rolls(self.axis) and (self.every[self.axis] > 1 or not self.warm):
-            return [*self._loop(self.axis), *indented(turn)]
-        first = f"{-self.warm}, " if self.warm else ""
-        points = sum_text((self.points(self.axis),))
-        return [f"for {self.turn} in range({first}{points}):", *indented(turn)]
+        if not self.warm and not self.rolls(self.axis):
+            return self._over(self.axis, turn)
+        stop = plus(*self.points(self.axis))
+        return [f"for {self.turn} in range({-self.warm}, {stop}):", *indented(turn)]
 
     def _in_turns(self) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
@@ -202,10 +223,9 @@ class Loops(Layout):
         if not self.edges.axes or not self.kept:
             return f"{length} // {count} * {count}"
         # So many rows before the last one some stage has none to make.
-        ends = [(k.high[-2], self.ends_at(k, -2, True)) for k in self.kept]
-        ended = max(high - last[""] for high, (_, last, _) in ends)
-        goes_on = max(high - last[""] - after["after2"] for high, (_, last, after) in ends)
-        many = sum_text(({length: 1, "": -ended, "after2": ended - goes_on},))
+        ended = max(k.high[-2] - self.ended(k, -2, True) for k in self.kept)
+        goes_on = max(k.high[-2] - self.needs[k.stage.names[0]].hi[-2] for k in self.kept)
+        many = plus(length, -ended, self.on("after", -2, ended - goes_on))
         return f"max(0, {many}) // {count} * {count}"
 
     def _turn(self, rows: int = 1) -> list[str]:
@@ -247,11 +267,11 @@ class Loops(Layout):
         """Lines for a row, done for all rows of a plane; where rows roll, for the one row."""
         for axis in reversed(range(self.axis + 1, -1)):
             if kept is self.result:
-                lines = [*self._loop(axis), *indented(lines)]
+                lines = self._over(axis, lines)
                 continue
             first, stop = self.limits(kept, axis)
-            limits = stop if first == "0" else f"{first}, {stop}"
-            lines = [f"for {self.indices[axis + 1]} in range({limits}):", *indented(lines)]
+            head = f"for {self.indices[axis + 1]} in range({first}, {stop}):"
+            lines = [head, *indented(lines)]
             if axis == -2:
                 plane = ", ".join(self.plane(kept, self.made(kept)))
                 lines += self._beyond(kept, -2, f"{{}}[{plane}]", -self.low[-2])
@@ -259,99 +279,80 @@ class Loops(Layout):
 
     def _row(self, kept: Kept, function: RowFunction, down: int = 0, rows: int = 1) -> list[str]:
         """Make one row of a stage or of the result, so many `down`, or several at once."""
-        start: Sequence[Sum] = ()
-        columns, first = "n", "0"
-        if kept is not self.result:
-            start, columns = self.ends_at(kept, -1, False), self.columns(kept)
-            first = sum_text((*start, {"": self.first(kept)}))
+        start = self.ends_at(kept, -1, False)
+        first = plus(*start, self.first(kept))
         places = [self.made(kept, down + k) for k in range(rows)]
         results = [
-            _row_text(self.names[name], self.place(kept, place), first)
+            _row_text(name, self.place(kept, place), first)
             for place in places
             for name in kept.stage.names
         ]
         row = places[0]
-        given = {"n": columns, **{f"o{k}": one for k, one in enumerate(results)}}
+        given = {"n": self.columns(kept), **{f"o{k}": one for k, one in enumerate(results)}}
         given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
         for source, (label, column) in function.rows.items():
             given[label] = self._read(*source, column, row, start)
         arguments = [given.get(name, name) for name in function.parameters]
         return [f"{function.name}({', '.join(arguments)})"]
 
-    def _read(
-        self, name: str, offset: Offset, column: int, row: Offset, start: Sequence[Sum]
-    ) -> str:
+    def _read(self, name: str, offset: Offset, column: int, row: Offset, start: Terms) -> str:
         """A row that is read where one is made that is `row` away, from column `start` on."""
         at, kept = added(row, offset), self.by_name.get(name)
-        more: Sum = {"": self.first(kept)} if kept else self.on("before", -1, -self.reach.lo[-1])
+        more = self.first(kept) if kept else self.on("before", -1, -self.reach.lo[-1])
         place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
-        first = "0" if name in self.constant else sum_text((*start, {"": column}, more))
-        return _row_text(self.names[name], place, first)
+        first = "0" if name in self.constant else plus(*start, column, more)
+        return _row_text(name, place, first)
 
     # What the border's rule asks for.
 
     def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
-        row, names = self.made(kept, down), kept.stage.names
-        ends: Iterable[Absent | None] = self.edges.results
-        if kept is not self.result:
-            known = self.edges.arrays
-            ends = [known[name].absent for name in names if name in known]
-        arrays = [(self.names[name], end) for name, end in zip(names, ends, strict=False) if end]
-        lines: list[str] = []
+        row, lines = self.made(kept, down), list[str]()
         # The first axis decides at a corner: its ends are written last.
-        for axis in self.edges.axes:
-            calls = [call for one in arrays for call in self._absent(kept, row, axis, *one)]
-            lines += _where(f"ended{-axis}", calls)
+        for axis, name in product(self.edges.axes, kept.stage.names):
+            one = self.edges.absent.get(name)
+            if one and any(one.reach.sides[axis]):
+                lines.append(self._absent(kept, row, axis, name, one))
         beyond = f"row({{}}, {self.place(kept, row)})"
         return [*lines, *self._beyond(kept, -1, beyond, self.first(kept))]
 
-    def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> list[str]:
+    def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> str:
         """Write the ends of an array's row, or all of it where it is at an end of the axis."""
-        before, source = array, kept
+        arrays = [(array, kept)] * 2
         if one.before:
-            before, source = self.names[one.before], self.by_name[one.before]
+            arrays[1] = one.before, self.by_name[one.before]
         # A whole row is written from its first element on.
         skipped = 0 if axis == -1 else self.first(kept)
-        own, others = (
+        given = [
             _row_text(name, self.place(stage, row), str(self.first(stage) - skipped))
-            for name, stage in ((array, kept), (before, source))
-        )
-        n, (low, high) = self.length(axis), one.reach.sides[axis]
-        ends = (high, f"max(0, {n} - {high}), {n}", ""), (low, f"0, min({low}, {n})", "")
+            for name, stage in arrays
+        ]
+        word = "absent"
         if axis != -1:
-            index, span = plus(self.indices[axis + 1], row[axis + 1]), f"0, {own}.size"
-            ends = (high, span, f"{index} >= {n} - {high}"), (low, span, f"{index} < {low}")
-        lines: list[str] = []
-        for end, (far, span, test) in zip((1, 0), ends, strict=True):
-            told = f"ends{-axis}_{one.border}[{end}], constant{one.constant}[0]"
-            lines += _where(test, [f"absent({own}, {others}, {span}, {told})"] * (far > 0))
-        return lines
+            word = "absent_row"
+            given.append(plus(self.indices[axis + 1], row[axis + 1]))
+        low, high = one.reach.sides[axis]
+        ends = f"ends{-axis}_{one.border}, constant{one.constant}[0]"
+        return f"{word}({', '.join(given)}, {low}, {high}, {self.length(axis)}, {ends})"
 
     def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
         """Write what lies beyond the ends of an axis, whose first element is `at`.
 
         Of planes and rows that are kept in turn, those that are known by the `turn` of one.
         """
-        if not isinstance(kept.stage, State):
-            return []
-        low, high = (end[axis] for end in self.ends[kept.stage.names[0]])
-        lines, n = list[str](), self.length(axis)
+        lines = list[str]()
         for name in kept.stage.names:
-            beyond = self.edges.arrays[name].beyond
-            if beyond is None:
+            if name not in self.edges.beyond:
                 continue
-            head = f"beyond({array.format(self.names[name])}, {at}, "
-            tail = f", ends{-axis}_{beyond[0]}, constant{beyond[1]}[0])"
-            before = [f"for k in range({low}, 0):", f"    {head}k, k{tail}"] * (low < 0)
-            after = [f"for k in range({high}):", f"    {head}{n} + k, k{tail}"] * (high > 0)
-            if turn:
-                # What they repeat may be there only later, and some are read before all are.
-                before = _where(f"0 <= {turn} <= min({-low}, {n} - 1)", before)
-                one = [f"{head}{turn}, {turn} - {n}{tail}"] * (high > 0)
-                after = _where(f"{n} <= {turn} < {n} + {high}", one)
-            lines += [*before, *after]
-        return _where(f"ended{-axis}", lines)
+            low, high = (end[axis] for end in self.ends[name].ends)
+            border, constant = self.edges.beyond[name]
+            rows = f"{array.format(name)}, {at}"
+            ends = (
+                f"{low}, {high}, {self.length(axis)}, ends{-axis}_{border}, constant{constant}[0]"
+            )
+            call = f"beyond_in_turn({rows}, {turn}, {ends})" if turn else f"beyond({rows}, {ends})"
+            lines += [call] * (low < 0 or high > 0)
+        return lines
 
 
 def _row_text(array: str, place: str, first: str) -> str:

@@ -24,7 +24,7 @@ import math
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -39,7 +39,6 @@ from ...language.ir import (
     Assign,
     Atom,
     Binary,
-    Box,
     Carried,
     Coefficient,
     Const,
@@ -72,10 +71,11 @@ for all:
 $own = $type($kept)
 """
 
+# The first NaN takes the place of what was found so far, and nothing after it.
 _EXTREME = """
 $kept = $extreme
 for all:
-    $kept = $item if $test else $kept
+    $kept = $item if ($item < $kept) | ($item != $item) else $kept
 $own = $type($kept)
 """
 
@@ -84,7 +84,8 @@ $own = $type(0)
 $at = 0
 $best = $extreme
 for all:
-    $better = $test
+    $better = ($item < $best) | ($at == 0) | ($item != $item)
+    $better = $better & (($best == $best) | ($at == 0))
     $best = $item if $better else $best
     $own = $type($at) if $better else $own
     $at += 1
@@ -97,30 +98,12 @@ _PROGRAMS = {
     "any": "$own = False\nfor all:\n    $own = $own | ($item)",
     "all": "$own = True\nfor all:\n    $own = $own & ($item)",
     "min": _EXTREME,
-    "max": _EXTREME,
+    "max": _EXTREME.replace("<", ">"),
     "argmin": _PLACE,
-    "argmax": _PLACE,
+    "argmax": _PLACE.replace("<", ">"),
 }
-
-# When an element takes the place of what was found so far.  The first NaN is taken, and nothing
-# after it.
-_TESTS = {
-    "min": "$item < $kept",
-    "max": "$item > $kept",
-    "argmin": "($item < $best) | ($at == 0)",
-    "argmax": "($item > $best) | ($at == 0)",
-}
-_OR_NAN = "({}) | ($item != $item)"
-_OR_FIRST_NAN = "(({}) | ($item != $item)) & (($best == $best) | ($at == 0))"
 
 _ALL = """
-$at = 0
-for all:
-    $buffer[$at] = $item
-    $at += 1
-"""
-
-_ALL_OR_NAN = """
 $at = 0
 $strange = False
 for all:
@@ -213,51 +196,39 @@ class Window:
         return self.lines(program, first=found[0], second=found[1])
 
 
-@dataclass
-class Point:
-    """Writes what is computed at a point; gathers the constants and buffers that this takes."""
+class Point(Operations):
+    """Writes what is computed at a point; gathers the constants and buffers that this takes.
 
-    expressions: Operations
-    storage: dict[str, np.dtype]
-    names: Mapping[str, str]
-    reach: Box
-    # How floats of 16 bits that are converted where they are read are loaded, by their fields.
-    loads: Mapping[str, str] = field(default_factory=dict)
-    # The rows that there are, and the columns that they begin at.
-    rows: Mapping[tuple[str, Offset], tuple[str, int]] = field(default_factory=dict)
-    # Where reads stand that may be outside, in the user's file.
-    places: list[str] = field(default_factory=list)
-    constants: list[str] = field(default_factory=list)
-    buffers: dict[str, str] = field(default_factory=dict)
-    looks: bool = field(default=False, init=False)
+    `storage` are the types of fields and coefficients.
+    """
 
-    def __post_init__(self) -> None:
-        self.known, self.types = self.expressions.known, self.expressions.types
-
-    def loaded(self, field: str, text: str) -> str:
-        """An element of a field as it is computed with."""
-        load = self.loads.get(field)
-        return f"{load}({text})" if load else text
+    def __init__(
+        self,
+        known: dict[str, Interval],
+        types: dict[str, str],
+        storage: Mapping[str, np.dtype],
+    ) -> None:
+        super().__init__(known, types)
+        self.storage = storage
+        # Where reads stand that may be outside, in the user's file.
+        self.places = list[str]()
+        self.constants = list[str]()
+        self.buffers = dict[str, str]()
+        self.looks = False
 
     def element(
         self, field: str, origin: Offset, along: Mapping[int, str]
     ) -> tuple[list[str], str]:
         """An element so far from an offset along some axes, and the lines that come before it."""
-        ndim = self.reach.ndim
-        index = [*(f"i{axis}" for axis in range(ndim - 2)), "i", "j"][-ndim:]
-        for axis, place in along.items():
-            index[axis] += f" + {place}"
-        steps = [o - low for o, low in zip(origin, self.reach.lo, strict=True)]
-        index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
-        return [], self.loaded(field, f"{self.names[field]}[b, {', '.join(index)}]")
+        raise NotImplementedError
 
-    def lines(self, name: str, expr: Expr) -> list[str]:
+    def written(self, name: str, expr: Expr) -> list[str]:
         """The lines that compute one operation."""
         match expr:
             case Element():
                 self._as_stored(name, expr.array)
                 index = ", ".join(map(str, expr.index))
-                return [f"{name} = {self.names[expr.array]}[{index}]"]
+                return [f"{name} = {expr.array}[{index}]"]
             case Reduce():
                 return self._window(name, expr)
             case Gather():
@@ -267,56 +238,52 @@ class Point:
             case Loop():
                 return self._loop(name, expr)
             case Carried():
-                self.expressions.declare(name, expr)
+                self.declare(name, expr)
                 own = Ref(expr.dtype, _value(expr.loop.name, expr.number))
                 return [f"{name} = {self._as(own, Ref(expr.dtype, name))}"]
             case _:
-                return [f"{name} = {self.expressions.text(name, expr)}"]
+                return [f"{name} = {self.text(name, expr)}"]
 
     def _as_stored(self, name: str, array: str) -> None:
         self.types[name] = computed(self.storage[array]).name
 
     def _as(self, atom: Atom, like: Atom) -> str:
         """An operand in the type of another."""
-        return self.expressions.atom(atom, self.expressions.machine(like))
+        return self.atom(atom, self.machine(like))
 
     # Windows.
 
     def _window(self, name: str, reduce: Reduce) -> list[str]:
         """A loop over the window, at this point; what is not written out comes here."""
-        own = self.expressions.declare(name, reduce)
+        own = self.declare(name, reduce)
         inner = [line for a in reduce.body for line in self._item(name, a, reduce)]
-        item, known = self.expressions.atom(reduce.result), window_range(reduce, self.known)
+        item, known = self.atom(reduce.result), window_range(reduce, self.known)
         window = Window(name, reduce, SHORT[own], inner, item, known)
-        kind, machine = reduce.kind, self.expressions.machine(reduce.result)
+        kind, machine = reduce.kind, self.machine(reduce.result)
         if kind == "var":
             return _variance(window)
         if kind in RANKED:
             return self.ranked(window)
-        total, test = window.short, _TESTS.get(kind, "")
-        if known.nan:
-            test = (_OR_FIRST_NAN if kind.startswith("arg") else _OR_NAN).format(test)
-        program = _PROGRAMS[kind].replace("$test", test)
+        program, total = _PROGRAMS[kind], window.short
         if kind == "mean":
             of = reduce.result.dtype if reduce.result.dtype.is_integer else reduce.dtype
             total = SHORT["int64" if of is DType.BOOL else of.numpy.name]
         if "$extreme" in program:
             # There is none of complex numbers, which are only added and multiplied.
-            extreme = _extreme("max" if kind == "max" else "min", machine)
+            extreme = _extreme("max" if "max" in kind else "min", machine)
             program = program.replace("$extreme", extreme)
         return window.lines(program, total=total, count=window.count)
 
     def ranked(self, window: Window) -> list[str]:
         """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
         name, count, reduce = window.name, window.count, window.reduce
-        buffer, machine = f"buffer_{name}", self.expressions.machine(reduce.result)
+        buffer, machine = f"buffer_{name}", self.machine(reduce.result)
         self.buffers[buffer] = f"np.empty({count}, dtype=np.{machine})"
         if reduce.kind == "quantile":
             low, _ = quantile_position(count, reduce.quantile)
-            length = f"0 if strange_{name} else {count}" if window.known.nan else str(count)
+            length = f"0 if strange_{name} else {count}"
             found = tuple(f"select({buffer}, {length}, {k})" for k in (low, low + 1))
-            program = _ALL_OR_NAN if window.known.nan else _ALL
-            return [*window.lines(program), *window.between(found)]
+            return [*window.lines(_ALL), *window.between(found)]
         first, at = f"low_{name}", f"at_{name}"
         ranks = first, f"{first} + 1 if part_{name} else {first}"
         found = tuple(f"select({buffer}, {at}, {rank})" for rank in ranks)
@@ -349,9 +316,9 @@ class Point:
             case Coefficient():
                 self._as_stored(inner, expr.array)
                 places = self._picked(f"{inner}_{name}", expr, dims)
-                return [f"{inner} = {self.names[expr.array]}[{', '.join(places)}]"]
+                return [f"{inner} = {expr.array}[{', '.join(places)}]"]
             case _:
-                text = self.expressions.text(inner, expr)
+                text = self.text(inner, expr)
                 if isinstance(expr, Binary) and expr.op == "*":
                     text = self._guarded(name, inner, reduce, text)
                 return [f"{inner} = {text}"]
@@ -383,7 +350,7 @@ class Point:
     # Loops, and reads at computed offsets.
 
     def _loop(self, name: str, loop: Loop) -> list[str]:
-        self.expressions.declare(name, loop)
+        self.declare(name, loop)
         bounds = turn_ranges(loop, self.known)
         turn = Ref(loop.index.dtype, f"{name}_n0")
         self.known[turn.name], self.types[turn.name] = bounds[loop.index.name], "int64"
@@ -395,7 +362,7 @@ class Point:
             # The last turn may leave more than any turn begins with.
             last = bounds[ref.name] | interval(after, bounds)
             self.known[own.name] = bounds[ref.name]
-            self.types[own.name] = machine_type(ref.dtype, last, self.expressions.least)
+            self.types[own.name] = machine_type(ref.dtype, last, self.least)
             before.append(f"{own.name} = {self._as(atom, own)}")
         before.append(f"{turn.name} = 0")
         body, results = copied(loop.body, loop.next, lambda own, _: f"{name}_{own}", alias=alias)
@@ -403,7 +370,7 @@ class Point:
         for old, one in zip(loop.body, body, strict=True):
             self.known[one.name] = bounds[old.name]
             expr = _apart(one.value, one.name) if isinstance(one.value, Reduce) else one.value
-            lines += self.lines(one.name, expr)
+            lines += self.written(one.name, expr)
         given = [self._as(atom, own) for atom, own in zip(results, owns, strict=True)]
         lines.append(f"{', '.join(own.name for own in owns)} = {', '.join(given)}")
         lines.append(f"{turn.name} = {turn.name} + 1")
@@ -427,22 +394,17 @@ class Point:
             if axis < last and not elsewhere:
                 continue
             own = along[axis] = f"{name}_i{axis}"
-            lines.append(f"{own} = {self.expressions.atom(step, 'int64')}")
+            lines.append(f"{own} = {self.atom(step, 'int64')}")
             if outside(expr, axis, self.known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        if elsewhere or not self.rows:
-            before, text = self.element(expr.field, expr.origin, along)
-        else:
-            row, column = self.rows[expr.field, expr.origin[:-1]]
-            element = f"{row}[{plus('j', expr.origin[-1] - column)} + {along[last]}]"
-            before, text = [], self.loaded(expr.field, element)
+        before, text = self.element(expr.field, expr.origin, along)
         return [*lines, *before, f"{name} = {text}"]
 
     def _inside(self, name: str, expr: Inside) -> list[str]:
         index, length = interval(expr.index, self.known), expr.length
         self.types[name] = "int64"
-        lines = [f"{name} = {self.expressions.atom(expr.index, 'int64')}"]
+        lines = [f"{name} = {self.atom(expr.index, 'int64')}"]
         if index.low < -length or length <= index.high:
             lines += self._checked(name, expr, expr.place, -length, length - 1)
         if index.low < 0:
@@ -453,7 +415,7 @@ class Point:
         self, own: str, expr: Gather | Inside, place: str, low: int, high: int
     ) -> list[str]:
         """Note a number that is outside, and take one that is not."""
-        active = self.expressions.atom(expr.active)
+        active = self.atom(expr.active)
         if not expr.place:
             # It is inside wherever it is read.
             return [f"{own} = {own} if {active} else {high}"]
@@ -544,11 +506,13 @@ def over(shape: Sequence[int], inner: Sequence[str]) -> list[str]:
     return lines
 
 
-def plus(name: str, step: int) -> str:
-    """`name + step`, `name - step`, or the name alone."""
-    if not step:
-        return name
-    return f"{name} + {step}" if step > 0 else f"{name} - {-step}"
+def plus(*terms: str | int) -> str:
+    """The sum of texts and numbers: `n + 2 * before1 - 3`."""
+    text = " + ".join(one for one in terms if isinstance(one, str))
+    step = sum(one for one in terms if isinstance(one, int))
+    if not text or not step:
+        return text or str(step)
+    return f"{text} + {step}" if step > 0 else f"{text} - {-step}"
 
 
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:

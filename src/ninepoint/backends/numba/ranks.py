@@ -36,7 +36,7 @@ import numpy as np
 from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
-from ...lowering.kept import Kept
+from ...lowering.rolling import Kept
 from .layout import Layout, RowFunction, as_tuple
 from .points import filled, plus
 
@@ -68,7 +68,8 @@ def sliding_function(name: str, kept: Kept, layout: Layout) -> RowFunction:
             f"{word}_{name} = np.array({held}, dtype=np.{dtype})"
             for word, (held, dtype) in tables.items()
         ),
-        buffers=own,
+        {},
+        own,
     )
 
 
@@ -88,7 +89,7 @@ def _bins(stage: Histogram, layout: Layout, steps: Sequence[int], low: int) -> _
 
     def element(place: str) -> str:
         index = ", ".join(["b", *outer, place])
-        return plus(f"i64({layout.names[stage.read.field]}[{index}])", -low)
+        return plus(f"i64({stage.read.field}[{index}])", -low)
 
     program = f"""
 for k in range(256):
@@ -195,7 +196,7 @@ def _selection(stage: Histogram, layout: Layout, tile: _Tile, steps: Sequence[in
     further += [" + d"] * (ndim > 1)
     pairs, start = zip(layout.indices, further, begins, strict=True), steps[-1] + tile.left
     line = as_tuple(["b", *(plus(f"{index}{more}", step) for index, more, step in pairs)])
-    array, row = layout.names[stage.read.field], "i" if ndim > 1 else "0"
+    array, row = stage.read.field, "i" if ndim > 1 else "0"
     here = {f"$held[{k + 2}]": place for k, place in enumerate(["b", *layout.indices[:-1]])}
     known = [f"$held[0] <= {row} < $held[1]", *(f"{one} == {here[one]}" for one in here)]
     return f"""

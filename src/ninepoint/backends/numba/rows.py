@@ -7,25 +7,24 @@
             ...
             o0[j] = v0_4
 
-What it writes overlaps nothing that it reads: LLVM relies on that.  A module has each function
-once, and a function `band` with the loops that call them (see `loops`).
+What it writes overlaps nothing that it reads: LLVM relies on that.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 
 from ...analysis.footprint import extents
+from ...analysis.ranges import machine_type
 from ...analysis.rewrite import rows as rows_of
-from ...language.ir import Atom, Body, Read
-from .layout import LIBRARY, RESERVED, Layout, RowFunction, Rows
+from ...language.ir import Atom, Body, Offset, Read
+from .layout import Layout, RowFunction, Rows
 from .points import EACH, Point, gathered_rows, indented, plus
 
 # A name that is not an attribute.
-WORD = re.compile(r"(?<![\w.])\w+")
+WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 
 
 def row_function(
@@ -41,53 +40,71 @@ def row_function(
     Its columns are `every` so many of those that it reads.  Its results are converted by the
     functions that `stores` names, "" for none.
     """
-    rows = _labelled(body, layout)
-    point = Point(
-        layout.expressions,
-        dict(layout.kernel.fields) | {n: d for n, d, _ in layout.kernel.coefficients},
-        layout.names,
-        layout.reach,
-        layout.loads,
-        rows,
-        layout.places,
-    )
+    point = _Row(layout, body)
     # What is done before the loop over the row, and for a point.
     once: list[str] = []
     lines: list[str] = []
     for assign in body:
         own, expr = assign.name, assign.value
         if not isinstance(expr, Read):
-            lines += point.lines(own, expr)
+            lines += point.written(own, expr)
             continue
-        label, column = rows[expr.field, expr.offset[:-1]]
         point.types[own] = layout.machines[expr.field]
         if expr.field in layout.constant:
             # All elements of the row are alike, and only the first is there.
-            once.append(f"{own} = {label}[0]")
+            once.append(f"{own} = {point.rows[expr.field, expr.offset[:-1]][0]}[0]")
         else:
-            element = f"{label}[{plus('j', expr.offset[-1] - column)}]"
-            lines.append(f"{own} = {point.loaded(expr.field, element)}")
+            _, element = point.element(expr.field, expr.offset, {})
+            lines.append(f"{own} = {element}")
     place, over = "j", ["for j in range(n):"]
     if every > 1:
         place, over = "q0", ["for q0 in range(n):", f"    j = {every} * q0"]
-    atoms, outs = map(point.expressions.atom, values), [f"o{k}" for k in range(len(values))]
+    atoms, outs = map(point.atom, values), [f"o{k}" for k in range(len(values))]
     for out, one, store in zip_longest(outs, atoms, stores, fillvalue=""):
         lines.append(f"{out}[{place}] = {f'{store}({one})' if store else one}")
     if point.looks:
         once.append(f"turns = {EACH}")
     written = (*once, *over, *indented(lines))
     used = set(WORD.findall("\n".join(written)))
-    labels = (label for label, _ in rows.values())
+    labels = (label for label, _ in point.rows.values())
     known = (*labels, *layout.whole, *point.buffers, *outs, "n", *layout.others)
     parameters = tuple(one for one in known if one in used)
-    return RowFunction(name, parameters, written, tuple(point.constants), rows, point.buffers)
+    return RowFunction(
+        name, parameters, written, tuple(point.constants), point.rows, point.buffers
+    )
+
+
+class _Row(Point):
+    """What is computed at a point of a row, of which the others are read as well."""
+
+    def __init__(self, layout: Layout, body: Body) -> None:
+        kernel, known = layout.kernel, layout.known
+        types = {name: machine_type(dtype, known[name]) for name, dtype in kernel.scalars}
+        storage = dict(kernel.fields) | {name: dtype for name, dtype, _ in kernel.coefficients}
+        super().__init__(known, types, storage)
+        self.layout, self.places = layout, layout.places
+        self.rows = _labelled(body, layout)
+
+    def element(
+        self, field: str, origin: Offset, along: Mapping[int, str]
+    ) -> tuple[list[str], str]:
+        row = field, origin[:-1]
+        if row in self.rows and along.keys() <= {len(origin) - 1}:
+            label, column = self.rows[row]
+            text = f"{label}[{plus('j', origin[-1] - column, *along.values())}]"
+        else:
+            index = [[place] for place in (*self.layout.indices, "j")]
+            for axis, place in along.items():
+                index[axis].append(place)
+            steps = [o - low for o, low in zip(origin, self.layout.reach.lo, strict=True)]
+            places = [plus(*one, step) for one, step in zip(index, steps, strict=True)]
+            text = f"{field}[{', '.join(['b', *places])}]"
+        load = self.layout.loads.get(field)
+        return [], f"{load}({text})" if load else text
 
 
 def _labelled(body: Body, layout: Layout) -> Rows:
-    """The rows that a body reads, by names that no operation has.
-
-    Those of a stage `__` begin so as well.
-    """
+    """The rows that a body reads, by names that no operation has."""
     # From which column on rows are read.
     first: dict[str, int] = {}
     for assign in body:
@@ -95,54 +112,7 @@ def _labelled(body: Body, layout: Layout) -> Rows:
             first[name] = min(first.get(name, low[-1]), low[-1])
     order = [*(name for name, _ in layout.kernel.fields), *layout.by_name]
     found = gathered_rows(body) | rows_of(body)
-    taken = {assign.name for assign in body}
     rows = {}
     for k, row in enumerate(sorted(found, key=lambda one: (order.index(one[0]), one[1]))):
-        name = layout.names[row[0]]
-        while f"{name}_{k}" in taken:
-            name += "_"
-        rows[row] = f"{name}_{k}", first.get(row[0], 0)
+        rows[row] = f"{row[0]}r{k}", first.get(row[0], 0)
     return rows
-
-
-class Functions:
-    """The functions of a module, each of them once."""
-
-    def __init__(self) -> None:
-        self._written: dict[tuple[str, ...], RowFunction] = {}
-
-    def once(self, function: RowFunction) -> RowFunction:
-        """The function, under the name of one that does the same if there is one already.
-
-        The same but for names: the steps of an iteration differ in nothing else.
-        """
-        if function.constants or function.buffers:
-            self._written[function.lines] = function
-            return function
-        known: dict[str, str] = {}
-
-        def anonymous(word: re.Match[str]) -> str:
-            name = word.group()
-            if name[0].isdigit() or (name in RESERVED and name != function.name):
-                return name
-            return known.setdefault(name, f"_{len(known)}")
-
-        key = tuple(WORD.sub(anonymous, line) for line in function.lines)
-        first = self._written.setdefault(key, function)
-        return function if first is function else replace(function, name=first.name)
-
-    def text(self, title: str, band: Sequence[str], how: str) -> str:
-        """The text of the module with this `band`; `how` says how rows are compiled."""
-        lines: list[str] = []
-        for function in self._written.values():
-            lines += ["", "", *function.constants] if function.constants else []
-            lines += ["", "", f"@row_function({how})", *function.lines]
-        text = "\n".join([*lines[1:], "", "", *band, ""])
-        used = set(WORD.findall(text))
-        head = [f'"""{title}: written by ninepoint; changes made here are lost."""', ""]
-        for name in ("math", "numpy as np"):
-            if name.rpartition(" ")[2] in used:
-                head += [f"import {name}", ""]
-        if listed := ",\n    ".join(sorted(LIBRARY & used)):
-            head.append(f"from ninepoint.backends.llvm.library import (\n    {listed},\n)")
-        return "\n".join([*head, "", text])

@@ -5,11 +5,19 @@
 Their names mean what they did also in a process that has neither the user's file nor modules.
 Functions that they call are compiled with them.  Lines stay those of the user's file: Numba's
 errors lead there.
+
+What was compiled is kept on disk beside its text, and loaded only if it is whole.  Numba's own
+cache unpickles whatever its files hold, and runs the machine code in them.  Here each function and
+signature has a file of its own that begins with a hash of the rest: what was damaged is compiled
+anew.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
+import hashlib
+import pickle
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -19,8 +27,16 @@ from functools import wraps
 from typing import Any
 
 from numba import njit
-from numba.core import config
+from numba.core import cgutils, config, ir, serialize, types
+from numba.core.caching import NullCache
+from numba.core.callconv import CPUCallConv
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.cpu import CPUContext
 from numba.core.errors import NumbaError, NumbaWarning
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
+from numba.core.typing.templates import signature
 from numba.extending import overload
 
 from ...language.definitions import (
@@ -33,6 +49,8 @@ from ...language.definitions import (
 from ...language.errors import Span, mistake
 from ...language.source import live_names, rebuild
 from ...language.values import words
+from .. import cache
+from ..outside import Outside
 
 # Functions that are called from machine code alone need no door to Python.
 INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -137,6 +155,121 @@ def jitted(
     # Called, a point of a stencil would be given the whole of its fields: what reads at an offset
     # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
     return made(replace(function, defaults={}), forceinline=True)
+
+
+# What Numba compiled, on disk.
+
+
+class Kept(NullCache):
+    """The overloads of one function on disk, in place of Numba's cache of a dispatcher."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def _file(self, signature: Any, codegen: Any) -> str:
+        # The name itself is made of the text, the versions and the machine.
+        key = f"{signature}\n{codegen.magic_tuple()}"
+        return f"{self._name}.{hashlib.sha256(key.encode()).hexdigest()[:16]}.nb"
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for a signature, if it is there and whole."""
+        target_context.refresh()
+        rebuild: Any = CompileResult._rebuild
+        return cache.recalled(
+            self._file(sig, target_context.codegen()),
+            lambda kept: rebuild(target_context, *pickle.loads(kept)),
+        )
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, unless it holds addresses of this process."""
+        if data.library.has_dynamic_globals or any(not one.can_cache for one in data.lifted):
+            return
+        # Partly typed: Any, or mypy finds the gaps.
+        numba: Any = serialize
+        cache.keep(self._file(sig, data.codegen), numba.dumps(data._reduce()))
+
+
+# Numba's own compiler, whose checks of bounds say where.
+
+
+class _Telling(CPUCallConv):
+    """Numba's way to leave a function, which says where it was if an index is wrong."""
+
+    def return_user_exc(self, builder, exc, exc_args=None, loc=None, func_name=None):
+        lower = self.context.lower
+        # What Numba itself raises has no place, and in functions of its own there is none.
+        if exc is IndexError and loc is None and builder.function is lower.builder.function:
+            exc, exc_args = Outside, lower.place()
+        super().return_user_exc(builder, exc, exc_args, loc, func_name)
+
+
+class _TellingContext(CPUContext):
+    call_conv = property(_Telling)
+
+
+class _BoundedLower(Lower):
+    """Numba's own lowering, whose checks of bounds say at which line and in which array."""
+
+    def init(self):
+        super().init()
+        self._inst: Any = None
+        self.context = copy.copy(self.context)
+        self.context.__class__ = _TellingContext
+        self.context.lower = self
+
+    def lower_inst(self, inst):
+        self._inst = inst
+        super().lower_inst(inst)
+
+    def place(self):
+        """The function, the row below its `def`, and the name of the array that is indexed."""
+        value = getattr(self._inst, "value", None)
+        array = getattr(self._inst, "target", None)
+        if isinstance(value, ir.Expr):
+            array = value.value if "getitem" in value.op else None
+        name = "" if array is None else array.name.partition(".")[0]
+        row = self._inst.loc.line - self.func_ir.loc.line
+        return self.func_ir.func_id.func_name, row, "" if name.startswith("$") else name
+
+    # Numba does not check `x.flat[i]`.
+
+    def lower_getitem(self, resty, expr, value, index, told):
+        self._check_flat(value, index)
+        return super().lower_getitem(resty, expr, value, index, told)
+
+    def lower_setitem(self, target_var, index_var, value_var, told):
+        self._check_flat(target_var, index_var)
+        return super().lower_setitem(target_var, index_var, value_var, told)
+
+    def _check_flat(self, variable, index):
+        kind = self.typeof(variable.name)
+        if isinstance(kind, types.NumpyFlatType):
+            length = self.context.get_function(len, signature(types.intp, kind))
+            size = length(self.builder, (self.loadvar(variable.name),))
+            place = self._cast_var(index, types.intp)
+            cgutils.do_boundscheck(self.context, self.builder, place, size)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    """The pass that lowers so."""
+
+    _name = "lowering_with_places"
+    lowering_class = property(lambda self: _BoundedLower)
+
+
+class BoundedCompiler(CompilerBase):
+    """How functions of core arrays are compiled, unless they ask for no checks of bounds."""
+
+    def define_pipelines(self):
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_Lowering, NativeLowering)
+        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+        passes.finalize()
+        return [passes]
+
+
+# What Numba says.
 
 
 def first_use(function: Function, name: str) -> Span:

@@ -30,9 +30,9 @@ import numpy as np
 
 from ...arrays.accepted import Arrays, write
 from ...arrays.blocks import part_of
-from ...arrays.layout import Array, Shape
+from ...arrays.layout import Array, Shape, Span
 from ...arrays.numpy import broadcast_shape
-from ...arrays.regions import Block, Domain, Looking, Span, along, hull, rings, spans_of
+from ...arrays.regions import Block, Domain, Looking, along, hull, rings, spans_of
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
 from ...base.tracebacks import door

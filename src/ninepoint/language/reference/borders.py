@@ -68,15 +68,14 @@ def neighbour(array: Array, place: Point, rules: Rules, cval: Any) -> Any:
         nodes = [k if position < 0 else size - 1 - k for k in range(rule.order + 1)]
         return array.dtype.type(_on_polynomial([(node, along(node)) for node in nodes], position))
     source = outside(position, size, "reflect")
-    edge = [k for k in range(array.ndim) if k != axis]
-    first = array.ndim - len(rules)
+    edge = np.delete(array.shape, axis)
+    at = tuple(np.clip(np.delete(inside, axis), 0, edge - 1))
+    places = np.meshgrid(*map(np.arange, edge[array.ndim - len(rules) :]), indexing="ij")
     numbers = []
     for given in rule.abc:
         # A function says what stands at each place of the edge.
-        ranges = (np.arange(array.shape[k]) for k in edge if k >= first)
-        laid = given(rule.step, *np.meshgrid(*ranges, indexing="ij")) if callable(given) else given
-        laid = np.broadcast_to(laid, [array.shape[k] for k in edge])
-        numbers.append(laid[tuple(min(max(inside[k], 0), array.shape[k] - 1) for k in edge)])
+        laid = given(rule.step, *places) if callable(given) else given
+        numbers.append(np.broadcast_to(laid, edge)[at])
     if rule.at == "cell":
         return array.dtype.type(numbers[2])
     wide = map(_wide, (*numbers, along(source)))

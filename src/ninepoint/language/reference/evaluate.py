@@ -108,7 +108,8 @@ class _Kernel:
     def __init__(self, function: Function, setting: Setting) -> None:
         self.setting, self.rules = setting, setting.boundary
         # How many results there are for each element; a point is that of a result.
-        self.factors = tuple(setting.upsample) or (1,) * len(self.rules)
+        ones = (1,) * len(self.rules)
+        self.factors, self.every = tuple(setting.upsample) or ones, setting.every or ones
         self._function, self._names = live(function), function.parameters
         self._by_name = {one.arg for one in function.definition.args.kwonlyargs}
         # Defaults are numbers of the kernel too.
@@ -218,8 +219,7 @@ class _Kernel:
         """
         if len(fields) > 1:
             raise TypeError("npt.index takes one field, or nothing")
-        found, every = [], self.setting.every
-        coarse = max(self.factors) == 1
+        found = []
         for axis, (point, k) in enumerate(zip(self._core, self.factors, strict=True)):
             if fields:
                 found.append(Position(point // k, 1, point // k))
@@ -227,9 +227,9 @@ class _Kernel:
             first = {0}
             if self.rules[axis][0] == "valid":
                 first = {max(0, -low[axis]) for low, _ in self.setting.footprints}
-            if len(first) > 1 and coarse:
+            if len(first) > 1 and max(self.factors) == 1:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            place = (point - k * min(first)) // (every[axis] if every and coarse else 1)
+            place = (point - k * min(first)) // self.every[axis]
             found.append(Position(place, k, place // k))
         return tuple(found) if len(found) > 1 else found[0]
 

@@ -11,7 +11,6 @@ the elements.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial, reduce
 from typing import Any
 
@@ -24,6 +23,7 @@ from .number import (
     WRITTEN,
     Array,
     Number,
+    Operation,
     binary,
     common,
     converted,
@@ -72,20 +72,17 @@ def called(function: Any, *arguments: Any, **options: Any) -> Any:
     return see(function(*values, **options))
 
 
-def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
+def _call_math(function: Operation, *arguments: Any) -> Any:
     """A function of `math`: weak floats; what NumPy gives where Python would raise."""
-    values = [int(v) if isinstance(v, np.uint64) else v for v in map(plain, arguments)]
     if function in (math.floor, math.ceil, math.trunc):
-        value = values[0]
-        if isinstance(value, int):
-            # A truth counts as an integer.
-            return see(plain(arguments[0]) + 0)
-        return Number(truncated(getattr(np, function.__name__)(value)))
+        found = called(getattr(np, function.__name__), *arguments)
+        return found if integer(found.value) else Number(truncated(found.value))
+    values = [int(v) if isinstance(v, np.uint64) else v for v in map(plain, arguments)]
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
         numpys = getattr(np, function.__name__, lambda *values: math.nan)
-        beyond: Callable[..., Any] = BEYOND.get(function, numpys)
+        beyond: Operation = BEYOND.get(function, numpys)
         return Number(float(beyond(*map(np.float64, values))))
 
 
@@ -139,7 +136,7 @@ def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
 
 
 # What gives the number where a function of `math` raises, if not NumPy's of the same name.
-BEYOND: dict[Any, Callable[..., Any]] = {
+BEYOND: dict[Any, Operation] = {
     math.pow: np.power,
     math.atanh: np.arctanh,
     math.log: lambda value, base=math.e: np.log(value) / np.log(base),
@@ -159,12 +156,12 @@ def _sign(value: Any) -> Any:
     return binary("-", value > 0, value < 0) if value < 0 or value > 0 else value * 0
 
 
-def _logical(function: Any) -> Callable[..., Any]:
+def _logical(function: Any) -> Operation:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
 
 # What functions of floats are of integers.
-OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
+OF_INTEGERS: dict[Any, Operation] = {
     **dict.fromkeys((np.floor, np.ceil, np.trunc), lambda value: +value),
     **dict.fromkeys((np.isnan, np.isinf), lambda value: Number(False)),
     **dict.fromkeys((np.conjugate, np.nan_to_num), lambda value: value),
@@ -173,7 +170,7 @@ OF_INTEGERS: dict[Any, Callable[[Any], Any]] = {
     np.isfinite: lambda value: Number(True),
 }
 
-EXACT: dict[Any, Callable[..., Any]] = {
+EXACT: dict[Any, Operation] = {
     # Toward zero, saturating, NaN as 0; of uint64 it wraps.
     int: lambda value=0: wrapped(truncated(value), False),
     float: lambda value=0.0: Number(float(plain(value))),
@@ -225,32 +222,31 @@ def reduced(
     skips = kind != name and not _whole(values)
     left = values if taken is None else values[taken]
     left = left[left == left] if skips else left
-    if kind in ("min", "max"):
-        return _extreme_of(kind, left, values, initial, skips)
     # Nothing may be left to divide a sum of squares by.
     spent = skips and kind in ("var", "std") and len(left) <= options.get("ddof", 0)
     if len(left) and not spent:
-        found = _number(kind, left, *arguments, **options)
+        found = see(_number(kind, left, *arguments, **options))
     elif kind in ("any", "all", "sum", "prod"):
-        found = getattr(np, kind)(left)
+        found = see(getattr(np, kind)(left))
+    elif initial is not None:
+        return Number(common(initial, values[0])[0])
     else:
         # A mean of nothing is NaN.
-        found = np.float64(np.nan) if _whole(values) else values.dtype.type(np.nan)
+        found = see(np.float64(np.nan) if _whole(values) else values.dtype.type(np.nan))
     if initial is None:
-        return see(found)
-    return binary("+" if kind == "sum" else "*", see(found), initial)
+        return found
+    if kind in ("min", "max") and skips and plain(initial) != plain(initial):
+        return Number(common(found, initial)[0])
+    return _WITH_INITIAL[kind](found, initial)
 
 
-def _extreme_of(kind: str, left: Array, values: Array, initial: Any, skips: bool) -> Any:
-    if not len(left):
-        nothing = see(values.dtype.type(np.nan) if initial is None else values[0])
-        return nothing if initial is None else see(common(initial, nothing)[0])
-    result = see(_number(kind, left))
-    if initial is None:
-        return result
-    if skips and plain(initial) != plain(initial):
-        return see(common(result, initial)[0])
-    return (minimum if kind == "min" else maximum)(result, initial)
+# How an initial element comes to what is reduced.
+_WITH_INITIAL: dict[str, Operation] = {
+    "sum": partial(binary, "+"),
+    "prod": partial(binary, "*"),
+    "min": minimum,
+    "max": maximum,
+}
 
 
 def _whole(values: Array) -> bool:

@@ -27,6 +27,8 @@ from ..functions import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 
 WORD = 2**64
 Array: TypeAlias = np.ndarray[Any, Any]
+# A function of numbers, or of windows.
+Operation: TypeAlias = Callable[..., Any]
 # A number for each axis: a point, an offset or a shape.
 Point: TypeAlias = tuple[int, ...]
 
@@ -36,19 +38,29 @@ DOUBLE = (np.float64, np.complex128)
 # Numbers as they stand in a text.
 WRITTEN = (bool, int, float, complex)
 
-# What functions of NumPy do that take one number, by Python's operators.
-_CHANGES = {ufunc: UNARY[symbol] for ufunc, symbol in UNARY_UFUNCS.items()}
-_CHANGES[np.absolute] = operator.abs
+
+def _inverted(value: Any) -> Any:
+    """`~value`; of a truth it is the other one."""
+    return not value if isinstance(value, bool) else ~value
+
+
+_UNARY: dict[str, Operation] = {**UNARY, "~": _inverted, "abs": abs}
 
 # Functions of NumPy that are operators of numbers.
-OPERATORS = frozenset({*UFUNCS, *_CHANGES, np.divmod})
+_SYMBOLS = {**UFUNCS, **UNARY_UFUNCS, np.absolute: "abs"}
+OPERATORS = frozenset({*_SYMBOLS, np.divmod})
+
+
+def python(symbol: str, *operands: Any) -> Any:
+    """What an operator of Python gives of one or two bare operands."""
+    return (PYTHON if operands[1:] else _UNARY)[symbol](*operands)
 
 
 class Operand(NDArrayOperatorsMixin):
     """Python's operators, for numbers and arrays alike: NumPy's functions, which ask who they are.
 
-    A subclass has `combine(symbol, left, right)`, and `change(operation)`.  Of several operands
-    that of the greatest `rank` has the word.
+    A subclass has `combine(symbol, *operands)`, of one or two.  That of the greatest `rank` has
+    the word.
     """
 
     __slots__ = ()
@@ -59,10 +71,8 @@ class Operand(NDArrayOperatorsMixin):
         for one in reversed(inputs):
             if isinstance(one, Operand) and one.rank >= first.rank:
                 first = one
-        if method == "__call__" and ufunc in UFUNCS:
-            made = first.combine(UFUNCS[ufunc], *inputs)
-        elif method == "__call__" and ufunc in _CHANGES:
-            made = first.change(_CHANGES[ufunc])
+        if method == "__call__" and ufunc in _SYMBOLS:
+            made = first.combine(_SYMBOLS[ufunc], *inputs)
         elif ufunc is np.divmod:
             made = tuple(first.combine(symbol, *inputs) for symbol in ("//", "%"))
         else:
@@ -79,6 +89,11 @@ class Operand(NDArrayOperatorsMixin):
 running: ContextVar[Any] = ContextVar("running")
 
 
+def _of_value(function: Operation) -> Any:
+    """The method that gives what a function gives of a number's value."""
+    return lambda self: function(self.value)
+
+
 class Number(Operand):
     """One value of a field, a scalar argument, or what was computed from them."""
 
@@ -93,61 +108,31 @@ class Number(Operand):
     def __getitem__(self, index: Any) -> Any:
         return running.get().elsewhere(self, index)
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        scalars = all(isinstance(v, (Number, *WRITTEN, np.generic)) for v in (left, right))
-        return binary(symbol, left, right) if scalars else NotImplemented
-
-    def change(self, operation: Callable[[Any], Any]) -> Number:
-        value = self.value
-        if isinstance(value, bool) and operation is operator.invert:
-            return type(self)(not value)
-        if not integer(value):
-            return Number(operation(value))
-        modular = isinstance(value, np.uint64) and operation is not operator.neg
-        return type(self)(wrapped(operation(int(value)), modular).value)
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        scalars = all(isinstance(v, (Number, *WRITTEN, np.generic)) for v in operands)
+        return computed(symbol, *operands) if scalars else NotImplemented
 
     def __round__(self, digits: Any = None) -> Number:
-        value = self.value
+        value, digits = self.value, plain(digits)
         if integer(value):
-            rounded = int(value) if digits is None else round(int(value), plain(digits))
-            return wrapped(rounded, isinstance(value, np.uint64))
+            return wrapped(round(int(value), digits), isinstance(value, np.uint64))
         if digits is None:
             return Number(truncated(np.rint(value)))
-        return Number(type(value)(np.round(value, plain(digits))))
+        return Number(type(value)(np.round(value, digits)))
 
-    def __bool__(self) -> bool:
-        return bool(self.value)
-
-    def __index__(self) -> int:
-        return operator.index(self.value)
-
-    def __int__(self) -> int:
-        return truncated(self.value)
-
-    def __float__(self) -> float:
-        return float(self.value)
-
-    def __complex__(self) -> complex:
-        return complex(self.value)
-
-    def __hash__(self) -> int:
-        return hash(self.value)
-
-    def __repr__(self) -> str:
-        return str(self.value)
+    __bool__ = _of_value(bool)
+    __index__ = _of_value(operator.index)
+    __int__ = _of_value(lambda value: truncated(value))
+    __float__ = _of_value(float)
+    __complex__ = _of_value(complex)
+    __hash__ = _of_value(hash)
+    __repr__ = _of_value(str)
 
     def __format__(self, spec: str) -> str:
         return format(self.value, spec)
 
-    @property
-    def real(self) -> Any:
-        """The real part."""
-        return see(self.value.real)
-
-    @property
-    def imag(self) -> Any:
-        """The imaginary part."""
-        return see(self.value.imag)
+    real = property(lambda self: see(self.value.real))
+    imag = property(lambda self: see(self.value.imag))
 
     def conjugate(self) -> Any:
         """Give the complex conjugate."""
@@ -175,21 +160,17 @@ class Text(Literal):
 
     rank = 0
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        if not all(isinstance(v, (Text, *WRITTEN)) for v in (left, right)):
-            return super().combine(symbol, left, right)
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        if not all(isinstance(v, (Text, *WRITTEN)) for v in operands):
+            return super().combine(symbol, *operands)
         try:
-            return literal(PYTHON[symbol](plain(left), plain(right)))
+            return literal(python(symbol, *map(plain, operands)))
         except ZeroDivisionError:
             # By the rules of numbers that are not known.
-            return literal(binary(symbol, left, right).value)
-
-    def change(self, operation: Callable[[Any], Any]) -> Any:
-        inverts = operation is operator.invert and isinstance(self.value, bool)
-        return literal(not self.value if inverts else operation(self.value))
+            return literal(binary(symbol, *operands).value)
 
     def __round__(self, digits: Any = None) -> Any:
-        return literal(round(self.value, digits if digits is None else plain(digits)))
+        return literal(round(self.value, plain(digits)))
 
 
 class Table(Operand, np.ndarray[Any, Any]):  # type: ignore[misc]
@@ -197,11 +178,8 @@ class Table(Operand, np.ndarray[Any, Any]):  # type: ignore[misc]
 
     rank = 3
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        return PYTHON[symbol](bare(left), bare(right)).view(type(self))
-
-    def change(self, operation: Callable[[Any], Any]) -> Any:
-        return operation(bare(self)).view(type(self))
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        return python(symbol, *map(bare, operands)).view(type(self))
 
     def __getitem__(self, index: Any) -> Any:
         item = super().__getitem__(bare(index))
@@ -256,7 +234,7 @@ def bare(item: Any) -> Any:
     return plain(getattr(item, "original", item))
 
 
-def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def whole(function: Operation, *arguments: Any, **options: Any) -> Any:
     """A function of arrays: NumPy's own, of the elements as they are."""
     return see(function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()}))
 
@@ -277,6 +255,18 @@ def operand(value: Any) -> Number:
     """A value as a `Number`: one of Python's stands in the text."""
     number = value if isinstance(value, Number) else literal(plain(value))
     return number if isinstance(number, Number) else Number(number)
+
+
+def computed(symbol: str, *operands: Any) -> Number:
+    """What an operator gives of one or two numbers."""
+    if operands[1:]:
+        return binary(symbol, *operands)
+    one = operand(*operands)
+    word = isinstance(one.value, np.uint64)
+    made = _UNARY[symbol](int(one.value) if word else one.value)
+    return (
+        type(one)(wrapped(made, word and symbol != "-").value) if integer(made) else Number(made)
+    )
 
 
 def binary(symbol: str, left: Any, right: Any) -> Number:
@@ -361,7 +351,9 @@ def _natural(exponent: Number) -> bool:
 
 
 def wrapped(value: int, modular: bool) -> Number:
-    """The integer as 64 bits hold it."""
+    """The integer as 64 bits hold it; a truth is one."""
+    if isinstance(value, bool):
+        return Number(value)
     if modular:
         return Number(np.uint64(value % WORD))
     return Number((value - LEAST) % WORD + LEAST)
@@ -399,8 +391,7 @@ def _integers(symbol: str, left: Number, right: Number) -> Number:
         return wrapped(-1 if symbol == ">>" and a < 0 else 0, word)
     if symbol == "**":
         return wrapped(pow(a, b, WORD), word)
-    made = PYTHON[symbol](a, b)
-    return Number(made) if isinstance(made, bool) else wrapped(made, word)
+    return wrapped(PYTHON[symbol](a, b), word)
 
 
 def _held(value: Any, other: Any) -> Any:

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import itertools
 import operator
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial, partialmethod
 from typing import Any
 
@@ -19,11 +19,12 @@ from .number import (
     Constant,
     Literal,
     Natural,
+    Operation,
     Point,
     Table,
     Text,
     bare,
-    binary,
+    computed,
     plain,
     see,
     whole,
@@ -41,13 +42,13 @@ class Window(Table):
 
     rank = 4
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        known = [one for one in (left, right) if isinstance(one, Constant)]
-        weights = known[0] if symbol == "*" and known else None
-        return elementwise(partial(binary, symbol), left, right, weights=weights)
-
-    def change(self, operation: Callable[[Any], Any]) -> Window:
-        return elementwise(operation, self)
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        made = elementwise(partial(computed, symbol), *operands)
+        for one in operands:
+            if symbol == "*" and isinstance(one, Constant):
+                # A product with a weight that is zero is 0, whatever the other factor is.
+                made[np.asarray(one) == 0] = 0
+        return made
 
     @property
     def flat(self) -> Any:
@@ -84,7 +85,7 @@ class _Weak(Window):
         return see(item.item())
 
 
-def _numpys(name: str) -> Callable[..., Any]:
+def _numpys(name: str) -> Operation:
     return lambda self, *rest, **options: whole(getattr(np.ndarray, name), self, *rest, **options)
 
 
@@ -95,38 +96,28 @@ for _name in METHODS.union(dir(np.ndarray)):
         setattr(Window, _name, _numpys(_name))
 
 
-# By what an array is finer that is as long as all others.
-_AS_FINE: Mapping[int, int] = {}
+def cut(array: Any, lengths: Sequence[int]) -> Any:
+    """An array that is no longer than this along its axes, which are the last of these.
+
+    What a stencil made finer of a field whose length was rounded up may have some points too many.
+    """
+    return array[..., *map(slice, lengths[max(0, len(lengths) - array.ndim) :])]
 
 
 class Field:
     """An array seen from the point at which a kernel is called.
 
-    `array` is the whole array.  Along some axes, counted from the last, it may be `finer` than
-    others by a factor.  `seen` is the part of it that lies beside the others, in the shape of what
-    is computed; it is None if that does not fit.
+    `array` is the whole array, and `seen` the part of it that lies beside the others, in the shape
+    of what is computed; it is None if that does not fit.
     """
 
     seen: Any = None
 
-    def __init__(
-        self, kernel: Any, name: str, array: Any, finer: Mapping[int, int] = _AS_FINE
-    ) -> None:
-        self.kernel, self.name, self.array, self.finer = kernel, name, array, finer
+    def __init__(self, kernel: Any, name: str, array: Any) -> None:
+        self.kernel, self.name, self.array = kernel, name, array
         shape = kernel.setting.shape
         with contextlib.suppress(ValueError):
-            self.seen = np.broadcast_to(self.cut({axis: shape[axis] for axis in finer}), shape)
-
-    def cut(self, lengths: Mapping[int, int]) -> Any:
-        """The array beside others of these lengths along axes that it is finer along.
-
-        What is made of a field whose length was rounded up may have some points too many.
-        """
-        array = self.array
-        for axis, length in lengths.items():
-            if 0 < array.shape[axis] - length < self.finer[axis]:
-                array = np.take(array, range(length), axis)
-        return array
+            self.seen = np.broadcast_to(cut(array, shape), shape)
 
     @property
     def shape(self) -> Any:
@@ -150,7 +141,7 @@ class Field:
         raise TypeError(f"the field {self.name!r} has no end: index it")
 
 
-def neighbours(read: Callable[[Point], Any], index: Any) -> Any:
+def neighbours(read: Operation, index: Any) -> Any:
     """What `read` gives at an offset, or the window of what it gives at several."""
     parts = index if isinstance(index, tuple) else (index,)
     if not any(isinstance(part, slice) for part in parts):
@@ -176,17 +167,17 @@ class Position(Literal):
         super().__init__(value)
         self.scale, self.at = scale, at
 
-    def combine(self, symbol: str, left: Any, right: Any) -> Any:
-        made = super().combine(symbol, left, right)
+    def combine(self, symbol: str, *operands: Any) -> Any:
+        if not operands[1:]:
+            return computed(symbol, Literal(self.value))
+        made = super().combine(symbol, *operands)
+        left, right = operands
         other = right if left is self else left
         number, line = plain(other), Line(self.scale, self.value)
         if type(number) is not int or isinstance(other, Position):
             return made
         grown = line.combined(symbol, number, reflected=right is self)
         return Position(made.value, grown.scale, self.at) if isinstance(grown, Line) else made
-
-    def change(self, operation: Callable[[Any], Any]) -> Any:
-        return operation(Literal(self.value))
 
 
 def flat(items: Any) -> Iterator[Any]:
@@ -204,20 +195,15 @@ def window(cells: Sequence[Any], shape: Sequence[int], like: Any = ()) -> Window
     return array.view(Window if strong else _Weak)
 
 
-def elementwise(function: Callable[..., Any], *operands: Any, weights: Any = None) -> Window:
-    """`function` of windows, arrays of their shape, and scalars; dropped where `weights` is 0."""
+def elementwise(function: Operation, *operands: Any) -> Window:
+    """`function` of windows, arrays of their shape, and scalars."""
     shape = next(item.shape for item in operands if isinstance(item, Window))
     for item in operands:
         if isinstance(item, np.ndarray) and item.shape not in ((), shape):
             raise ValueError(f"a window of shape {shape} meets an array of shape {item.shape}")
     # Of any numbers of these types: it says of which type the result is.
     blank = function(*(_element(item, None) for item in operands))
-    cells = [
-        0
-        if weights is not None and np.asarray(weights)[place] == 0
-        else function(*(_element(item, place) for item in operands))
-        for place in np.ndindex(shape)
-    ]
+    cells = [function(*(_element(item, at) for item in operands)) for at in np.ndindex(shape)]
     return window(cells, shape, [blank])
 
 

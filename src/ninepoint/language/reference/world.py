@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 import pickle
 import types
-from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from .number import (
     Constant,
     Literal,
     Number,
+    Operation,
     Text,
     bare,
     known,
@@ -38,7 +39,7 @@ from .number import (
     see,
     whole,
 )
-from .views import Field, Window, elementwise, flat
+from .views import Field, Window, cut, elementwise, flat
 
 
 def live(function: Function) -> Any:
@@ -77,7 +78,7 @@ def live(function: Function) -> Any:
     return with_room(lambda: made(function), function)
 
 
-def _own_version(value: Any) -> Callable[..., Any] | None:
+def _own_version(value: Any) -> Operation | None:
     """The reference's version of a function; None of any other value."""
     if value is len:
         return _length
@@ -138,38 +139,24 @@ class _Stage:
         )
         key = *given, *options
 
-        def array(one: Any) -> Any:
-            return _among(one, fields) if isinstance(one, Field) else bare(one)
-
         if key not in self._made:
+            # Each as long as the shortest beside it, but for those of one element.
+            shapes = zip_longest(*(one.array.shape[::-1] for one in fields), fillvalue=1)
+            lengths = [min({*axis} - {1}, default=1) for axis in shapes][::-1]
+
+            def array(one: Any) -> Any:
+                return cut(one.array, lengths) if isinstance(one, Field) else bare(one)
+
             named = {name: array(one) for name, one in options.items()}
             self._made[key] = self._function.debug(*map(array, arguments), **named)
-        made, field = self._made[key], fields[0]
-        definition, upsample = self._function.definition, bare(options.get("upsample"))
-        factors = (definition if upsample is None else definition.upsampled(upsample)).factors
-        # What is made of finer fields alone is finer as they are.
-        finer = {k: n for k, n in field.finer.items() if all(k in one.finer for one in fields)}
-        for axis, factor in enumerate(factors, -len(factors)):
-            finer[axis] = finer.get(axis, 1) * factor
-        like = partial(Field, field.kernel, field.name, finer=finer)
+        made, like = self._made[key], partial(Field, fields[0].kernel, fields[0].name)
         return tuple(map(like, made)) if isinstance(made, tuple) else like(made)
-
-
-def _among(field: Field, others: Sequence[Field]) -> Any:
-    """The array of a field, as long as those of others if it is the longer for being finer."""
-    lengths: dict[int, int] = {}
-    for axis in field.finer:
-        plain = [one.array.shape for one in others if axis not in one.finer]
-        found = [shape[axis] for shape in plain if len(shape) >= -axis and shape[axis] != 1]
-        if found:
-            lengths[axis] = min(found)
-    return field.cut(lengths)
 
 
 class _Known:
     """A function that the reference has its own version of."""
 
-    def __init__(self, original: Any, call: Callable[..., Any]) -> None:
+    def __init__(self, original: Any, call: Operation) -> None:
         self.original, self._call = original, call
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:

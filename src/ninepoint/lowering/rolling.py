@@ -1,4 +1,14 @@
-"""Abreast: several rows of the result made at once, so that what they share is done once.
+"""Rolling: which rows of stages are kept while loops run, and how many rows are made at once.
+
+Kept: which points of each stage are needed, and how much of it is kept while loops run.
+
+    v = x[0, 1] - x[0, -1]                  v: rows -1..1, columns 0..0 around a row of the result
+    out = v[-1, 0] + v[1, 0]        ->      three rows are kept, and row i + 1 is made with row i
+
+Stages roll down the first axis along which any of them is read at an offset: rows as a rule,
+planes (of rows) where a stage is read in other planes.
+
+Abreast: several rows of the result made at once, so that what they share is done once.
 
     2 rows of                                 h = max of x[1] over -1..1;  g = x[0] over ...
     max of x over 3 x 3        ->             out0 = max(f, g, h)
@@ -19,11 +29,14 @@ import numpy as np
 
 from ..analysis.ranges import machine_type, ranges
 from ..analysis.rewrite import Lines, bodies, reads, rows
+from ..base.frozen import frozen
 from ..language.ir import (
     COMPARISONS,
     Atom,
     Atoms,
     Binary,
+    Body,
+    Box,
     Call,
     Expr,
     Kernel,
@@ -31,14 +44,120 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
+    Stage,
+    State,
+    joined,
     operands,
     replayed,
     shifted,
 )
-from .cost import FUNCTION, LOAD, NEAR, PASS, STORE, WIDE, operation
 from .fusion import flattened, unfit
-from .kept import rolling_axis
-from .schedule import Schedule
+from .schedule import FUNCTION, LOAD, NEAR, PASS, STORE, WIDE, Schedule, operation
+
+
+@frozen
+class Kept:
+    """What is needed of a stage, relative to a point of the result, and how much is kept.
+
+    Plane i of the result (or row, or volume: whatever lies along `axis`) is made in the same
+    turn as plane i + `high` of the stage, so that only those planes are kept, `count` of them,
+    which a reader of that turn looks at.  Axes are counted from the last, which is -1.
+    """
+
+    stage: Stage
+    low: Offset
+    high: Offset
+    axis: int
+    count: int
+
+    @property
+    def warm(self) -> int:
+        """How many planes are made before the first of the result."""
+        return self.high[self.axis] - self.low[self.axis]
+
+
+def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
+    """What is kept of each stage that is read, in their order."""
+    axis, bodies = rolling_axis(kernel), computed_at(kernel)
+    found = list[Kept]()
+    for stage, box in _used(kernel):
+        planes = [
+            at.hi[axis] + full(read.offset)[axis]
+            for body, at in bodies
+            for read in reads(body, stage.names)
+        ]
+        # From the last one that is read back to the first.
+        count = box.hi[axis] - min(planes) + 1
+        found.append(Kept(stage, *box.ends, axis, count))
+    return tuple(found)
+
+
+def rows_kept(kernel: Kernel) -> dict[str, int]:
+    """How many rows (or planes) of each stage are kept."""
+    return {name: one.count for one in kept_stages(kernel) for name in one.stage.names}
+
+
+def needed(kernel: Kernel, *, stored: bool = False, mirrored: bool = False) -> dict[str, Box]:
+    """The offsets at which each stage is needed; all names of a stage alike.
+
+    With `stored` a state is itself computed at the points of the result only: what stands beyond
+    them is copied, not computed.  With `mirrored` a state is needed at the points of the result
+    too, since what lies beyond its ends may be a copy of them.
+    """
+    here, need = _point(kernel), dict[str, Box]()
+
+    def visit(body: Body, at: Box) -> None:
+        for read in reads(body, kernel.stage_names):
+            one = at.shift(full(read.offset))
+            need[read.field] = one | need.get(read.field, one)
+
+    visit(kernel.body, here)
+    for stage in reversed(kernel.stages):
+        boxes = [need[name] for name in stage.names if name in need]
+        if not boxes:
+            continue  # nothing reads it
+        at = joined(boxes)
+        if mirrored and isinstance(stage, State):
+            at |= here
+        need |= dict.fromkeys(stage.names, at)
+        if stored and isinstance(stage, State):
+            at = here
+        visit(stage.body, at)
+    return need
+
+
+def computed_at(kernel: Kernel) -> list[tuple[Body, Box]]:
+    """The bodies of a kernel, and the offsets at which each is computed."""
+    made = ((stage.body, box) for stage, box in _used(kernel))
+    return [(kernel.body, _point(kernel)), *made]
+
+
+def _used(kernel: Kernel) -> list[tuple[Stage, Box]]:
+    """The stages that are read, and the offsets at which each is needed."""
+    need = needed(kernel)
+    return [(one, need[one.names[0]]) for one in kernel.stages if one.names[0] in need]
+
+
+def _point(kernel: Kernel) -> Box:
+    """The offset of the point itself."""
+    here = full((0,) * kernel.ndim)
+    return Box(here, here)
+
+
+def rolling_axis(kernel: Kernel) -> int:
+    """The axis down which stages roll, counted from the last: -2 for rows, -3 for planes."""
+    staged = kernel.stage_names
+    offsets = [full(read.offset) for body in bodies(kernel) for read in reads(body, staged)]
+    axes = [next((k for k, o in enumerate(at) if o), len(at)) - len(at) for at in offsets]
+    return min((-2, *axes))
+
+
+def full(offset: Offset) -> Offset:
+    """An offset of at least two axes: one row is the only row of its plane."""
+    return offset if len(offset) > 1 else (0, *offset)
+
+
+# Rows abreast.
 
 # Rows, read and written, that one loop has pointers to: x86-64 has 16 registers, of which the
 # column and the stack take one each.  6 rows of a 3 x 3 median (8 read, 6 written) were as
