@@ -23,7 +23,7 @@ from .dtypes import Coefficients, Field
 from .errors import mistake
 from .functions import from_numpy, is_shape
 from .ir import DType, Position, Read, Ref
-from .operations import strong
+from .operations import lift, strong
 from .positions import GREATEST, LEAST, Spacing, index
 from .statistics import PRIMITIVE
 from .values import (
@@ -35,6 +35,7 @@ from .values import (
     emit,
     is_known,
     is_number,
+    is_single,
     reading,
     settled,
     words,
@@ -139,9 +140,7 @@ class Given:
         """A range whose ends are known at run time only."""
         args = self.args
         for one in args:
-            if not isinstance(one, int) and not (
-                isinstance(one, Value) and not one.shape and one.dtype.is_integer
-            ):
+            if not is_single(one) or not lift(one).dtype.is_integer:
                 raise mistake("bad-operand", f"'{self.name}'", f"{words(one)} that is not whole")
         if self.named or not 1 <= len(args) <= 3:
             raise mistake("wrong-arguments", self.name, "it takes 1 to 3 numbers")

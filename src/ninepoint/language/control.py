@@ -22,7 +22,7 @@ from .dtypes import promote
 from .errors import Span, here
 from .ir import Atoms, Carried, Const, DType, Loop, Ref
 from .operations import active, cast, lift, logical, truth, unary, under
-from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
+from .values import Body, Buffer, NotUnderstood, Value, emit, is_single, reading
 
 # Stands for a local that has no value on some path.
 UNDEFINED: Any = object()
@@ -101,14 +101,13 @@ class _Type:
         """The type of a value that begins as one and then is another."""
         own, new = self.dtype, after.dtype
         weak = self.weak and after.weak
-        if own is new:
-            return _Type(own, weak, self.signed)
-        if {own, new} == {DType.INT, DType.UINT}:
-            literal = isinstance(first.atom, Const) and not first.atom.text.startswith("-")
-            if own is DType.INT and literal and not self.signed:
-                return _Type(new, weak)
-            return _Type(DType.INT, weak, True)
-        return _Type(promote(own, new, self.weak, after.weak), weak, self.signed)
+        if {own, new} != {DType.INT, DType.UINT}:
+            kind = own if own is new else promote(own, new, self.weak, after.weak)
+            return _Type(kind, weak, self.signed)
+        literal = isinstance(first.atom, Const) and not first.atom.text.startswith("-")
+        if own is DType.INT and literal and not self.signed:
+            return _Type(new, weak)
+        return _Type(DType.INT, weak, True)
 
 
 @dataclass(eq=False)
@@ -326,12 +325,7 @@ def written_names(definition: ast.AST) -> set[str]:
 
 def _is_numeric(value: Any) -> bool:
     """Whether a value is a number, or a tuple of such."""
-    match value:
-        case tuple():
-            return all(map(_is_numeric, value))
-        case Buffer() | Value(shape=()):
-            return True
-    return is_number(value)
+    return all(map(is_single, _numbers(value)))
 
 
 def _numbers(value: Any) -> Iterator[Any]:

@@ -42,7 +42,7 @@ from .values import (
     Value,
     constant,
     emit,
-    is_number,
+    is_single,
     reading,
     several,
     words,
@@ -123,7 +123,7 @@ def _read(
             for name in function.parameters
         }
         frame = Statements(function, names)
-        found.append(_results(frame))
+        found.append([*map(lift, several(frame.run(function.definition)))])
         if len(found[0]) != len(found[-1]):
             raise mistake("return-mismatch", frame.returned, len(found[-1]), len(found[0]))
     if reading.count is None:
@@ -155,18 +155,6 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: 
         lengths=tuple(lengths.values()),
         positions=tuple(positions.values()),
     )
-
-
-def _results(frame: Statements) -> list[Value]:
-    """The numbers that a function gives."""
-    function = frame.function
-    result = frame.run(function.definition)
-    values = []
-    for value in several(result):
-        if not is_number(value) and (not isinstance(value, Value) or value.shape):
-            raise mistake("not-a-number", frame.returned, words(value))
-        values.append(lift(value))
-    return values
 
 
 def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
@@ -247,9 +235,8 @@ class Statements(Expressions):
         self.at(node)
         self.returned = here.span
         for item in several(value) or (value,):
-            # What can never be the value of a point; helpers may return more.
-            never = item is None or isinstance(item, str | tuple | Field)
-            if never and len(self.active) == 1:
+            # Helpers may return more.
+            if len(self.active) == 1 and not is_single(item):
                 raise mistake("not-a-number", self.returned, words(item))
         self.done, self.result = True, value
 

@@ -212,6 +212,11 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float | complex | np.number | np.bool)
 
 
+def is_single(value: Any) -> bool:
+    """Whether it is one number, known or not."""
+    return is_number(value) or (isinstance(value, Value) and not value.shape)
+
+
 def varies_index(index: Any) -> bool:
     """Whether an index, or an end of a slice, is not known while the kernel is read."""
     parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
