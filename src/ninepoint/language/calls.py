@@ -75,14 +75,14 @@ class Given:
     def to(self, function: Any, known: Functions) -> Any:
         """What a function gives that has no text, for those that are `known`."""
         if function is index:
-            return position(self.args, self.named)
+            return self.built(_position)
         if isinstance(function, partial):
             # A method of a value, which is given first.
             return Given(self.name, (*function.args, *self.args), self.named).built(function.func)
         if not callable(function):
             raise mistake("unknown-function", self.name)
         if function in _MEASURES and len(self.args) == 1 and isinstance(self.args[0], Field):
-            return measured(whole_shape(self.args[0]), function.__name__)
+            return _measured(_whole_shape(self.args[0]), function.__name__)
         if function in _STRUCTURE:
             return self._arranged(function)
         shape = is_shape(function)
@@ -185,9 +185,9 @@ def attribute(base: Any, name: str, known: Functions) -> Any:
     shape = getattr(base, "shape", ())
     if name in ("shape", "ndim", "size"):
         if isinstance(base, Field):
-            shape = whole_shape(base)
+            shape = _whole_shape(base)
         if shape or isinstance(base, np.ndarray):
-            return measured(shape, name)
+            return _measured(shape, name)
     match base:
         case Value() if name in ("real", "imag"):
             return known[getattr(np, name)](base)
@@ -229,7 +229,7 @@ def _is_pure(function: Any, known: Functions) -> bool:
 # What is asked of the whole array.
 
 
-def whole_shape(field: Field) -> tuple[Value, ...]:
+def _whole_shape(field: Field) -> tuple[Value, ...]:
     """How long the whole array is along each axis of the kernel."""
     reading.count = reading.count or reading.shown
     reading.stages.read.add(field.name)
@@ -239,17 +239,16 @@ def whole_shape(field: Field) -> tuple[Value, ...]:
     )
 
 
-def position(args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+def _position(field: Any = None, /) -> Any:
     """What `npt.index` gives: a number for each axis, or for one axis that number."""
     if reading.pointwise:
         raise mistake("ufunc-position")
-    if named or len(args) > 1:
-        raise mistake("wrong-arguments", "npt.index", "it takes one field, or nothing")
-    if args and not isinstance(args[0], Field):
-        raise mistake("position-field", words(args[0]))
-    reading.stages.read.update(one.name for one in args)
+    if field is not None and not isinstance(field, Field):
+        raise mistake("position-field", words(field))
+    if field is not None:
+        reading.stages.read.add(field.name)
     reading.count = count = reading.count or reading.shown or 1
-    found = tuple(_along(axis, count, bool(args)) for axis in range(count))
+    found = tuple(_along(axis, count, field is not None) for axis in range(count))
     return found if len(found) > 1 else found[0]
 
 
@@ -271,7 +270,7 @@ def _along(axis: int, count: int, element: bool) -> Any:
     return point * factors[axis] + reading.phase[axis]
 
 
-def measured(shape: tuple[Any, ...], name: str) -> Any:
+def _measured(shape: tuple[Any, ...], name: str) -> Any:
     """The `shape`, `ndim`, `len` or `size` of an array that is so long along each axis."""
     match name:
         case "shape":
