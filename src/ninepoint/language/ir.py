@@ -672,11 +672,6 @@ def added(one: Offset, other: Offset) -> Offset:
     return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
-def window_indices(shape: Offset) -> Iterator[Offset]:
-    """Every index of a window, in C order."""
-    return iter(np.ndindex(*shape))
-
-
 def at_index(expr: Expr, index: Offset, position: int) -> Expr | Const:
     """What an operation in a window is at an index of it, the element of this position."""
     match expr:

@@ -40,7 +40,6 @@ from ..language.ir import (
     Tap,
     added,
     replayed,
-    window_indices,
 )
 from ..language.networks import sort
 from .parts import runs
@@ -228,7 +227,7 @@ def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
 
     Each is the steps to it along the axes before, its first column and its length.
     """
-    found = planes(tap, tap.picked or window_indices(shape))
+    found = planes(tap, tap.picked or np.ndindex(shape))
     lines = [
         (*plane, *place, length)
         for plane, places in sorted(found.items())

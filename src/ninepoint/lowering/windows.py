@@ -37,6 +37,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ..analysis.rewrite import Lines, as_type, binary, number, simplify
 from ..language.ir import (
     RANKED,
@@ -58,7 +60,6 @@ from ..language.ir import (
     at_index,
     named,
     replayed,
-    window_indices,
     zero_product,
 )
 from ..language.networks import merge, sort
@@ -160,7 +161,7 @@ def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
     """The value at every index of a window."""
     values = named(reduce.body)
     found = list[Atom]()
-    for position, index in enumerate(window_indices(reduce.shape)):
+    for position, index in enumerate(np.ndindex(reduce.shape)):
 
         def element(
             name: str, expr: Expr, position: int = position, index: Offset = index
