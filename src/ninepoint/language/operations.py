@@ -15,7 +15,7 @@ An order is exact, and so is a remainder, which has the type of what is divided 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
@@ -68,7 +68,7 @@ def lift(value: Any) -> Value:
         return value
     value = constant(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        return _literal(value, ())
+        return _literal(value)
     if is_number(value):
         number = np.asarray(value)
         known = Const(value_type(number.dtype), repr(number.item()))
@@ -78,7 +78,7 @@ def lift(value: Any) -> Value:
     raise mistake("not-a-number", words(value))
 
 
-def _literal(value: int, beside: Sequence[DType]) -> Value:
+def _literal(value: int, beside: Collection[DType] = ()) -> Value:
     """An integer of the text, beside values of known types.
 
     What int64 does not hold is a number of uint64 beside such, and a float beside floats.
@@ -113,12 +113,12 @@ def together(*values: Any) -> tuple[list[Value], Offset]:
         if other != shapes[0]:
             raise mistake("window-shape", shapes[0], other)
     shape = shapes[0] if shapes else ()
-    known = [None if is_large(v) else as_window(v, shape) if shape else lift(v) for v in values]
-    beside = [v.dtype for v in known if v is not None and v.dtype is not DType.BOOL]
-    return [
-        _literal(constant(value), beside) if one is None else one
-        for value, one in zip(values, known, strict=True)
-    ], shape
+
+    def known(value: Any) -> Value:
+        return as_window(value, shape) if shape else lift(value)
+
+    kinds = {known(one).dtype for one in values if not is_large(one)} - {DType.BOOL}
+    return [_literal(constant(v), kinds) if is_large(v) else known(v) for v in values], shape
 
 
 def cast(value: Value, dtype: DType) -> Value:
