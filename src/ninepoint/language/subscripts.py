@@ -128,13 +128,13 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> 
 def _gather(field: Field, ends: list[Any]) -> Value:
     """An element at an offset that is computed, which must be in the neighborhood."""
     # Of each axis what is known of the offset, what is computed, and between which ends.
-    parts: list[tuple[int, Atom, int, int]] = []
     within = dict(enumerate(reading.neighborhood or ()))
-    for axis, one in enumerate(ends):
-        if isinstance(one, Value):
-            parts.append((0, cast(one, DType.INT).atom, *within.get(axis, (0, 0))))
-        else:
-            parts.append((one[0], Const(DType.INT, "0"), 0, 0))
+    parts = [
+        (0, cast(one, DType.INT).atom, *within.get(axis, (0, 0)))
+        if isinstance(one, Value)
+        else (one[0], Const(DType.INT, "0"), 0, 0)
+        for axis, one in enumerate(ends)
+    ]
     origins, steps, low, high = zip(*parts, strict=True)
     reading.check(field.name, added(origins, low), added(origins, high))
     inside = lift(active()).atom
@@ -294,9 +294,8 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
 
 def made(array: np.ndarray, maker: Any, owner: object) -> Any:
     """The buffer that an array is the beginning of, if its elements can be numbers."""
-    if not callable(maker) or maker not in _MAKERS or array.size > _MOST:
-        return array
-    if not array.ndim or array.dtype.name not in _KINDS:
+    known = callable(maker) and maker in _MAKERS and array.dtype.name in _KINDS
+    if not known or not array.ndim or array.size > _MOST:
         return array
     # What an empty one holds is nobody's business, but the same each time.
     numbers = (array * 0 if maker is np.empty else array).ravel()
