@@ -96,7 +96,7 @@ def _capture(function: types.FunctionType, active: _Active) -> Function:
         name=function.__name__,
         file=code.co_filename,
         first_line=node.lineno,
-        text="\n".join(line.rstrip("\n") for line in lines[node.lineno - 1 : last]),
+        text="\n".join(lines[node.lineno - 1 : last]),
         columns=(node.col_offset, node.end_col_offset or 0)
         if isinstance(node, ast.Lambda)
         else None,
@@ -339,7 +339,7 @@ def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
     if node is None:
         raise mistake("source-changed", here, name)
     if isinstance(node, ast.AsyncFunctionDef):
-        text = found.lines[node.lineno - 1].rstrip("\n")
+        text = found.lines[node.lineno - 1]
         start = characters(text, node.col_offset)
         span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
         raise mistake("generator", span, "async")
@@ -396,7 +396,7 @@ def _parsed(file: str, text: str, flags: int) -> _Text | None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
     codes = [code for one in made for code in codes_in(one)]
-    return _Text(text.splitlines(keepends=True), nodes, codes)
+    return _Text(text.rstrip("\n").split("\n"), nodes, codes)
 
 
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
