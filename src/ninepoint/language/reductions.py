@@ -247,8 +247,8 @@ def _fraction(q: Any, scale: float, name: str) -> float:
     return float(q) / scale
 
 
-def _quantile(name: str, scale: float, value: Any, q: Any, axis: Any = None) -> Any:
-    skips = name.startswith("nan")
+def _quantile(name: str, value: Any, q: Any, axis: Any = None) -> Any:
+    skips, scale = name.startswith("nan"), 100.0 if name.endswith("percentile") else 1.0
     window = window_of(value, f"np.{name}" if skips else "quantile", axis, ordered=True)
     plain = window.dtype.is_integer or not skips
     kind: ReduceKind = "quantile" if plain else "nanquantile"
@@ -256,7 +256,7 @@ def _quantile(name: str, scale: float, value: Any, q: Any, axis: Any = None) -> 
 
 
 def _median(name: str, value: Any, axis: Any = None) -> Any:
-    return _quantile(name, 1.0, value, 0.5, axis)
+    return _quantile(name, value, 0.5, axis)
 
 
 def _peak_to_peak(value: Any) -> Any:
@@ -331,30 +331,26 @@ _BOTH: dict[str, Builder] = {
     "std": _spread,
     "var": _spread,
     "median": _median,
+    "quantile": _quantile,
+    "percentile": _quantile,
 }
 
-# The methods of windows, which are functions of NumPy as well.
-METHODS: dict[str, Builder] = {
-    **{name: partial(make, name) for name, make in _BOTH.items()},
-    "any": partial(_truths, "any"),
-    "all": partial(_truths, "all"),
-    "argmin": partial(_reduction, "argmin"),
-    "argmax": partial(_reduction, "argmax"),
-    "ptp": _peak_to_peak,
-}
-
-# The functions that reduce a window, and those of its methods' names.
+# The functions that reduce a window.
 REDUCTIONS: dict[Any, Builder] = {
-    **{getattr(np, name): builder for name, builder in METHODS.items()},
-    **{getattr(np, f"nan{name}"): partial(make, f"nan{name}") for name, make in _BOTH.items()},
+    **{
+        getattr(np, f"{nan}{name}"): partial(make, f"{nan}{name}")
+        for name, make in _BOTH.items()
+        for nan in ("", "nan")
+    },
+    np.any: partial(_truths, "any"),
+    np.all: partial(_truths, "all"),
+    np.argmin: partial(_reduction, "argmin"),
+    np.argmax: partial(_reduction, "argmax"),
+    np.ptp: _peak_to_peak,
     builtins.any: partial(_any_all, "any", "|"),
     builtins.all: partial(_any_all, "all", "&"),
-    np.amin: METHODS["min"],
-    np.amax: METHODS["max"],
-    np.percentile: partial(_quantile, "percentile", 100.0),
-    np.quantile: partial(_quantile, "quantile", 1.0),
-    np.nanpercentile: partial(_quantile, "nanpercentile", 100.0),
-    np.nanquantile: partial(_quantile, "nanquantile", 1.0),
+    np.amin: partial(_extreme, "min"),
+    np.amax: partial(_extreme, "max"),
     np.count_nonzero: lambda value: reduce("sum", truth(window_of(value, "np.count_nonzero"))),
     np.average: _average,
     ranked: _ranked,
