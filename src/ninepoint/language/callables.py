@@ -6,7 +6,6 @@ function is understood looks here.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import math
 from dataclasses import replace
@@ -79,7 +78,7 @@ def _part(op: Any, value: Any) -> Any:
 _absolute = partial(_part, "abs")
 
 
-def _rounded(function: str, whole: bool, value: Any) -> Any:
+def _rounded(whole: bool, function: str, value: Any) -> Any:
     """Floor and its like: NumPy's leave integers as they are, `math`'s make integers."""
     lifted = real_number(value, function)
     if lifted.dtype.is_integer:
@@ -91,7 +90,7 @@ def _rounded(function: str, whole: bool, value: Any) -> Any:
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is not None:
         return _numpy_round(value, digits)
-    return _rounded("rint", True, +real_number(value, "round()"))
+    return _rounded(True, "rint", +real_number(value, "round()"))
 
 
 def _numpy_round(value: Any, decimals: Any = 0) -> Any:
@@ -202,7 +201,7 @@ def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
     found = float_function("arctan2", False, imag, real)
-    return _scaled(180 / math.pi, False, found) if deg else found
+    return _scaled(_DEGREES, False, found) if deg else found
 
 
 def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
@@ -282,66 +281,66 @@ def _divmod(left: Any, right: Any) -> Any:
     return binary("//", left, right), binary("%", left, right)
 
 
-def _table() -> dict[Any, Builder]:
-    table: dict[Any, Builder] = {
-        builtins.abs: _absolute,
-        builtins.min: partial(_builtin_extreme, min),
-        builtins.max: partial(_builtin_extreme, max),
-        builtins.round: _round,
-        builtins.divmod: _divmod,
-        builtins.pow: partial(binary, "**"),
-        builtins.sum: _sum,
-        math.log: _log,
-        math.fabs: lambda v: _absolute(_cast(float, v)),
-        np.abs: _absolute,
-        np.divmod: _divmod,
-        np.logical_not: partial(unary, "not"),
-        np.logical_and: partial(_logical, "&"),
-        np.logical_or: partial(_logical, "|"),
-        np.logical_xor: partial(_logical, "^"),
-        np.sign: _sign,
-        np.where: _where,
-        np.clip: _clip,
-        np.nan_to_num: _nan_to_num,
-        np.heaviside: _heaviside,
-        np.logaddexp: _logaddexp,
-        np.sinc: _sinc,
-        np.angle: _angle,
-        np.isclose: _is_close,
-        np.square: lambda v: lift(v) * v,
-        np.reciprocal: partial(binary, "/", 1.0),
-        np.round: _numpy_round,
-        np.around: _numpy_round,
-        **OPERATORS,
-        np.minimum: partial(binary, "minimum"),
-        np.maximum: partial(binary, "maximum"),
-    }
-    for name in ("real", "imag", "conj"):
-        table[getattr(np, name)] = partial(_part, name)
-    for name in ("floor", "ceil", "trunc"):
-        table[getattr(np, name)] = partial(_rounded, name, False)
-        table[getattr(math, name)] = partial(_rounded, name, True)
-    for name, other, factor in (
-        ("degrees", "rad2deg", 180 / math.pi), ("radians", "deg2rad", math.pi / 180)
-    ):  # fmt: skip
-        table[getattr(np, name)] = table[getattr(np, other)] = partial(_scaled, factor, False)
-        table[getattr(math, name)] = partial(_scaled, factor, True)
-    for name, row in FLOAT_FUNCTIONS.items():
-        if row.numpy:
-            table.setdefault(getattr(np, name), partial(float_function, name, False))
-        if row.python:
-            table[getattr(math, row.python)] = partial(float_function, name, True)
-    for name in ("isnan", "isinf", "isfinite"):
-        table[getattr(np, name)] = table[getattr(math, name)] = partial(_test, name)
-    table[np.signbit] = partial(_test, "signbit")
-    return table | _casts()
+def _named(module: Any, names: str, build: Builder) -> dict[Any, Builder]:
+    """Functions of a module that are built alike, but for their names."""
+    return {getattr(module, name): partial(build, name) for name in names.split()}
 
 
-def _casts() -> dict[Any, Builder]:
-    """The types of numbers, called as functions."""
-    casts: set[Any] = {bool, int, float, np.bool, np.float16, np.float32, np.float64}
-    casts |= {np.complex64, np.complex128, *(np.dtype(one).type for one in "bBhHiIlLqQ")}
-    return {complex: _complex, **{target: partial(_cast, target) for target in casts}}
+# The types of numbers, called as functions.
+_TYPES: tuple[Any, ...] = (
+    bool, int, float, np.bool, np.float16, np.float32, np.float64, np.complex64, np.complex128,
+    *(np.dtype(one).type for one in "bBhHiIlLqQ"),
+)  # fmt: skip
 
+_RADIANS, _DEGREES = math.pi / 180, 180 / math.pi
 
-FUNCTIONS = _table()
+FUNCTIONS: dict[Any, Builder] = {
+    **{
+        getattr(np, name): partial(float_function, name, False)
+        for name, known in FLOAT_FUNCTIONS.items()
+        if known.numpy
+    },
+    **{
+        getattr(math, known.python): partial(float_function, name, True)
+        for name, known in FLOAT_FUNCTIONS.items()
+        if known.python
+    },
+    **OPERATORS,
+    **_named(np, "minimum maximum", binary),
+    **_named(np, "abs real imag conj", _part),
+    **_named(np, "isnan isinf isfinite signbit", _test),
+    **_named(math, "isnan isinf isfinite", _test),
+    **_named(np, "floor ceil trunc", partial(_rounded, False)),
+    **_named(math, "floor ceil trunc", partial(_rounded, True)),
+    **dict.fromkeys((np.degrees, np.rad2deg), partial(_scaled, _DEGREES, False)),
+    **dict.fromkeys((np.radians, np.deg2rad), partial(_scaled, _RADIANS, False)),
+    **dict.fromkeys((np.round, np.around), _numpy_round),
+    **dict.fromkeys((np.divmod, divmod), _divmod),
+    **{one: partial(_cast, one) for one in _TYPES},
+    complex: _complex,
+    abs: _absolute,
+    min: partial(_builtin_extreme, min),
+    max: partial(_builtin_extreme, max),
+    round: _round,
+    pow: partial(binary, "**"),
+    sum: _sum,
+    math.log: _log,
+    math.fabs: lambda v: _absolute(_cast(float, v)),
+    math.degrees: partial(_scaled, _DEGREES, True),
+    math.radians: partial(_scaled, _RADIANS, True),
+    np.logical_not: partial(unary, "not"),
+    np.logical_and: partial(_logical, "&"),
+    np.logical_or: partial(_logical, "|"),
+    np.logical_xor: partial(_logical, "^"),
+    np.sign: _sign,
+    np.where: _where,
+    np.clip: _clip,
+    np.nan_to_num: _nan_to_num,
+    np.heaviside: _heaviside,
+    np.logaddexp: _logaddexp,
+    np.sinc: _sinc,
+    np.angle: _angle,
+    np.isclose: _is_close,
+    np.square: lambda v: lift(v) * v,
+    np.reciprocal: partial(binary, "/", 1.0),
+}
