@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .api.stencil import Stencil, stencil
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .gufuncs.api import Gufunc, gufunc
+    from .inspecting.explaining import explain
     from .inspecting.measuring import Measurement
-    from .inspecting.planned import explain
     from .inspecting.surroundings import info
     from .io.frames import imsave
     from .io.images import imread
@@ -92,7 +92,7 @@ _PLACES = {
     ".arrays.conditions": "Condition dirichlet extrapolate neumann robin",
     ".gufuncs.api": "Gufunc gufunc",
     ".inspecting.measuring": "Measurement",
-    ".inspecting.planned": "explain",
+    ".inspecting.explaining": "explain",
     ".inspecting.surroundings": "info",
     ".io.frames": "imsave",
     ".io.images": "imread",

@@ -10,7 +10,7 @@ from typing import Any
 
 import xarray as xr
 
-from .language.definitions import ArrayFunction
+from .language.decorated import Decorated
 
 # Some of xarray's functions carry no annotations.
 untyped: Any = xr
@@ -77,16 +77,12 @@ class _Accessor:
         array([[1, 2, 0],
                [5, 0, 0]])
         """
-        if not isinstance(function, ArrayFunction) and not _is_filter(function):
-            # Imported here, not above: it imports Numba.
-            from .gufuncs.api import Gufunc
-
-            if not isinstance(function, Gufunc):
-                name = getattr(function, "__name__", None) or repr(function)
-                raise TypeError(
-                    f"npt.map applies what ninepoint makes, and {name} is none of it; decorate it "
-                    "with @ninepoint.stencil, or call any function of the whole array with .pipe."
-                )
+        if not isinstance(function, Decorated) and not _is_filter(function):
+            name = getattr(function, "__name__", None) or repr(function)
+            raise TypeError(
+                f"npt.map applies what ninepoint makes, and {name} is none of it; decorate it "
+                "with @ninepoint.stencil, or call any function of the whole array with .pipe."
+            )
         if dims is not None:
             options["dims"] = dims
         return function(self._object, *args, **options)

@@ -9,12 +9,15 @@ from __future__ import annotations
 import inspect
 import itertools
 
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
 from numpy.testing import assert_array_equal as equal
 from scipy import ndimage
+from skimage import filters as skimage_filters
 from skimage import morphology
+from skimage.restoration import denoise_bilateral
 
 import ninepoint as npt
 from nightly import only
@@ -45,7 +48,57 @@ PAIRS = {
         filters.local_std, lambda x, *given, **o: ndimage.generic_filter(x, np.std, *given, **o),
         (3,),
     ),
+    "sum": (filters.sum, lambda x, *_, **o: ndimage.correlate(x, np.ones((3, 2)), **o), ((3, 2),)),
+    **{
+        name: (getattr(filters, name), getattr(ndimage, theirs), (4,))
+        for name, theirs in (
+            ("opening", "grey_opening"), ("closing", "grey_closing"),
+            ("white_tophat", "white_tophat"), ("black_tophat", "black_tophat"),
+            ("morphological_gradient", "morphological_gradient"),
+        )
+    },
+    "gaussian_laplace": (filters.gaussian_laplace, ndimage.gaussian_laplace, ((0.6, 0.9),)),
+    **{
+        f"gaussian of order {n}": (
+            lambda x, *_, n=n, **o: filters.gaussian(x, (0.6, 0.9), order=n, **o),
+            lambda x, *_, n=n, **o: ndimage.gaussian_filter(x, (0.6, 0.9), n, **o), (),
+        )
+        for n in (1, 3, (2, 0))
+    },
+    **{
+        f"threshold_local, {how}": (
+            filters.threshold_local, skimage_filters.threshold_local, ((5, 3), how, 0.25),
+        )
+        for how in ("gaussian", "mean", "median")
+    },
+    **{
+        f"gradient, {side}": (
+            filters.gradient, lambda x, *_, w=w, **o: ndimage.correlate1d(x, w, 0, **o),
+            (0, 2.0, side),
+        )
+        for side, w in (
+            ("central", [-0.25, 0, 0.25]), ("forward", [0, -0.5, 0.5]),
+            ("backward", [-0.5, 0.5, 0]),
+        )
+    },
+    "bilateral": (
+        filters.bilateral, lambda x, *_, **o: ndimage.generic_filter(x, alike, 5, **o),
+        (0.7, 0.8, 2),
+    ),
 }  # fmt: skip
+
+# At a "constant" border SciPy takes cval for the slope along one axis, then goes along others.
+SLOPES = {
+    name for name in PAIRS if name.startswith(("sobel", "prewitt", "gaussian of", "gaussian_l"))
+}
+
+
+def alike(window):
+    """A bilateral filter by its definition, for a window of 5 x 5."""
+    window = window.reshape(5, 5)
+    distance = np.hypot(*np.ogrid[-2:3, -2:3]) / 0.8
+    weights = np.exp(-(distance**2 + ((window - window[2, 2]) / 0.7) ** 2) / 2)
+    return (weights * window).sum() / weights.sum()
 
 
 def image(shape, dtype="float64", seed=0):
@@ -68,8 +121,7 @@ def test_floats_are_as_scipys_for_every_border(name):
     ours, theirs, given = PAIRS[name]
     for shape, rule in itertools.product(SHAPES, RULES):
         x = image(shape)
-        # SciPy takes cval for the slope along one axis, too, before it sums along the other.
-        cval = 0 if name in ("sobel", "prewitt") else 0.5
+        cval = 0 if name in SLOPES else 0.5
         got = ours(x, *given, boundary=rule, cval=cval)
         expected = theirs(x, *given, mode=rule, cval=cval)
         assert got.dtype == x.dtype
@@ -82,8 +134,10 @@ HOLED = np.array([[0, 1, 1, 1], [1, 0, 0, 1], [1, 1, 0, 0], [0, 0, 0, 1]], dtype
 
 
 @pytest.mark.parametrize(
-    "name", ["maximum", "minimum", "median", "dilate", "erode", "percentile", "mean", "local_std"]
-)
+    "name",
+    ["maximum", "minimum", "median", "dilate", "erode", "percentile", "mean", "local_std",
+     "closing", "white_tophat", "morphological_gradient"],
+)  # fmt: skip
 def test_footprints_are_as_scipys(name):
     ours, theirs, given = PAIRS[name]
     if name == "mean":
@@ -212,7 +266,74 @@ def test_a_deviation_of_integers_is_a_float():
     assert filters.local_std(image((3, 3), "uint8"), 3, dtype="uint8").dtype == np.uint8
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint64", "float32"])
+@pytest.mark.parametrize("name", ["opening", "closing", "white_tophat", "black_tophat"])
+def test_morphology_of_every_type(name, dtype):
+    ours, theirs, _ = PAIRS[name]
+    x = (image((13, 15), "uint8") % 64).astype(dtype)
+    for size in ((3, 3), (2, 5)):
+        equal(ours(x, size), theirs(x, size), strict=True)
+    equal(ours(x, footprint=shapes.disk(2)), theirs(x, footprint=shapes.disk(2)), strict=True)
+
+
+def test_ranges_of_truths_and_of_what_an_integer_does_not_hold():
+    x = image((13, 15), "bool")
+    equal(filters.morphological_gradient(x), filters.dilate(x) ^ filters.erode(x), strict=True)
+    x = np.array([[-100, 0, 100]], "int8")
+    equal(filters.morphological_gradient(x), np.array([[100, 127, 100]], "int8"), strict=True)
+
+
+@pytest.mark.parametrize("name", ["gaussian of order 1", "gaussian_laplace", "gradient, central"])
+def test_derivatives_of_integers_are_floats(name):
+    ours, _, given = PAIRS[name]
+    x = image((9, 8), "uint8")
+    equal(ours(x, *given), ours(x / 1.0, *given), strict=True)
+
+
+def test_slopes_are_one_sided_at_the_ends_where_the_border_says_so():
+    x = image((7, 9))
+    for axis in (0, 1):
+        got = filters.gradient(x, axis, 0.3, boundary=npt.extrapolate(1))
+        close(got, np.gradient(x, 0.3, axis=axis))
+
+
+def test_alike_values_count_as_in_skimage():
+    """Of distances its weights are not centred: here all count alike."""
+    x = np.random.default_rng(0).random((12, 13))
+    got = filters.bilateral(x, 0.3, 1e6, 3e-6, boundary="constant")
+    wanted = denoise_bilateral(x, 7, 0.3, 1e6, bins=10**6)
+    np.testing.assert_allclose(got, wanted, atol=1e-5)
+
+
 # Axes, and other arrays.
+
+
+GIVEN = {
+    "bilateral": (20.0,), "correlate": (KERNEL,), "percentile": (30,), "threshold_local": (5,),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", filters.__all__)
+def test_every_filter_takes_arrays_of_every_kind(name):
+    def call(x, **options):
+        return getattr(filters, name)(x, *GIVEN.get(name, ()), **options)
+
+    x = image((12, 14), "uint8")
+    wanted = call(x, dtype="float32", boundary="mirror")
+    options = {"dtype": "float32", "boundary": "mirror"}
+    equal(call(da.from_array(x, chunks=(5, 14)), **options).compute(), wanted, strict=True)
+    equal(call(npt.lazy(x), **options).compute(), wanted, strict=True)
+    named = xr.DataArray(x, dims=("y", "x"), coords={"x": np.arange(14)})
+    got = call(named, dims=("y", "x"), **options)
+    equal(got.values, wanted, strict=True)
+    assert got.coords.equals(named.coords)
+    data = call(named.to_dataset(name="a"), dims=("y", "x"), **options)
+    equal(data.a.values, wanted, strict=True)
+    out = np.empty(x.shape, "float32")
+    assert call(x, out=out, **options) is out
+    equal(out, wanted)
+    equal(call(x.T, axes=(1, 0), **options), wanted.T, strict=True)
+    equal(call(x, every=2, **options), wanted[::2, ::2], strict=True)
 
 
 def test_axes_that_are_filtered():

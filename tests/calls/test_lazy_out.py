@@ -1,4 +1,4 @@
-"""Recorded values that are still wanted are computed before `out=` overwrites what they read."""
+"""Recorded values: what arrays have, they have; what `out=` overwrites is computed before."""
 
 from __future__ import annotations
 
@@ -35,6 +35,59 @@ def fresh():
 
 def spare():
     return np.zeros(12)
+
+
+USES = {
+    "sum": lambda x: x.sum(),
+    "mean along an axis": lambda x: x.mean(axis=0),
+    "numpy.max": np.max,
+    "numpy.mean": np.mean,
+    "astype": lambda x: x.astype("float32"),
+    "T": lambda x: x.T,
+    "transpose": lambda x: x.transpose(),
+    "reshape": lambda x: x.reshape(2, -1),
+    "arithmetic": lambda x: 2 * x - x,
+    "comparison": lambda x: (x > 1) & (x != 3),
+    "index": lambda x: x[1:5:2],
+    "item": lambda x: x[3:4].item(),
+    "size": lambda x: (x.size, x.nbytes, len(x), x.ndim),
+    "numbers": lambda x: (bool(x[:1]), float(x[1]), int(x[2])),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_lazy_values_have_what_arrays_have(name):
+    x = fresh()
+    for given in (x, xr.DataArray(x, dims="x")):
+        if name != "reshape" or given is x:
+            wanted = USES[name](k(given))
+            np.testing.assert_array_equal(USES[name](k(npt.lazy(given))), wanted)
+    chunked = USES["sum"](k(npt.lazy(da.from_array(x, chunks=5))))
+    assert isinstance(chunked, da.Array)
+
+
+def test_what_lazy_values_lack_is_said_with_a_cure():
+    y = k(npt.lazy(fresh()))
+    assert {"sum", "T", "compute"} <= set(dir(y))
+    for use, error, words in (
+        (lambda: y.rolling(x=3), AttributeError, r"has no 'rolling'; .* x\.compute\(\)\.rolling"),
+        (lambda: y.sort(), AttributeError, "has no 'sort'; compute it first"),
+        (lambda: y.__setitem__(0, 1.0), TypeError, "cannot be written to; compute it first"),
+        (lambda: bool(y), ValueError, "ambiguous"),
+    ):
+        with pytest.raises(error, match=words):
+            use()
+
+
+def test_lazy_values_are_saved(tmp_path):
+    x = np.random.default_rng(1).integers(0, 255, (2, 9, 8), "uint8")
+    wanted = npt.filters.median(x)
+    for given in (x, da.from_array(x, chunks=(1, 9, 8))):
+        y = npt.filters.median(npt.lazy(given))
+        npt.save(y, tmp_path / "y.npy", overwrite=True)
+        same(np.load(tmp_path / "y.npy"), wanted)
+        npt.imsave(y, tmp_path / "{:02}.png", overwrite=True)
+        same(npt.imread(tmp_path / "*.png").compute(), wanted)
 
 
 # All that writes to an array that the user gave.

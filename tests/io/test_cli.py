@@ -329,7 +329,8 @@ def test_misuse(here, capsys, words, said):
     [
         ("one.py --dtype uint8", ["f: x uint8 -> uint8\n"]),
         ("one.py --ir", ["x[0, 1]"]),
-        ("median", ["ranks.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
+        ("median", ["reductions.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
+        ("white_tophat --dtype uint8", ["white_tophat: x uint8, y uint8 -> uint8\n"]),
         ("median --dtype uint8 --param size=5", ["median: x uint8 -> uint8\n",
                                                  "-2..2 x -2..2"]),
         ("kernels.py:difference --dtype u1 --dtype i2", ["x uint8, y int16 -> "]),

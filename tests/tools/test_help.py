@@ -57,7 +57,7 @@ FILTER = (
         (smooth, f"(x, weight=1.0, *, {CALL}"),
         (half, "(x, *, out=None, dtype=None, overflow=None, threads=None, device=None)"),
         (total, f"(x, scale=1, *, {GUFUNC}"),
-        (npt.filters.gaussian, f"(x, sigma=1.0, truncate=4.0, *, {FILTER}"),
+        (npt.filters.gaussian, f"(x, sigma=1.0, truncate=4.0, *, order=0, {FILTER}"),
         (npt.ufunc, "(function, /, *, dtype=None, overflow=None, fastmath=False, schedule=None)"),
     ],
 )

@@ -129,21 +129,22 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
         if types[name].kind in "iu":
             known[name] = Interval(one.low, one.high)
     for stage in kernel.stages:
-        _bound_body(stage.body, known)
+        known = _bounded(stage.body, known)
         for k, (name, value) in enumerate(zip(stage.names, stage.values, strict=True)):
             known[name] = interval(value, known)
             if isinstance(stage, State):
                 # What the border's rule puts there as well.
                 zero = Interval(0, 0)
                 known[name] |= of_storage(stage.storage[k]) if stage.unbounded else zero
-    _bound_body(kernel.body, known)
-    return known
+    return _bounded(kernel.body, known)
 
 
-def _bound_body(body: Body, known: dict[str, Interval]) -> None:
-    values = named(body)
-    for assign in body:
-        known[assign.name] = bound(assign.value, known, values)
+def _bounded(body: Body, known: Known) -> dict[str, Interval]:
+    """What is known, and the ranges of what a body assigns."""
+    values, found = named(body), dict(known)
+    for name, value in values.items():
+        found[name] = bound(value, found, values)
+    return found
 
 
 def interval(atom: Atom, known: Known) -> Interval:
@@ -205,7 +206,7 @@ def turn_ranges(loop: Loop, known: Known) -> dict[str, Interval]:
     begins = [(loop.index, Const(DType.INT, "0")) for _ in beside] + list(loop.carried)
     head = {ref.name: of_type(ref.dtype) for ref, _ in loop.carried}
     head[loop.index.name] = Interval(0, (loop.most or 2**63 - 1) - 1)
-    found = _turn(loop, head, known)
+    found = _bounded(loop.body, {**known, **head})
     for (ref, begin), after in zip(begins, (*beside, *loop.next), strict=True):
         first, step = interval(begin, known), _step(ref, made_as(after, values))
         last = refined(after, loop.next[0], True, found, values) or first
@@ -214,13 +215,7 @@ def turn_ranges(loop: Loop, known: Known) -> dict[str, Interval]:
             head[ref.name] = Interval(first.low, min(whole.high, head[ref.name].high))
         elif step < 0 and whole.low + step >= -(2**63):
             head[ref.name] = Interval(whole.low, first.high)
-    return _turn(loop, head, known)
-
-
-def _turn(loop: Loop, head: Known, known: Known) -> dict[str, Interval]:
-    found = {**known, **head}
-    _bound_body(loop.body, found)
-    return found
+    return _bounded(loop.body, {**known, **head})
 
 
 def _step(ref: Ref, after: Expr | None) -> int:
@@ -407,12 +402,10 @@ def refined(atom: Atom, test: Atom, holds: bool, known: Known, values: Named) ->
     for one, other, how in ((left, right, told), (right, left, MIRRORED[told])):
         if atom == one:
             return _narrowed(plain, how, interval(other, known))
-        if isinstance(value, Unary) and value.op == "-" and value.arg == one:
-            inner = _narrowed(interval(one, known), how, interval(other, known))
-            if inner is None:
-                return None
-            flipped = Interval(-inner.high, -inner.low)
-            return flipped if flipped.within(plain) else plain
+    if isinstance(value, Unary) and value.op == "-":
+        inner = refined(value.arg, test, holds, known, values)
+        flipped = inner and Interval(-inner.high, -inner.low, inner.nan)
+        return flipped if flipped is None or flipped.within(plain) else plain
     return plain
 
 

@@ -49,7 +49,7 @@ def iterated(
             "as dataset[name]."
         )
     Place(out=plan.out, threads=plan.threads, device=plan.device).check(fields)
-    fields, types = typed(definition, fields)
+    fields, types = typed(definition.fields, fields)
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), boundary, cval)

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import FunctionType
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 
@@ -30,22 +31,17 @@ from ..arrays.accepted import (
     is_lazy,
     is_xarray,
     listed,
-    storage_types,
 )
-from ..arrays.borders import Boundary
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, decorator
 from ..language.definitions import returned_values
 from ..language.parameters import array_parameters, indexed_parameters
-from ..language.signature import as_read
+from ..language.signature import as_read, filled
 from ..language.source import capture
-from ..lowering.schedule import Schedule
 from ..program.definition import Definition
-from ..program.options import Options, Place, overflow_rule, refuse_unknown
+from ..program.options import UFUNC, Options, Place, UfuncOptions, defaults
 from ..program.waiting import before_writing, waiting
-from .stencil import Stencil
-
-_OPTIONS = ("dtype", "overflow", "fastmath", "schedule")
+from .stencil import RESULT, Stencil
 
 # Options of stencils that say nothing where there are no neighbours, and why.
 _REFUSED = {
@@ -91,6 +87,7 @@ class Ufunc(Stencil):
         self.nin = len(definition.fields)
         super().__init__(definition)
 
+    @filled(result=RESULT)
     def __call__(
         self,
         /,
@@ -112,13 +109,7 @@ class Ufunc(Stencil):
             the names of their dimensions.  Arrays of other libraries that take part in NumPy's
             functions, such as the columns of pandas, take part here too.  Parameters that have
             a number for a default, or a name only, are scalars.
-        out : array or tuple of arrays, optional
-            Where to write the result; it may overlap an array, and be of a shorter float type.
-        dtype : dtype or sequence of dtype, optional
-            The type of the result, or of each; its byte order is the machine's.
-        overflow : {"saturate", "wrap"}, optional
-            What happens to what `dtype` cannot hold: the nearest number that it holds, or the
-            lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
+        {result}
         threads : int, optional
             The greatest number of threads; by default all that the process may use.
         device : {"cuda"}, optional
@@ -242,27 +233,13 @@ def ufunc(function: Callable[..., Any], /) -> Ufunc: ...
 
 
 @overload
-def ufunc(
-    *,
-    dtype: Any = None,
-    overflow: str | None = None,
-    fastmath: bool = False,
-    schedule: Schedule | None = None,
-) -> Callable[[Callable[..., Any]], Ufunc]: ...
+def ufunc(**options: Unpack[UfuncOptions]) -> Callable[[Callable[..., Any]], Ufunc]: ...
 
 
-@as_read
+@as_read(defaults(UFUNC))
+@filled(options=UfuncOptions.__doc__)
 @door
-def ufunc(
-    function: Any = NOTHING,
-    /,
-    *,
-    dtype: Any = None,
-    overflow: str | None = None,
-    fastmath: bool = False,
-    schedule: Schedule | None = None,
-    **unknown: Any,
-) -> Any:
+def ufunc(function: Any = NOTHING, /, **options: Any) -> Any:
     """Make a function of numbers apply to whole arrays, element by element.
 
     The function is read, not run.  No types are declared; each combination of types is compiled
@@ -274,12 +251,7 @@ def ufunc(
         What happens to an element of each array.  Parameters by position are arrays; those that
         have a number for a default, or are given by name only (after ``*``), are scalars, of
         which another value compiles nothing anew.
-    dtype, overflow
-        The defaults of a call; see `Ufunc.__call__`.
-    fastmath : bool, optional
-        Let floats be reordered, as if their arithmetic were exact.
-    schedule : Schedule, optional
-        Choices of the compiler, such as `Ufunc.schedule` gives; they change the speed only.
+    {options}
 
     Returns
     -------
@@ -311,25 +283,14 @@ def ufunc(
            [20, 20, 20, 20,  2],
            [ 0,  2,  3,  3,  1]])
     """
-    refuse_unknown("ufunc", unknown, _OPTIONS)
-    # What is wrong with them is said at once, not where the function is given.
-    dtypes, rule = storage_types(dtype), overflow_rule(overflow)
+    checked = Options.of("ufunc", options, UFUNC)
 
     def make(plain: FunctionType) -> Ufunc:
         captured = capture(plain)
         indexed = indexed_parameters(captured) - set(array_parameters(captured))
-        options = Options(
-            Boundary.of("fill"),
-            0,
-            ((0, 0),),
-            tuple(name for name in captured.parameters if name in indexed),
-            dtypes,
-            rule,
-            bool(fastmath),
-            schedule or Schedule(),
-            pointwise=True,
-        )
-        return Ufunc(Definition(captured, options, plain))
+        standard = tuple(name for name in captured.parameters if name in indexed)
+        own = replace(checked, neighborhood=((0, 0),), standard_indexing=standard, pointwise=True)
+        return Ufunc(Definition(captured, own, plain))
 
     return decorator("ufunc", function, make)
 

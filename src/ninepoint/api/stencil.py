@@ -18,13 +18,11 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
-from ..arrays.accepted import as_it_is, bare, storage_types
-from ..arrays.borders import Boundary
+from ..arrays.accepted import bare
 from ..arrays.channels import may_hold
-from ..arrays.every import per_axis
-from ..arrays.keys import call_key
+from ..arrays.keys import Key, call_key
 from ..base.remembered import Remembered
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
@@ -34,6 +32,7 @@ from ..language.signature import (
     Explanation,
     Page,
     as_read,
+    filled,
     options_of,
     signature,
     signature_text,
@@ -44,13 +43,12 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
 from ..program.options import (
     CALL_OPTIONS,
+    STENCIL,
     Options,
     Place,
-    check_grid,
-    checked_neighborhood,
-    overflow_rule,
-    parameter_names,
-    refuse_unknown,
+    StencilOptions,
+    UfuncOptions,
+    defaults,
 )
 from ..program.waiting import before_writing, waiting
 
@@ -89,10 +87,75 @@ else:
 # What a decorated function gives at one point.
 R = TypeVar("R")
 
-_OPTIONS = (
-    "boundary", "cval", "neighborhood", "standard_indexing", "dtype", "overflow", "every",
-    "upsample", "fastmath", "schedule", "performance_warnings",
-)  # fmt: skip
+
+# What the docstrings of calls have in common.
+RESULT = """
+    out : array or tuple of arrays, optional
+        Where to write the result; it may overlap a field, and be of a shorter float type.
+    dtype : dtype or sequence of dtype, optional
+        The type of the result, or of each; its byte order is the machine's.
+    overflow : {"saturate", "wrap"}, optional
+        What happens to what `dtype` cannot hold: the nearest number that it holds, or the
+        lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
+    """
+
+_CALL = """
+    boundary : str or sequence, optional
+        What a neighbour outside the array is: "fill", "keep", "valid", "constant",
+        "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
+        pair (before, after).  `dirichlet`, `neumann` and `robin` stand in the place of names.
+    cval : number, optional
+        The value of "fill" and "constant".
+    axes : sequence of int, optional
+        The axes that the stencil works on, in the order of its offsets.
+    dims : sequence of str, optional
+        The same by name, for xarray objects.
+    every : int or sequence of int, optional
+        Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
+        that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.
+        One number is that of all axes.
+    upsample : int or sequence of int, optional
+        How many times as many points the result has, along all axes or along each: the
+        result p is computed around the element p // k, and ``npt.index()`` is p.
+    threads : int, optional
+        The greatest number of threads; by default all that the process may use.
+    device : {"cuda"}, optional
+        Compute NumPy arrays on the GPU, to which they are copied, and the result back; a
+        part at a time where they are too large, and the chunks of Dask arrays one by one.
+        By default a call is done where its arrays are: those of CuPy on their GPU.
+    """
+
+_ITERATE = """
+    callback : callable, optional
+        Called as ``callback(step, *state)`` after every `every` steps and after the last
+        one, with the number of steps done; a true result ends the iteration.  It may
+        keep the arrays, or write to those of NumPy to change the state.
+    every : int, optional
+        How many steps lie between two calls of `callback`, or two checks of `until`; by
+        default all of them for `callback`, and 1 for `until`.
+    until : float, optional
+        End when no element of the state changes by more than this in one step.
+    progress : bool or callable, optional
+        True shows a bar, False none; by default there is one in
+        notebooks and on terminals, if it takes longer than a second.  A function
+        is called with the numbers of steps done and in all.
+    out : array or tuple of arrays, optional
+        Where to write the last state, for NumPy arrays: one for each state.  They may be the
+        fields themselves, which are then changed, so that one more state is held, not two.
+    device : {"cuda"}, optional
+        Take NumPy arrays to the GPU once, do all steps there, and take the state back; it is
+        taken back before too for each call of `callback`.  All of it must fit, save for
+        Dask arrays, whose chunks are taken there one by one.
+    comm : mpi4py.MPI.Comm, optional
+        The arrays are this process's part of the state: the processes have parts of it one
+        after the other along the first of the stencil's axes, in their order, and all call
+        this alike.  So is the result, and what `callback` is given; `until` holds for all.
+        See `distribute`.
+    snapshots : int, optional
+        On a Dask cluster: how many steps lie between two copies of the state in the memory
+        of other workers, which is what the loss of a worker costs; 0 for none.  By default
+        as many as keep the time that they take below a twentieth.
+    """
 
 
 class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
@@ -168,6 +231,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
 
     # Calling.
 
+    @filled(options=_CALL, result=RESULT)
     def _apply(
         self,
         /,
@@ -194,36 +258,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             an array of NumPy, CuPy, Dask or xarray, or another one in the memory of a GPU;
             the last axes are the stencil's, those before are a stack, and fields broadcast as
             NumPy's do.
-        boundary : str or sequence, optional
-            What a neighbour outside the array is: "fill", "keep", "valid", "constant",
-            "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
-            pair (before, after).  `dirichlet`, `neumann` and `robin` stand in the place of names.
-        cval : number, optional
-            The value of "fill" and "constant".
-        axes : sequence of int, optional
-            The axes that the stencil works on, in the order of its offsets.
-        dims : sequence of str, optional
-            The same by name, for xarray objects.
-        out : array or tuple of arrays, optional
-            Where to write the result; it may overlap a field, and be of a shorter float type.
-        dtype : dtype or sequence of dtype, optional
-            The type of the result, or of each; its byte order is the machine's.
-        overflow : {"saturate", "wrap"}, optional
-            What happens to what `dtype` cannot hold: the nearest number that it holds, or the
-            lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
-        every : int or sequence of int, optional
-            Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
-            that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.
-            One number is that of all axes.
-        upsample : int or sequence of int, optional
-            How many times as many points the result has, along all axes or along each: the
-            result p is computed around the element p // k, and ``npt.index()`` is p.
-        threads : int, optional
-            The greatest number of threads; by default all that the process may use.
-        device : {"cuda"}, optional
-            Compute NumPy arrays on the GPU, to which they are copied, and the result back; a
-            part at a time where they are too large, and the chunks of Dask arrays one by one.
-            By default a call is done where its arrays are: those of CuPy on their GPU.
+        {options}
+        {result}
 
         Returns
         -------
@@ -255,21 +291,16 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             if out is not None and waiting:
                 before_writing(out)
             bound = self._arguments.bound(args, named)
-            key = None
+            key: Key | None = None
+            leaves: Leaves = ()
             if dims is None and device is None:
                 key = call_key(
                     bound,
                     (boundary, cval, axes, out, dtype, overflow, threads, every, upsample),
                 )
-            leaves: Leaves = ()
             if key is not None:
                 if self._numbers and self.definition.may_call:
-                    # A program of several calls is bound for what each of them is given.
-                    numbers = {name: bound[k] for name, k in self._numbers}
-                    leaves = leaves_of(self.definition, numbers)
-                    more = numbers_key(leaves)
-                    key = None if more is None else (*key, more)
-                    leaves = leaves if self.definition.may_call else ()
+                    key, leaves = self._of_several(key, bound)
                 short = self._bound_calls.get(key)
                 if short is not None:
                     # The values of a border are as free as those of the parameters.
@@ -279,22 +310,33 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             call = Call.of(
                 self.definition, values, boundary, cval, dtype, overflow, every, upsample
             )
-            fields = [values[name] for name in call.definition.fields]
-            place = Place(axes, dims, out, threads, device)
-            if axes is None and not self.pointwise and any(map(may_hold, fields)):
-                # What may be colour images is asked about each time.
-                key = None
-            if key is not None:
-                short = dispatch.prepared(call, bound, place)
-                if short is not None:
-                    result = short(bound, leaves, out)
-                    # Only what went well is remembered.
-                    self._bound_calls[key] = short
-                    return result
-            return recording.called(call, fields, place)
+            return self._first(call, bound, Place(axes, dims, out, threads, device), key, leaves)
         except Exception as error:
             shorten(error)
             raise
+
+    def _of_several(self, key: Key, bound: Sequence[Any]) -> tuple[Key | None, Leaves]:
+        """The key of a program of several calls, which is bound for what each of them is given."""
+        leaves = leaves_of(self.definition, {name: bound[k] for name, k in self._numbers})
+        more = numbers_key(leaves)
+        return None if more is None else (*key, more), leaves if self.definition.may_call else ()
+
+    def _first(
+        self, call: Call, bound: Sequence[Any], place: Place, key: Key | None, leaves: Leaves
+    ) -> Any:
+        """Do a call of a kind that was not met before, or that depends on more than its kind."""
+        values = dict(zip(self.parameters, bound, strict=True))
+        fields = [values[name] for name in call.fields]
+        # What may be colour images is asked about each time.
+        coloured = place.axes is None and not self.pointwise and any(map(may_hold, fields))
+        if key is not None and not coloured:
+            short = dispatch.prepared(call, bound, place)
+            if short is not None:
+                result = short(bound, leaves, place.out)
+                # Only what went well is remembered.
+                self._bound_calls[key] = short
+                return result
+        return recording.called(call, fields, place)
 
     if TYPE_CHECKING:
         # For checkers and editors: see above.
@@ -346,6 +388,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         return Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
+    @filled(options=_ITERATE)
     @door
     def iterate(
         self,
@@ -384,36 +427,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             How many steps, not negative.
         boundary, cval, threads
             As for a call.
-        callback : callable, optional
-            Called as ``callback(step, *state)`` after every `every` steps and after the last
-            one, with the number of steps done; a true result ends the iteration.  It may
-            keep the arrays, or write to those of NumPy to change the state.
-        every : int, optional
-            How many steps lie between two calls of `callback`, or two checks of `until`; by
-            default all of them for `callback`, and 1 for `until`.
-        until : float, optional
-            End when no element of the state changes by more than this in one step.
-        progress : bool or callable, optional
-            True shows a bar, False none; by default there is one in
-            notebooks and on terminals, if it takes longer than a second.  A function
-            is called with the numbers of steps done and in all.
-        out : array or tuple of arrays, optional
-            Where to write the last state, for NumPy arrays: one for each state.  They may be the
-            fields themselves, which are then changed, so that one more state is held, not two.
-        device : {"cuda"}, optional
-            Take NumPy arrays to the GPU once, do all steps there, and take the state back; it is
-            taken back before too for each call of `callback`.  All of it must fit, save for
-            Dask arrays, whose chunks are taken there one by one.
-
-        comm : mpi4py.MPI.Comm, optional
-            The arrays are this process's part of the state: the processes have parts of it one
-            after the other along the first of the stencil's axes, in their order, and all call
-            this alike.  So is the result, and what `callback` is given; `until` holds for all.
-            See `distribute`.
-        snapshots : int, optional
-            On a Dask cluster: how many steps lie between two copies of the state in the memory
-            of other workers, which is what the loss of a worker costs; 0 for none.  By default
-            as many as keep the time that they take below a twentieth.
+        {options}
 
         Returns
         -------
@@ -503,7 +517,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         values = self._bound(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
         call.check_spaced()
-        fields = [values[name] for name in call.definition.fields]
+        fields = [values[name] for name in call.fields]
         return debugging.by_definition(call, fields, axes)
 
     @door
@@ -665,10 +679,10 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         Returns
         -------
         str
-            Lines of text: where the kernel looks, its border rule, the proved ranges, the
-            algorithm of each window and sum with why it is no other, the types of the lanes,
-            operations and bytes for each point; then how long compiling took, and how fast a call
-            is beside a copy.
+            Lines of text: in the first one what to do to make it faster; then where the kernel
+            looks, its border rule, the proved ranges, the algorithm of each window and sum with
+            why it is no other, the types of the lanes, operations and bytes for each point; then
+            how long compiling took, and how fast a call is beside a copy.
 
         Examples
         --------
@@ -676,7 +690,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         >>> def corner(x):
         ...     return x[0, 0] + x[1, 1]
         >>> print(npt.stencil(corner).explain("uint8"))
-        corner: x uint8 -> uint16
+        Nothing stands in the way: give arrays to see how fast it is beside a copy.
+          kernel      corner: x uint8 -> uint16
           path        understood: analysed, its inner loop can become vectors
           looks       offsets 0..1 x 0..1 (4 elements in the box)
           border      fill with 0
@@ -740,9 +755,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
         given = {name: value for name, value in named.items() if name not in options}
         values = self._bound(args, given)
-        call = Call.of(self.definition, values)
-        call.check_spaced()
-        return measuring.real(call.definition, values, options, what, gpu), options
+        return measuring.real(self.definition, values, options, what, gpu), options
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
@@ -755,40 +768,14 @@ def stencil(function: Callable[P, R], /) -> Stencil[P, R]: ...
 
 @overload
 def stencil(
-    *,
-    boundary: Any = "fill",
-    cval: Any = 0,
-    upsample: int | Sequence[int] = 1,
-    neighborhood: Any = None,
-    standard_indexing: Any = (),
-    dtype: Any = None,
-    overflow: str | None = None,
-    every: Any = 1,
-    fastmath: bool = False,
-    schedule: Schedule | None = None,
-    performance_warnings: bool = True,
+    **options: Unpack[StencilOptions],
 ) -> Callable[[Callable[P, R]], Stencil[P, R]]: ...
 
 
-@as_read
+@as_read(defaults(STENCIL))
+@filled(options=StencilOptions.__doc__, more=UfuncOptions.__doc__)
 @door
-def stencil(
-    function: Any = NOTHING,
-    /,
-    *,
-    boundary: Any = "fill",
-    cval: Any = 0,
-    upsample: int | Sequence[int] = 1,
-    neighborhood: Any = None,
-    standard_indexing: Any = (),
-    dtype: Any = None,
-    overflow: str | None = None,
-    every: Any = 1,
-    fastmath: bool = False,
-    schedule: Schedule | None = None,
-    performance_warnings: bool = True,
-    **unknown: Any,
-) -> Any:
+def stencil(function: Any = NOTHING, /, **options: Any) -> Any:
     """Make a function of one point and its neighbours apply to whole arrays.
 
     The function is read, not run: ``x[-1, 0]`` is the neighbour one step back along the first
@@ -799,32 +786,8 @@ def stencil(
     function : callable
         What happens at one point.  Parameters that are indexed are fields; the others are
         scalars, or small arrays.
-    boundary : str, Condition or sequence, optional
-        What a neighbour outside the array is: "fill", "keep", "valid", "constant", "nearest",
-        "reflect", "mirror" or "wrap", or a value there (`dirichlet`, `neumann`, `robin`).  One
-        for all sides, or for each axis one, or a pair (before, after).  This and the options
-        that follow are defaults, which a call may override; `Stencil.__call__` has more.
-    cval : number, optional
-        The value of "fill" and "constant".
-    upsample : int or sequence of int, optional
-        How many times as many points the result has, along all axes or along each.
-    neighborhood : sequence of (int, int), optional
-        For each axis the least and the greatest offset the function reads, where that cannot
-        be read off its text.
-    standard_indexing : str or sequence of str, optional
-        Parameters that are small arrays indexed absolutely.
-    dtype : dtype or sequence of dtype, optional
-        The type of the result, or of each; by default the smallest that holds every result.
-    overflow : {"saturate", "wrap"}, optional
-        What happens to an integer that `dtype` cannot hold.
-    every : int or sequence of int, optional
-        Of how many points along each axis one is made.
-    fastmath : bool, optional
-        Let floats be reordered, as if their arithmetic were exact.
-    schedule : Schedule, optional
-        Choices of the compiler, such as `Stencil.schedule` gives; they change the speed only.
-    performance_warnings : bool, optional
-        Whether a `PerformanceWarning` may tell that this stencil is slow, and what to do.
+    {options}
+    {more}
 
     Returns
     -------
@@ -848,23 +811,9 @@ def stencil(
     >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
     array([2., 1., 0., 1.])
     """
-    refuse_unknown("stencil", unknown, _OPTIONS)
-    options = Options(
-        Boundary.of(boundary),
-        as_it_is(cval),
-        checked_neighborhood(neighborhood),
-        parameter_names(standard_indexing),
-        storage_types(dtype),
-        overflow_rule(overflow),
-        bool(fastmath),
-        schedule or Schedule(),
-        performance_warnings=bool(performance_warnings),
-        every=per_axis("every", every),
-        upsample=per_axis("upsample", upsample),
-    )
-    check_grid(options.every, options.upsample)
+    checked = Options.of("stencil", options, STENCIL)
 
     def make(plain: types.FunctionType) -> Stencil:
-        return Stencil(Definition(capture(plain), options, plain))
+        return Stencil(Definition(capture(plain), checked, plain))
 
     return decorator("stencil", function, make)

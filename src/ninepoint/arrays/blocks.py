@@ -248,11 +248,10 @@ class Job:
 
         It has the points of the region, as far as the wanted values have them.
         """
-        domain, ndim, found = self.domain(region), len(self.shape), []
+        domain, found = self.domain(region), []
         if region.points:
-            arrays = tuple([field[(None,) * (ndim - field.ndim)] for field in take(domain)])
             with serial():
-                return bare(self.program.run(Block(arrays, domain)))
+                return bare(self.program.run(Block(tuple(take(domain)), domain)))
         for output in outputs_of(self.program, domain.shape):
             points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
             found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))

@@ -60,11 +60,6 @@ STEPS = 8
 STEPS_OF_PLANES = 4
 
 
-def fits(core: Sequence[int], margin: Box) -> bool:
-    """Whether points are left whose neighbours all exist."""
-    return all(n > span for n, span in zip(core, spans(margin), strict=True))
-
-
 def spans(reach: Box) -> list[int]:
     """How many neighbours a box holds, axis by axis."""
     return [before + after for before, after in reach.sides]

@@ -30,7 +30,7 @@ from .conditions import Condition, weights
 from .executable import Executable
 from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, source_indices
 from .numpy import Behind, whole_shape
-from .regions import FAR, Node
+from .regions import Node
 from .single import Extension, Extensions, Single
 
 
@@ -159,8 +159,7 @@ def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
             f"{edge}, the fields' shape without the axis that ends there; give one of that "
             "shape, or that broadcasts to it."
         )
-    value = value[(None,) * (len(edge) - len(value.shape))]
-    return value[(*(slice(None),) * axis, None)]
+    return np.expand_dims(value[(None,) * (len(edge) - len(value.shape))], axis)
 
 
 def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
@@ -196,14 +195,6 @@ def _check_signature(function: Any, name: str, one: Condition, positions: Sequen
     except ValueError:
         # Functions without a signature, as those of NumPy.
         pass
-
-
-def check_conditions(node: Node) -> None:
-    """Raise where conditions that are numbers do not fit the types of a node's fields.
-
-    Where nobody looks, a condition may say whatever it likes.
-    """
-    Edges.of(node, (FAR,) * node.ndim).laid(node.boundary)
 
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:
@@ -279,7 +270,7 @@ def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
                 return value
             value = _on_edge(value, shape, along[axis] % rank, f"npt.{one.kind}")
             place = rank - len(along) + axis
-            return np.moveaxis(value, along, ends)[(*(slice(None),) * place, 0)]
+            return np.moveaxis(value, along, ends).squeeze(place)
 
         return one.of(last)
 

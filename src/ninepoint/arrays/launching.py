@@ -31,7 +31,7 @@ from ..backends.memory import empty
 from ..base.frozen import frozen
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last, scattered
-from .chains import Chain, fits, is_worth
+from .chains import Chain, is_worth, spans
 from .every import finer, thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
@@ -133,8 +133,7 @@ def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
         return some
     part, along = work.part(node), node.along
     border = node.boundary.opened(part.closed).on(len(along))
-    pairs = work.inputs(node.fields, values, part.taken, along)
-    fields, into = taken(values, pairs), work.targets(part, outs)
+    pairs, fields, into = work.arrays(part, node.fields, values, outs)
     # Another array of this shape is as long.
     numbers = _numbers([node], work.core(whole_shape(fields), along))
     program = node.compiled
@@ -182,15 +181,16 @@ def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> S
     part = work.common(group, compiled.reach)
     if part is None:
         return None
-    pairs = work.inputs(group.fields, values, part.taken, along)
-    fields, into = taken(values, pairs), work.targets(part, outs)
+    pairs, fields, into = work.arrays(part, group.fields, values, outs)
     for node in group.nodes:
         # As where it is done alone, whatever is read of all this.
         check_values(node.border, node.cval, node.compiled)
-    shape = fields[0].shape
+    shape = whole_shape(fields)
     core = tuple(shape[axis] for axis in along)
     alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
-    if not alike or 0 in shape or not fits(core, compiled.reach):
+    # Points must be left whose neighbours all exist.
+    room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
+    if not alike or 0 in shape or not room:
         return None
     if group.steps:
         itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)

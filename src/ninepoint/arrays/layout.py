@@ -147,18 +147,16 @@ class Ghosts:
         The axis; 0 for the side before it, 1 for that after it.
     places : tuple of slice
         The places of the ghosts in the block, axis by axis, and of what is beside them.
-    which : slice
-        Which of all ghosts beyond that side they are, in the order of positions.
     end : int
         The place of the last element before them, along the axis.
     edge : tuple of arrays
-        For each place along an axis, which of the values along the edge is beside it.
+        For each place along an axis, which of the values along the edge is beside it; along their
+        own, which of all ghosts beyond that side is there.
     """
 
     axis: int
     side: int
     places: tuple[slice, ...]
-    which: slice
     end: int
     edge: tuple[Array, ...]
 
@@ -419,9 +417,10 @@ def _ghosts(
             if pair[side] == "ghost" and first < last:
                 own = slice(first - start, last - start)
                 places = (*whole[:axis], own, *whole[axis + 1 :])
-                which = slice(last - first) if side else slice(first, None)
+                # Of the ghosts before an axis the last is beside it, of those after it the first.
+                edge[axis] = np.arange(start, stop) - n * side
                 end = (n - 1 if side else 0) - start
-                yield Ghosts(axis, side, places, which, end, tuple(edge))
+                yield Ghosts(axis, side, places, end, tuple(edge))
         before, after = ("nearest" if rule == "ghost" else rule for rule in pair)
         edge[axis] = source_indices(start, stop, n, before, after, lanes)
 

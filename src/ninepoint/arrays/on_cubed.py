@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import cubed
@@ -22,7 +21,7 @@ from ..base.frozen import frozen
 from .accepted import Arrays, bare, is_cubed, listed
 from .blocks import Job, Part, computed
 from .grid import Chunks, Output, grid_of, lazy, outputs_of
-from .layout import Array, Region, Span
+from .layout import Array, Region, Shape, Span
 from .regions import Program
 
 
@@ -40,32 +39,34 @@ def lazily(program: Program, fields: Arrays) -> list[Any]:
     outputs = outputs_of(program, shape)
     first = next(filter(is_cubed, fields))
     arrays = [lazy(field, chunks, cubed, spec=first.spec) for field in fields]
-    own = tuple(array.chunks for array in arrays)
     job = Job(program, shape, tuple(array.shape for array in arrays))
+    own = [array.name for array in arrays], [array.chunks for array in arrays]
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
         which = tuple(k for k, output in enumerate(outputs) if output.extent == extent)
-        ends = zip(extent, chunks, strict=True)
-        cuts = tuple(_cuts(a, b, max(1, *sizes)) for (a, b), sizes in ends)
-        operation = _Operation(job, cuts, which, own)
+        cuts = []
+        for (first, last), sizes in zip(extent, chunks, strict=True):
+            # Spans of one size, of which the last one may be shorter.
+            size = max(1, *sizes)
+            spans = [(a, min(a + size, last)) for a in range(first, last, size)]
+            cuts.append(spans or [(first, last)])
+        operation = _Operation(job, cuts, which, *own)
         made |= zip(which, operation.on(arrays, [outputs[k] for k in which]), strict=True)
     return [made[k] for k in range(len(outputs))]
 
 
-def _cuts(first: int, last: int, size: int) -> tuple[Span, ...]:
-    """Spans of one size, of which the last one may be shorter."""
-    spans = [(a, min(a + size, last)) for a in range(first, last, size)]
-    return tuple(spans) or ((first, last),)
-
-
 @frozen
 class _Operation:
-    """The results `which` of a program, in blocks between these cuts, of fields in such chunks."""
+    """The results `which` of a program, in blocks between these cuts, of fields in such chunks.
+
+    The arrays of the fields have these names.
+    """
 
     job: Job
-    cuts: tuple[tuple[Span, ...], ...]
-    which: tuple[int, ...]
-    fields: tuple[Chunks, ...]
+    cuts: Sequence[Sequence[Span]]
+    which: Shape
+    names: Sequence[str]
+    fields: Sequence[Chunks]
 
     def on(self, arrays: Arrays, outputs: Sequence[Output]) -> Arrays:
         """The results as arrays."""
@@ -81,7 +82,7 @@ class _Operation:
         points = max(math.prod(part.length for part in own) for own in middle)
         made = general_blockwise(
             self,
-            partial(self.keys, [array.name for array in arrays]),
+            self.keys,
             *arrays,
             shapes=[tuple(map(sum, chunks))] * count,
             dtypes=[output.dtype for output in outputs],
@@ -102,10 +103,10 @@ class _Operation:
         region = self._region(block)
         return self.job.reads(self.job.domain(region), region.start, self.fields)
 
-    def keys(self, names: Sequence[str], key: Any) -> Any:
-        """Tell Cubed which chunks of the arrays of these names a block reads."""
+    def keys(self, key: Any) -> Any:
+        """Tell Cubed which chunks of the arrays a block reads."""
         found = []
-        for name, own in zip(names, self._reads(key.coords), strict=True):
+        for name, own in zip(self.names, self._reads(key.coords), strict=True):
             places = itertools.product(*(part.pieces for part in own))
             found.append(iter([ChunkKey(name, place) for place in places]))
         return FunctionArgs(*found, output_name=key.name)

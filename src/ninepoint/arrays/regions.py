@@ -161,13 +161,6 @@ def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
     return first, last
 
 
-def closed(node: Node, axis: int, span: Span, n: int) -> tuple[bool, bool]:
-    """At which sides of a span of its fields the node's border rule applies."""
-    if "wrap" in looks(node, axis)[1]:
-        return (span == (0, n),) * 2
-    return span[0] == 0, span[1] == n
-
-
 @dataclass(frozen=True, eq=False)
 class Looking:
     """From where to where wanted values look in the fields along an axis, far from its ends.

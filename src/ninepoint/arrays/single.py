@@ -99,10 +99,8 @@ def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
     if len(values) > 1:
         values = values[images]
     for k, n in enumerate(values.shape[1:]):
-        if n > 1 and k != one.axis:
+        if n > 1:
             values = values.take(one.edge[k][one.places[k]], k + 1)
-        elif n > 1:
-            values = values[(*(slice(None),) * (k + 1), one.which)]
     return values
 
 

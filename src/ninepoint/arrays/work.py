@@ -17,7 +17,7 @@ from ..base.frozen import frozen
 from ..language.ir import Box
 from .every import cut_shapes
 from .layout import Array, Index, Shape, Sides, Span
-from .regions import Block, Finer, Node, closed, finer_values, needed
+from .regions import Block, Finer, Node, finer_values, looks, needed
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -47,7 +47,7 @@ class Group:
 
 
 # Values, and what is taken of each: nothing where it is taken as it is.
-Taken: TypeAlias = tuple[tuple[int, Index], ...]
+Taken: TypeAlias = Sequence[tuple[int, Index]]
 
 
 def taken(values: ByNumber | Sequence[Array], fields: Taken) -> list[Array]:
@@ -121,8 +121,13 @@ class Work:
         """At which sides of what a node takes its border's rules apply."""
         if not taken:
             return ((True, True),) * len(node.along)
-        shape = self._domain.shape
-        return tuple(closed(node, axis, taken[axis], shape[axis]) for axis in node.along)
+        found = []
+        for axis in node.along:
+            first, last, n = *taken[axis], self._domain.shape[axis]
+            low, high = first == 0, last == n
+            ring = "wrap" in looks(node, axis)[1]
+            found.append((low and high, low and high) if ring else (low, high))
+        return tuple(found)
 
     def stand(self, part: Placed) -> None:
         """Note where results stand."""
@@ -133,34 +138,30 @@ class Work:
         lengths = self._domain.lengths or self._domain.shape or shape
         return tuple(lengths[axis] for axis in along)
 
-    def inputs(self, fields: Sequence[int], values: ByNumber, taken: Spans, along: Shape) -> Taken:
-        """What nodes along such axes take of fields, of which some may have fewer axes."""
-        given, found = [values[value] for value in fields], []
-        shapes = cut_shapes([array.shape for array in given], fields, self._finer)
-        for value, shape, array in zip(fields, shapes, given, strict=True):
-            index: Index = tuple(map(slice, shape))
-            if array.shape == shape:
-                index = index_of(array, self._at.get(value, ()), taken)
-            missing = -min(along) - array.ndim
-            if missing > 0:
-                index = (*(None,) * missing, *(index or (...,)))
-            found.append((value, index))
-        return tuple(found)
+    def arrays(
+        self, part: Placed, fields: Sequence[int], values: ByNumber, outs: ByNumber
+    ) -> tuple[Taken, list[Array], list[Array] | None]:
+        """What nodes take of fields, that of these values, and the arrays to write results to.
 
-    def targets(self, part: Placed, outs: ByNumber) -> list[Array] | None:
-        """The arrays to write results to; None if there are none for just these points."""
+        None where there are none for just these points.
+        """
+        shapes, found = [values[value].shape for value in fields], []
+        fitting = cut_shapes(shapes, fields, self._finer)
+        for value, whole, shape in zip(fields, shapes, fitting, strict=True):
+            index: Index = tuple(map(slice, shape))
+            if shape == whole:
+                index = index_of(values[value], self._at.get(value, ()), part.taken)
+            found.append((value, index))
         # An array is there for what is wanted of a value, so far as there is any.
-        if all(value in outs and within(at, self._wanted) for value, at in part.gives.items()):
-            return [outs[value] for value in part.gives]
-        return None
+        there = all(v in outs and within(at, self._wanted) for v, at in part.gives.items())
+        into = [outs[value] for value in part.gives] if there else None
+        return tuple(found), taken(values, found), into
 
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""
-        has, wanted = self._at.get(value, ()), self._wanted
-        if value in self._finer:
-            # Only what is wanted at last is longer than the domain says.
-            has, wanted = _times(has, self._finer[value]), _times(wanted, self._finer[value])
-        return cut(array, has, wanted)
+        # Only what is wanted at last is longer than the domain says.
+        finer = self._finer.get(value, {})
+        return cut(array, self._at.get(value, ()), self._wanted, finer)
 
 
 def _common(spans: Mapping[int, Spans], values: Iterable[int]) -> Spans:
@@ -181,34 +182,25 @@ def _left(spans: Spans, along: Shape, reach: Box, closed: Sequence[Sides]) -> Sp
     return tuple(found)
 
 
-def _times(spans: Spans, finer: Finer) -> Spans:
-    """Where the points of a finer value are."""
-    axes = range(-len(spans), 0)
-    return tuple(
-        (a * finer.get(axis, 1), b * finer.get(axis, 1))
-        for axis, (a, b) in zip(axes, spans, strict=True)
-    )
-
-
 def within(some: Spans, others: Spans) -> bool:
     """Whether points are some of others, along every axis."""
     return all(a >= c and b <= d for (a, b), (c, d) in zip(some, others, strict=True))
 
 
-def cut(array: Array, has: Spans, wanted: Spans) -> Array:
+def cut(array: Array, has: Spans, wanted: Spans, finer: Finer | None = None) -> Array:
     """The part of an array that stands at `has`, as far as it is there."""
-    index = index_of(array, has, wanted)
+    index = index_of(array, has, wanted, finer)
     return array[index] if index else array
 
 
-def index_of(array: Array, has: Spans, wanted: Spans) -> Index:
-    """Where that part is in the array; nothing for all of it."""
+def index_of(array: Array, has: Spans, wanted: Spans, finer: Finer | None = None) -> Index:
+    """Where that part is in the array, which may be `finer`; nothing for all of it."""
     if has == wanted:
         return ()
     index = []
     for k, ((first, last), (a, b)) in enumerate(zip(has, wanted, strict=True), -len(has)):
         if array.ndim >= -k:
-            one = array.shape[k] == 1 != last - first
+            one, factor = array.shape[k] == 1 != last - first, (finer or {}).get(k, 1)
             a, b = max(a, first) - first, min(b, last) - first
-            index.append(slice(None) if one else slice(a, max(a, b)))
+            index.append(slice(None) if one else slice(a * factor, max(a, b) * factor))
     return (..., *index)

@@ -203,7 +203,10 @@ def explain(options: Namespace) -> None:
         dtype = native(dtypes[0] if dtypes else np.dtype("float64"))
         with _at_fault(ValueError, TypeError):
             made = kernel(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
-        one = Asked(made._call, (dtype,), (dtype,))
+        # Of a filter that is several ones the last.
+        call = made._node.made.call
+        types = (dtype,) * len(call.fields)
+        one = Asked(call, types, types)
     else:
         with _at_fault(TypeError):
             one = asked(kernel.definition, dtypes, given)

@@ -9,9 +9,10 @@ filters volumes. `axes=` or `dims=` name others. `Options` lists what every filt
 
 On floats the results are those of scipy.ndimage, for every border it has. An image of integers
 gives an image of the same integers, rounded to nearest and held between their least and greatest
-value; SciPy cuts the fraction off. What may be negative where the image is not (`sobel`,
-`prewitt`, `laplace`, and `correlate` with weights that are integers) is exact instead, in the
-smallest dtype that holds every possible result.
+value; SciPy cuts the fraction off. Sums, and what may be negative where the image is not
+(`sum`, `sobel`, `prewitt`, `laplace`, and `correlate` with weights that are integers), are exact
+instead, in the smallest dtype that holds every possible result. Deviations, slopes by `gradient`,
+derivatives of Gaussians and thresholds are float64.
 
 A stencil is made once for each size or set of weights, and compiled once for each dtype.
 """
@@ -21,25 +22,44 @@ from __future__ import annotations
 from functools import partial
 
 from .filtering import Options as Options
-from .ranks import median, percentile
-from .reductions import dilate, erode, local_std, maximum, mean, minimum
-from .weights import correlate, gaussian, laplace, prewitt, sobel, unsharp
+from .morphology import (
+    black_tophat,
+    closing,
+    dilate,
+    erode,
+    morphological_gradient,
+    opening,
+    white_tophat,
+)
+from .reductions import local_std, maximum, mean, median, minimum, percentile, sum
+from .smoothing import bilateral, gaussian, gaussian_laplace, threshold_local, unsharp
+from .weights import correlate, gradient, laplace, prewitt, sobel
 
 __all__ = [
+    "bilateral",
+    "black_tophat",
+    "closing",
     "correlate",
     "dilate",
     "erode",
     "gaussian",
+    "gaussian_laplace",
+    "gradient",
     "laplace",
     "local_std",
     "maximum",
     "mean",
     "median",
     "minimum",
+    "morphological_gradient",
+    "opening",
     "percentile",
     "prewitt",
     "sobel",
+    "sum",
+    "threshold_local",
     "unsharp",
+    "white_tophat",
 ]
 
 __dir__ = partial(sorted, __all__)

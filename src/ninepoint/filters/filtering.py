@@ -25,13 +25,15 @@ from ..arrays.accepted import is_dataset
 from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
-from ..language.signature import with_options
+from ..language.signature import filled, with_options
 from ..program.options import PLACE, Place, refuse_unknown
 from ..running.dispatch import as_fields
 from ..running.recording import Lazy
 from ..shapes import whole
 
-Size: TypeAlias = tuple[int, ...]
+# What is said of how long a window is along each axis, and what is known of it.
+Size: TypeAlias = int | Sequence[int] | None
+Lengths: TypeAlias = tuple[int, ...]
 
 # The most points of a window: of one axis a million, of two a thousand each.
 MOST_POINTS = 1_000_000
@@ -41,7 +43,7 @@ MOST_POINTS = 1_000_000
 class Window:
     """A box of neighbours around a point, or those of them that a footprint names, as bytes."""
 
-    size: Size
+    size: Lengths
     footprint: bytes = b""
 
     @property
@@ -91,7 +93,7 @@ def footprint_window(footprint: Any) -> Window:
     return Window(mask.shape, b"" if mask.all() else mask.tobytes())
 
 
-def check_points(lengths: Size) -> None:
+def check_points(lengths: Lengths) -> None:
     """Refuse a window so large that it would take minutes to compile, or all of the memory."""
     if math.prod(lengths) > MOST_POINTS:
         raise ValueError(
@@ -100,7 +102,7 @@ def check_points(lengths: Size) -> None:
         )
 
 
-def offsets(size: Size, mirrored: bool = False) -> tuple[slice, ...]:
+def offsets(size: Lengths, mirrored: bool = False) -> tuple[slice, ...]:
     """Give the offsets around 0; where a size is even, one more before it than after."""
     before = [(n - 1) // 2 if mirrored else n // 2 for n in size]
     return tuple(slice(-b, n - b) for b, n in zip(before, size, strict=True))
@@ -167,6 +169,56 @@ def made(name: str, kernel: Any) -> Stencil:
     return stencil(boundary="reflect")(kernel)
 
 
+def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Stencil:
+    """The stencil of the kernel that is written for a window and its weights, made once."""
+    first, data = weights[0], tuple(one.tobytes() for one in weights)
+    return _weighted(name, write, first.shape, first.dtype.char, data)
+
+
+@functools.lru_cache(KEPT)
+def _weighted(
+    name: str, write: Callable[..., Any], shape: Lengths, dtype: str, data: tuple[bytes, ...]
+) -> Stencil:
+    weights = (np.frombuffer(one, dtype).reshape(shape) for one in data)
+    return made(name, write(offsets(shape), *weights))
+
+
+# What docstrings of filters have in common.
+_WORDS = {
+    "x": """
+    x : array
+        The image, or a stack of them.
+    """,
+    "options": """
+    **options
+        See `Options`.
+    """,
+    "size": """
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default. Where it is
+        even, the window has one point more before the centre than after it.
+    """,
+    "footprint": """
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
+    """,
+    "min_count": """
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
+    """,
+    "window_errors": """
+    ValueError
+        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
+        or both are given; if `min_count` is not from 1 to the points of the window.
+    TypeError
+        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
+        unknown.
+    """,
+}
+
+
 def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
     """The filter, which maps a Dataset variable by variable."""
     call: Any = function
@@ -191,7 +243,7 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
     filtered.__signature__ = with_options(  # type: ignore[attr-defined]
         inspect.signature(function), options
     )
-    return cast("Callable[P, Any]", filtered)
+    return filled(**_WORDS)(cast("Callable[P, Any]", filtered))
 
 
 class Filtering:
@@ -230,7 +282,7 @@ class Filtering:
             raise ValueError(f"{name} has {count} axes, but the array {self.image.ndim}.")
         self.ndim = count
 
-    def near(self, size: Any, footprint: Any, min_count: Any) -> tuple[Window, int]:
+    def near(self, size: Size, footprint: Any, min_count: Any) -> tuple[Window, int]:
         """Give the neighbours that are taken: by default a box of 3 along each axis.
 
         And how many values that are no NaN a window needs; 0 where NaN are not left out.
@@ -276,19 +328,79 @@ class Filtering:
         """Numbers between those of the image: as exact as its dtype can hold them."""
         return self._apply(filtered, scalars, self.dtype.kind in "iu")
 
-    def natural(self, filtered: Callable[..., Any]) -> Any:
+    def natural(self, filtered: Callable[..., Any], *scalars: Any) -> Any:
         """Numbers of any size: the dtype that holds them all."""
-        return self._apply(filtered, (), False)
+        return self._apply(filtered, scalars, False)
 
-    def ranked(self, filtered: Callable[..., Any]) -> Any:
+    def ranked(self, filtered: Callable[..., Any], *fields: Any) -> Any:
         """Numbers of the image."""
-        self.check_real()
-        return self._apply(filtered, (), self.dtype.kind in "biu")
+        return self._apply(filtered, fields, self.dtype.kind in "biu")
 
-    def _apply(self, filtered: Callable[..., Any], scalars: tuple[Any, ...], kept: bool) -> Any:
+    def _apply(self, filtered: Callable[..., Any], others: tuple[Any, ...], kept: bool) -> Any:
         options: dict[str, Any] = dict(self.options)
         if isinstance(axes := options.get("axes"), numbers.Integral):
             options["axes"] = (axes,)
         if kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
-        return filtered(self.image, *scalars, **options)
+        return filtered(self.image, *others, **options)
+
+
+# Kernels that several filters are made of.
+
+
+# What is made of a window, and of those of its values that are no NaN; and what results are.
+_REDUCTIONS: dict[str, tuple[Any, Any, Any]] = {
+    "minimum": (np.min, np.nanmin, Filtering.ranked),
+    "maximum": (np.max, np.nanmax, Filtering.ranked),
+    "erode": (np.min, np.nanmin, Filtering.ranked),
+    "dilate": (np.max, np.nanmax, Filtering.ranked),
+    "mean": (np.mean, np.nanmean, Filtering.smooth),
+    "sum": (np.sum, np.nansum, Filtering.natural),
+    "local_std": (np.std, np.nanstd, Filtering.natural),
+}
+
+
+def reduced(
+    name: str, x: Any, size: Size, footprint: Any, min_count: int | None, options: Options
+) -> Any:
+    """One number of each window of an image; to dilate it, of each mirrored one."""
+    call = Filtering(x, options)
+    if name not in ("mean", "sum"):
+        call.check_real()
+    results = _REDUCTIONS[name][-1]
+    window, least = call.near(size, footprint, min_count)
+    return results(call, _reduction(name, window, least))
+
+
+@functools.lru_cache(KEPT)
+def _reduction(name: str, near: Window, least: int) -> Stencil:
+    """Make the stencil for one number of each window; NaN where `least` values are not left."""
+    window, taken = near.index(mirrored=name == "dilate")
+    of_all, of_valid, _ = _REDUCTIONS[name]
+
+    def all_values(x: Any) -> Any:
+        return of_all(x[window][taken])
+
+    def valid_values(x: Any) -> Any:
+        w = x[window][taken]
+        return of_valid(w) if (w == w).sum() >= least else np.nan
+
+    return made(name, valid_values if least else all_values)
+
+
+def correlation(name: str, weights: Array, precision: np.dtype) -> Stencil:
+    """Make the stencil for weights of int64, float64 or complex128."""
+    match weights.dtype.kind:
+        case "f":
+            weights = weights.astype(precision)
+        case "c":
+            # As scipy.ndimage and np.correlate have it.
+            weights = weights.conj().astype(np.result_type(precision, np.complex64))
+    return weighted(name, _correlate, weights)
+
+
+def _correlate(window: Any, weights: Array) -> Any:
+    def weighted_sum(x: Any) -> Any:
+        return (x[window] * weights).sum()
+
+    return weighted_sum

@@ -1,21 +1,23 @@
-"""Filters that make one number of a window: averages, deviations, extremes, erosion."""
+"""Filters that make one number of a window: averages, sums, deviations, extremes, ranks."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
 from typing import Any, Unpack
 
 import numpy as np
 
 from ..api.stencil import Stencil
-from .filtering import KEPT, Filtering, Options, Window, made, over_datasets
+from ..language.statistics import ranked
+from ..shapes import finite
+from .filtering import KEPT, Filtering, Options, Size, Window, made, over_datasets, reduced
 
 
 @over_datasets
 def mean(
     x: Any,
-    size: int | Sequence[int] | None = None,
+    size: Size = None,
     footprint: Any = None,
     *,
     min_count: int | None = None,
@@ -25,19 +27,11 @@ def mean(
 
     Parameters
     ----------
-    x : array
-        The image, or a stack of them.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default; where it is
-        even, the window has one point more before the centre than after it.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
+    {x}
+    {size}
+    {footprint}
+    {min_count}
+    {options}
 
     Returns
     -------
@@ -46,12 +40,7 @@ def mean(
 
     Raises
     ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
+    {window_errors}
 
     Notes
     -----
@@ -64,14 +53,57 @@ def mean(
     >>> npt.filters.mean(np.array([0, 0, 9, 1], dtype="uint8"))
     array([0, 3, 3, 4], dtype=uint8)
     """
-    call = Filtering(x, options)
-    return call.smooth(_made("mean", *call.near(size, footprint, min_count)))
+    return reduced("mean", x, size, footprint, min_count, options)
+
+
+@over_datasets
+def sum(
+    x: Any,
+    size: Size = None,
+    footprint: Any = None,
+    *,
+    min_count: int | None = None,
+    **options: Unpack[Options],
+) -> Any:
+    """Add up a window around every point: a box filter that does not divide.
+
+    Parameters
+    ----------
+    {x}
+    {size}
+    {footprint}
+    {min_count}
+    {options}
+
+    Returns
+    -------
+    array
+        Of the shape of `x`; exact for integers, in the smallest dtype that holds every possible
+        result.
+
+    Raises
+    ------
+    {window_errors}
+
+    Notes
+    -----
+    The same as OpenCV's ``boxFilter`` with ``normalize=False``; divided by the points of the
+    window it is `mean`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.sum(np.array([0, 0, 200, 100], dtype="uint8"))
+    array([  0, 200, 300, 400], dtype=uint16)
+    """
+    return reduced("sum", x, size, footprint, min_count, options)
 
 
 @over_datasets
 def local_std(
     x: Any,
-    size: int | Sequence[int] | None = None,
+    size: Size = None,
     footprint: Any = None,
     *,
     min_count: int | None = None,
@@ -81,18 +113,11 @@ def local_std(
 
     Parameters
     ----------
-    x : array
-        The image, or a stack of them.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
+    {x}
+    {size}
+    {footprint}
+    {min_count}
+    {options}
 
     Returns
     -------
@@ -101,12 +126,7 @@ def local_std(
 
     Raises
     ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
+    {window_errors}
 
     Notes
     -----
@@ -120,15 +140,13 @@ def local_std(
     >>> npt.filters.local_std(np.array([5, 5, 5, 8, 8], dtype="uint8"))
     array([0.        , 0.        , 1.41421356, 1.41421356, 0.        ])
     """
-    call = Filtering(x, options)
-    call.check_real()
-    return call.natural(_made("local_std", *call.near(size, footprint, min_count)))
+    return reduced("local_std", x, size, footprint, min_count, options)
 
 
 @over_datasets
 def minimum(
     x: Any,
-    size: int | Sequence[int] | None = None,
+    size: Size = None,
     footprint: Any = None,
     *,
     min_count: int | None = None,
@@ -138,18 +156,11 @@ def minimum(
 
     Parameters
     ----------
-    x : array
-        The image, or a stack of them.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
+    {x}
+    {size}
+    {footprint}
+    {min_count}
+    {options}
 
     Returns
     -------
@@ -158,12 +169,7 @@ def minimum(
 
     Raises
     ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
+    {window_errors}
 
     Notes
     -----
@@ -176,14 +182,13 @@ def minimum(
     >>> npt.filters.minimum(np.array([3, 2, 5, 7, 6]))
     array([2, 2, 2, 5, 6])
     """
-    call = Filtering(x, options)
-    return call.ranked(_made("minimum", *call.near(size, footprint, min_count)))
+    return reduced("minimum", x, size, footprint, min_count, options)
 
 
 @over_datasets
 def maximum(
     x: Any,
-    size: int | Sequence[int] | None = None,
+    size: Size = None,
     footprint: Any = None,
     *,
     min_count: int | None = None,
@@ -193,18 +198,11 @@ def maximum(
 
     Parameters
     ----------
-    x : array
-        The image, or a stack of them.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
+    {x}
+    {size}
+    {footprint}
+    {min_count}
+    {options}
 
     Returns
     -------
@@ -213,12 +211,7 @@ def maximum(
 
     Raises
     ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
+    {window_errors}
 
     Notes
     -----
@@ -231,35 +224,73 @@ def maximum(
     >>> npt.filters.maximum(np.array([3, 2, 5, 7, 6]))
     array([3, 5, 7, 7, 7])
     """
-    call = Filtering(x, options)
-    return call.ranked(_made("maximum", *call.near(size, footprint, min_count)))
+    return reduced("maximum", x, size, footprint, min_count, options)
 
 
 @over_datasets
-def erode(
+def median(
     x: Any,
-    size: int | Sequence[int] | None = None,
+    size: Size = None,
     footprint: Any = None,
     *,
     min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
-    """Shrink what is bright: the least value in a window around every point.
+    """Give the middle one of the values in a window around every point.
 
     Parameters
     ----------
-    x : array
-        The image, or a stack of them; of bool for shapes.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
+    {x}
+    {size}
+    {footprint}
+    {min_count}
+    {options}
+
+    Returns
+    -------
+    array
+        Of the shape and the dtype of `x`.
+
+    Raises
+    ------
+    {window_errors}
+
+    Notes
+    -----
+    The same as ``scipy.ndimage.median_filter``: of an even number of values the upper one of the
+    middle two, so that the result is always a value of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.median(np.array([1, 1, 90, 2, 2], dtype="uint8"))
+    array([1, 1, 2, 2, 2], dtype=uint8)
+    """
+    return percentile(x, 50.0, size, footprint, min_count=min_count, **options)
+
+
+@over_datasets
+def percentile(
+    x: Any,
+    q: float,
+    size: Size = None,
+    footprint: Any = None,
+    *,
+    min_count: int | None = None,
+    **options: Unpack[Options],
+) -> Any:
+    """Give the value that a percentage of those in a window around every point lie below.
+
+    Parameters
+    ----------
+    {x}
+    q : float
+        From 0, the least value, to 100, the greatest one [%].
+    {size}
+    {footprint}
+    {min_count}
+    {options}
 
     Returns
     -------
@@ -269,106 +300,72 @@ def erode(
     Raises
     ------
     ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
+        If `q` is outside 0 to 100.
     TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
+        If `q` is no number.
+    {window_errors}
 
     Notes
     -----
-    The same as ``scipy.ndimage.grey_erosion``, and as `minimum`.
+    The same as ``scipy.ndimage.percentile_filter``: of the *n* values in order the one at
+    ``int(n * q / 100)``, counted from 0, and the last one at 100. Nothing is interpolated, so
+    that the result is always a value of the image; ``np.percentile(x[window], q)`` in a stencil
+    of your own does interpolate.
 
     Examples
     --------
     >>> import numpy as np
     >>> import ninepoint as npt
-    >>> npt.filters.erode(np.array([False, True, True, True, False]))
-    array([False, False,  True, False, False])
+    >>> npt.filters.percentile(np.array([1, 1, 90, 2, 2], dtype="uint8"), 30, size=5)
+    array([1, 1, 1, 2, 2], dtype=uint8)
     """
     call = Filtering(x, options)
-    return call.ranked(_made("erode", *call.near(size, footprint, min_count)))
-
-
-@over_datasets
-def dilate(
-    x: Any,
-    size: int | Sequence[int] | None = None,
-    footprint: Any = None,
-    *,
-    min_count: int | None = None,
-    **options: Unpack[Options],
-) -> Any:
-    """Grow what is bright: the greatest value in a window around every point.
-
-    Parameters
-    ----------
-    x : array
-        The image, or a stack of them; of bool for shapes.
-    size : int or sequence of int, optional
-        Length of the window along every axis, or along each [points]; 3 by default; where it is
-        even, the window has one point more after the centre than before it.
-    footprint : array_like of bool, optional
-        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
-        `shapes` for the usual ones.
-    min_count : int, optional
-        Leave NaN out, and give NaN where fewer values than this are left in the window; without
-        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
-    **options
-        See `Options`.
-
-    Returns
-    -------
-    array
-        Of the shape and the dtype of `x`.
-
-    Raises
-    ------
-    ValueError
-        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given; if `min_count` is not from 1 to the points of the window.
-    TypeError
-        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
-        unknown.
-
-    Notes
-    -----
-    The same as ``scipy.ndimage.grey_dilation``: the window of `erode` mirrored, so that the two,
-    one after the other, leave a rectangle in its place.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import ninepoint as npt
-    >>> npt.filters.dilate(np.array([False, False, True, False, False]))
-    array([False,  True,  True,  True, False])
-    """
-    call = Filtering(x, options)
-    return call.ranked(_made("dilate", *call.near(size, footprint, min_count), mirrored=True))
-
-
-# What is made of a window, and of those of its values that are no NaN.
-_REDUCTIONS: dict[str, tuple[Any, Any]] = {
-    "minimum": (np.min, np.nanmin),
-    "maximum": (np.max, np.nanmax),
-    "erode": (np.min, np.nanmin),
-    "dilate": (np.max, np.nanmax),
-    "mean": (np.mean, np.nanmean),
-    "local_std": (np.std, np.nanstd),
-}
+    call.check_real()
+    q = finite("q", q, 0)
+    if q > 100:
+        raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
+    window, least = call.near(size, footprint, min_count)
+    name = "median" if q == 50 else "percentile"
+    if least:
+        return call.ranked(_valid_rank(name, window, q, least))
+    return call.ranked(_rank(name, window, min(int(window.count * q / 100), window.count - 1)))
 
 
 @functools.lru_cache(KEPT)
-def _made(name: str, near: Window, least: int, mirrored: bool = False) -> Stencil:
-    """Make the stencil for one number of each window; NaN where `least` values are not left."""
-    window, taken = near.index(mirrored)
-    of_all, of_valid = _REDUCTIONS[name]
+def _rank(name: str, near: Window, rank: int) -> Stencil:
+    (window, taken), last = near.index(), near.count - 1
+    from_below = _fraction(rank, last)
+    from_above: Any = _fraction(last - rank, last)
 
-    def all_values(x: Any) -> Any:
-        return of_all(x[window][taken])
+    def one_of_all(x: Any) -> Any:
+        if from_below is not None:
+            return np.quantile(x[window][taken], from_below)
+        return -np.quantile(-1.0 * x[window][taken], from_above)
 
-    def valid_values(x: Any) -> Any:
+    return made(name, one_of_all)
+
+
+@functools.lru_cache(KEPT)
+def _valid_rank(name: str, near: Window, q: float, least: int) -> Stencil:
+    window, taken = near.index()
+
+    def one_of_valid(x: Any) -> Any:
         w = x[window][taken]
-        return of_valid(w) if (w == w).sum() >= least else np.nan
+        return ranked(w, q) if (w == w).sum() >= least else np.nan
 
-    return made(name, valid_values if least else all_values)
+    return made(name, one_of_valid)
+
+
+def _fraction(rank: int, last: int) -> float | None:
+    """Find the quantile at which exactly the element `rank` of 0 to `last` lies.
+
+    A quantile lies at ``fraction * last``; a product that misses the rank by its last bit would
+    interpolate, between 1 and infinity for example.  For one element in twelve there is no such
+    fraction; then there was one for ``last - rank``, in each window of up to 4000 points and
+    each square and cube of up to 100,000.
+    """
+    near = rank / max(last, 1)
+    for fraction in (near, math.nextafter(near, 0.0), math.nextafter(near, 1.0)):
+        if fraction * last == rank:
+            return fraction
+    return None

@@ -13,7 +13,7 @@ from ..arrays.accepted import listed, storage_types
 from ..base import limits
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, Decorated, decorator
-from ..language.signature import Page, as_read, with_options
+from ..language.signature import Page, as_read, filled, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import capture
 from ..program.options import refuse_unknown
@@ -26,6 +26,41 @@ from .definition import CALL_OPTIONS, GufuncDefinition, Options, parsed
 _ARRAY = np.ndarray
 
 _OPTIONS = ("dtype", "sizes", "fastmath", "boundscheck")
+
+# The options of the decorator, and those of a call.
+_DECORATOR = """
+    dtype : dtype or sequence of dtype, optional
+        The type of the result, or of each; by default what the function gives, as Numba infers
+        it.
+    sizes : dict of str to int, optional
+        Sizes that only results have.  A parameter of the function with the name of a size tells
+        it as well.
+    fastmath : bool, optional
+        Let floats be reordered, as if their arithmetic were exact.
+    boundscheck : bool, optional
+        Look at each index whether it is inside its array, and raise an IndexError if it is not.
+        Without, what is outside is read and written as memory happens to lie.
+    """
+
+_CALL = """
+    out : array or tuple of arrays, optional
+        Where to write the results.
+    axes : list of tuples of int, optional
+        For each input, and each result with core axes, where these are.
+    axis : int, optional
+        Where the core axis is, if there is one size only.
+    keepdims : bool, optional
+        Keep axes that are gone, with length 1.
+    dtype : dtype or sequence of dtype, optional
+        The type of the result, or of each.
+    sizes : dict of str to int, optional
+        Sizes that only results have.
+    dims : dict of str to str, optional
+        For xarray objects, the dimension that each size of the signature is; by default
+        the last ones.
+    threads : int, optional
+        The greatest number of threads; by default all that the process may use.
+    """
 
 
 class Gufunc(Decorated):
@@ -69,6 +104,7 @@ class Gufunc(Decorated):
     def __repr__(self) -> str:
         return f"<gufunc {self.__name__}{self.definition.signature}>"
 
+    @filled(options=_CALL)
     def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
         """Apply the function to core arrays, and to all items of stacks of them.
 
@@ -78,23 +114,7 @@ class Gufunc(Decorated):
             Inputs and numbers, as the function's parameters.  An input is an array of NumPy,
             Dask, xarray or pandas; its last axes are the core, those before are a stack, and
             stacks broadcast as NumPy's do.
-        out : array or tuple of arrays, optional
-            Where to write the results.
-        axes : list of tuples of int, optional
-            For each input, and each result with core axes, where these are.
-        axis : int, optional
-            Where the core axis is, if there is one size only.
-        keepdims : bool, optional
-            Keep axes that are gone, with length 1.
-        dtype : dtype or sequence of dtype, optional
-            The type of the result, or of each.
-        sizes : dict of str to int, optional
-            Sizes that only results have.
-        dims : dict of str to str, optional
-            For xarray objects, the dimension that each size of the signature is; by default
-            the last ones.
-        threads : int, optional
-            The greatest number of threads; by default all that the process may use.
+        {options}
 
         Returns
         -------
@@ -231,7 +251,8 @@ def _apart(out: Any, args: tuple[Any, ...]) -> bool:
     return not any(np.may_share_memory(out, one) for one in args)
 
 
-@as_read
+@as_read({})
+@filled(options=_DECORATOR)
 @door
 def gufunc(
     signature: str,
@@ -254,17 +275,7 @@ def gufunc(
     signature : str
         The core axes of each input and of each result, such as ``"(n,k),(k,m)->(n,m)"``.  A
         number is a fixed size.  The function's other parameters are numbers.
-    dtype : dtype or sequence of dtype, optional
-        The type of the result, or of each; by default what the function gives, as Numba infers
-        it.
-    sizes : dict of str to int, optional
-        Sizes that only results have.  A parameter of the function with the name of a size tells
-        it as well.
-    fastmath : bool, optional
-        Let floats be reordered, as if their arithmetic were exact.
-    boundscheck : bool, optional
-        Look at each index whether it is inside its array, and raise an IndexError if it is not.
-        Without, what is outside is read and written as memory happens to lie.
+    {options}
 
     Returns
     -------

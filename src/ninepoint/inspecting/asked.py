@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import accepted
+from ..arrays.accepted import Arrays
 from ..backends.compiled import Compiled
 from ..base.frozen import frozen
 from ..language.errors import hint
@@ -58,9 +59,8 @@ class Asked:
 
     def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """What a call on these fields is given, by position and by name."""
-        definition = self.call.definition
-        values = {**dict(zip(definition.fields, fields, strict=True)), **self.call.scalars}
-        return definition.arguments.given(values)
+        values = {**dict(zip(self.call.fields, fields, strict=True)), **self.call.scalars}
+        return self.call.definition.arguments.given(values)
 
 
 def asked(
@@ -98,10 +98,16 @@ def asked(
     scalars = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
     # What coordinates would give is some float.
     scalars = {n: 1.0 if isinstance(v, Spacing) else v for n, v in scalars.items()}
-    options = {name: named[name] for name in OPTIONS if name in named}
-    Place(**{name: named[name] for name in PLACE if name in named}).check(given)
-    call = Call.of(definition, scalars, **options)
+    call = call_of(definition, scalars, named, given)
     return Asked(call, tuple(types) * each, given * each)
+
+
+def call_of(
+    definition: Definition, values: Mapping[str, Any], named: Mapping[str, Any], given: Arrays = ()
+) -> Call:
+    """The call with these values and the options among what is named, for fields of this kind."""
+    Place(**{name: named[name] for name in PLACE if name in named}).check(given)
+    return Call.of(definition, values, **{name: named[name] for name in OPTIONS if name in named})
 
 
 def _dtype(given: Any) -> np.dtype:

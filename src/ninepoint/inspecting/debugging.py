@@ -24,7 +24,7 @@ from .asked import no_array
 
 def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) -> Any:
     """What a call gives for NumPy arrays, computed by the reference."""
-    names = call.definition.fields
+    names = call.fields
     for value, name in zip(given, names, strict=True):
         if is_chunked(value) or is_xarray(value):
             raise no_array("debug() takes arrays of NumPy,", name, value)
@@ -62,7 +62,7 @@ def _at_points(
     definition = call.definition
     computed = reference.evaluate(
         definition.function,
-        dict(zip(definition.fields, fields, strict=True)),
+        dict(zip(call.fields, fields, strict=True)),
         reference.Setting(
             boundary=_met(boundary.sides(last.ndim), last.reaches),
             footprints=[(box.lo, box.hi) for box in last.reaches],
@@ -97,7 +97,7 @@ def _at_elements(
     # Raises where they do not go together.
     shape = on_numpy.broadcast_shape([field.shape for field in fields])
     function, dtypes = call.definition.function, compiled(call, types).out_dtypes
-    values = dict(zip(call.definition.fields, fields, strict=True))
+    values = dict(zip(call.fields, fields, strict=True))
     # What is given for fields as numbers are scalars, as are those that have a default.
     footprints = [((), ())] * len(dtypes)
     setting = reference.Setting(

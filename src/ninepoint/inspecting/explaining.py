@@ -17,15 +17,15 @@ import numpy as np
 from ..analysis.footprint import extents
 from ..analysis.ranges import ranges, words
 from ..arrays import numpy as on_numpy
-from ..arrays.accepted import is_device, listed
+from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
-from ..backends.cuda.source import Source
 from ..backends.cuda.writing import written
+from ..base.tracebacks import door
 from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
-from ..language.signature import Lines, many
+from ..language.signature import Explanation, Lines, counted, many
 from ..language.text import kernel_text
 from ..lowering.notes import Note, notes, work
 from ..lowering.rolling import rows_kept
@@ -33,8 +33,7 @@ from ..program.graph import Graph, Node
 from ..program.options import CALL_OPTIONS
 from ..program.planning import Plan, plan
 from .asked import Asked
-from .measuring import measured
-from .planned import dask_arrays
+from .measuring import Measurement, measured
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
 _LARGE = 256 * 1024 * 1024
@@ -42,10 +41,18 @@ _LARGE = 256 * 1024 * 1024
 
 def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:
     """The text of `Stencil.explain`; `call` and `named` are there to measure it."""
+    page, node, found = Lines(), one.last, None
     if named.get("device") is not None or any(map(is_device, one.given)):
-        return "\n".join(_on_gpu(one))
-    node = one.last
-    page = _kernel_page(node) if one.is_single else _plan_page(one)
+        nodes = _gpu_nodes(one)
+        for node in nodes:
+            _tell_kernel(page, node, there=True)
+        general = next((one.compiled.cpu_only for one in nodes if one.compiled.cpu_only), None)
+        words = f"Give arrays of NumPy, or write it without {general[1]}" if general else ""
+        return "\n".join([f"{words}." if words else _advice(one, None), *page])
+    if one.is_single:
+        _tell_kernel(page, node)
+    else:
+        _tell_plan(page, one)
     _lying(page, one, named)
     options = {name: value for name, value in named.items() if name in CALL_OPTIONS}
     real = all(type(x) is np.ndarray and x.ndim >= node.ndim and x.size for x in one.given)
@@ -58,15 +65,42 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         made = listed(call(*args, **rest, **options))
         page += costs.told([array for value in made for array in dask_arrays(value)])[1:]
     elif real:
-        _measured(page, call, one, options)
-    return "\n".join(page)
+        found = _measured(call, one, options)
+        page.add("measured", str(found))
+    return "\n".join([_advice(one, found), *page])
 
 
-def _kernel_page(node: Node) -> Lines:
-    """Tell which path a kernel took, where it looks, what its numbers are, and how it is done."""
+def _advice(one: Asked, found: Measurement | None) -> str:
+    """What to do to make it faster, in one sentence."""
+    compiled, whole = one.last.compiled, one.plan.whole
+    inside, outside = _bytes(one.last)
+    if one.is_single and compiled.forms is None:
+        return cure("slow-kernel", compiled.reason)
+    if whole:
+        name, reason = next(iter(whole.items()))
+        return f"See to '{name}', which is stored whole: {reason}."
+    kinds = {dtype.kind for dtype in one.last.out_dtypes}
+    if outside > inside and kinds == {"f"} and {dtype.kind for dtype in one.types} <= set("iu"):
+        return (
+            f"Give dtype='{one.types[0]}' and overflow='saturate' if whole numbers are enough: "
+            f"floats are {outside} of {inside + outside} bytes a point."
+        )
+    if found is None:
+        return "Nothing stands in the way: give arrays to see how fast it is beside a copy."
+    ratio = f"it runs at {found.copy_ratio:.2f} of the speed of a copy"
+    if found.copy_ratio > 0.5:
+        return f"Move fewer bytes, by smaller dtypes or by npt.lazy, to be faster: {ratio}."
+    return f"Compute less, or with smaller dtypes, to be faster: {ratio}."
+
+
+def _tell_kernel(page: Lines, node: Node, there: bool = False) -> None:
+    """Tell how a kernel is understood and computed by a processor, or by a GPU."""
     compiled, pointwise = node.compiled, node.call.definition.pointwise
-    page = Lines([f"{node.call.definition.name}: {_types_text(node)}"])
-    forms = compiled.forms
+    name, forms = node.call.definition.name, compiled.forms
+    page.add("kernel", f"{name}: {_types_text(node)}{', on a GPU' if there else ''}")
+    if there and (general := compiled.cpu_only):
+        page.add("path", f"none: a GPU computes no kernel that holds {general[1]}")
+        return
     if forms is None:
         how = "each read is checked"
         if pointwise:
@@ -78,16 +112,19 @@ def _kernel_page(node: Node) -> Lines:
             *(() if place is None else (f"in line {place.line}: {place.text.strip()}",)),
             f"{how}, about {SLOWER} times",
             "as long as a kernel of the same reads that is analysed.",
-            cure("slow-kernel", compiled.reason),
         )
     else:
-        how = "its inner loop can become vectors"
+        how = "analysed, its inner loop can become vectors"
         if compiled.control:
-            how = "one point after the other, for its loops differ"
-        page.add("path", f"understood: analysed, {how}")
-    _places(page, node, f"one of {math.prod(node.every)} points is made")
+            how = "analysed, one point after the other, for its loops differ"
+        if there:
+            how = "whole arrays in the memory of the GPU, borders and all"
+        page.add("path", f"understood: {how}")
+    thinned = f"one of {math.prod(node.every)} points is made"
+    _places(page, node, "all points are computed, and these are copied" if there else thinned)
     if forms is not None:
         _numbers(page, node, forms.simplified)
+    if forms is not None and not there:
         schedule = forms.request.schedule
         made = notes(forms.stored, forms.wholesome, forms.lowered, schedule)
         found = made or (Note("as written", ("no window, and nothing to share",)),)
@@ -102,10 +139,16 @@ def _kernel_page(node: Node) -> Lines:
             f"{many(counted.operations, 'operation')}, {many(counted.loads, 'load')} and "
             f"{many(counted.stores, 'store')} a point",
         )
-    page.add("memory", _memory_text(node))
-    if compiled.positions:
+    inside, outside = _bytes(node)
+    page.add(
+        "memory",
+        f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
+    )
+    if there:
+        launches = written(compiled, node.border.rules).launches
+        page.add("launches", ", then ".join(launch.function for launch in launches))
+    elif compiled.positions:
         page.add("positions", ", ".join(one.words for one in compiled.positions))
-    return page
 
 
 def _types_text(node: Node) -> str:
@@ -135,11 +178,10 @@ def _places(page: Lines, node: Node, thinned: str) -> None:
         page.add("every", f"{call.every}: {thinned}")
 
 
-def _memory_text(node: Node) -> str:
+def _bytes(node: Node) -> tuple[int, int]:
     """How many bytes of each point are read, and how many are written."""
     inside = sum(dtype.itemsize for dtype in node.compiled.field_dtypes[: len(node.types)])
-    outside = sum(dtype.itemsize for dtype in node.compiled.out_dtypes)
-    return f"{inside + outside} bytes a point: {inside} read once, {outside} written once"
+    return inside, sum(dtype.itemsize for dtype in node.compiled.out_dtypes)
 
 
 def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
@@ -183,10 +225,8 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
         page.add(label, text)
 
 
-def _measured(
-    page: Lines, call: Callable[..., Any], one: Asked, options: Mapping[str, Any]
-) -> None:
-    """Tell what was measured, beside a copy; of large arrays of one shape a part is taken."""
+def _measured(call: Callable[..., Any], one: Asked, options: Mapping[str, Any]) -> Measurement:
+    """What is measured beside a copy; of large arrays of one shape a part is taken."""
     fields, first = one.given, one.given[0]
     largest = max(array.nbytes for array in fields)
     # Values along an edge are those of the whole array.
@@ -195,8 +235,7 @@ def _measured(
         length = max(1, first.shape[0] * _LARGE // largest)
         fields = tuple(array[:length] for array in fields)
     options = {name: value for name, value in options.items() if name != "dims"}
-    found = measured(call, replace(one, given=fields), options, 5, 0.3)
-    page.add("measured", str(found))
+    return measured(call, replace(one, given=fields), options, 5, 0.3)
 
 
 def intermediate(one: Asked) -> str:
@@ -229,7 +268,13 @@ def texts(one: Asked, target: object) -> str:
         raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
     if target == "cpu":
         return "\n\n".join(kernel.module.text for kernel in one.kernels)
-    return "\n\n".join(_gpu_source(node).text for node in _gpu_nodes(one))
+    found = []
+    for node in _gpu_nodes(one):
+        if general := node.compiled.cpu_only:
+            place, reason = general
+            raise mistake("gpu-general", place, node.label, reason)
+        found.append(written(node.compiled, node.border.rules).text)
+    return "\n\n".join(found)
 
 
 def _gpu_nodes(one: Asked) -> Sequence[Node]:
@@ -239,52 +284,16 @@ def _gpu_nodes(one: Asked) -> Sequence[Node]:
     return nodes
 
 
-def _gpu_source(node: Node) -> Source:
-    if general := node.compiled.cpu_only:
-        place, reason = general
-        raise mistake("gpu-general", place, node.label, reason)
-    return written(node.compiled, node.border.rules)
-
-
-def _on_gpu(one: Asked) -> Lines:
-    """How a call on arrays of a GPU is computed, one kernel after the other."""
-    page = Lines()
-    for node in _gpu_nodes(one):
-        page += _gpu_page(node)
-    return page
-
-
-def _gpu_page(node: Node) -> Lines:
-    """What is said of one kernel."""
-    compiled = node.compiled
-    page = Lines([f"{node.call.definition.name}: {_types_text(node)}, on a GPU"])
-    if found := compiled.cpu_only:
-        page.add(
-            "path",
-            f"none: a GPU computes no kernel that holds {found[1]};",
-            "write it without, or give arrays of NumPy",
-        )
-        return page
-    page.add("path", "understood: whole arrays in the memory of the GPU, borders and all")
-    _places(page, node, "all points are computed, and these are copied")
-    assert compiled.forms is not None, compiled.reason
-    _numbers(page, node, compiled.forms.simplified)
-    page.add("memory", _memory_text(node))
-    launches = written(compiled, node.border.rules).launches
-    page.add("launches", ", then ".join(launch.function for launch in launches))
-    return page
-
-
 # Plans.
 
 
-def _plan_page(one: Asked) -> Lines:
-    """What is done in which pass over memory, how each stage is kept, and why."""
+def _tell_plan(page: Lines, one: Asked) -> None:
+    """Tell what is done in which pass over memory, how each stage is kept, and why."""
     graph, found = one.program.graph, one.plan
     pairs = zip(graph.names, graph.dtypes[: graph.given], strict=False)
     given = ", ".join(f"{n} {d}" for n, d in pairs)
     results = ", ".join(map(str, found.groups[-1].nodes[-1].compiled.out_dtypes))
-    page = Lines([f"{one.call.definition.name}: {given} -> {results}"])
+    page.add("kernel", f"{one.call.definition.name}: {given} -> {results}")
     for number, group in enumerate(found.groups, start=1):
         moved = sum(graph.dtypes[value].itemsize for value in (*group.fields, *group.outputs))
         names = ", ".join(graph.names[value] for value in group.fields)
@@ -295,7 +304,6 @@ def _plan_page(one: Asked) -> Lines:
             every = f", every {node.call.every}" if node.thins else ""
             page.append(f"    {_call_text(graph, node)}{border}{every}")
             page.append(f"      {_kept_text(node, group, rows, found)}")
-    return page
 
 
 def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -> str:
@@ -315,3 +323,74 @@ def _call_text(graph: Graph, node: Node) -> str:
     fields = ", ".join(graph.names[value] for value in node.fields)
     made = ", ".join(graph.names[value] for value in node.outputs)
     return f"{made} = {node.call.definition.name}({fields})"
+
+
+# Lazy arrays.
+
+
+@door
+def explain(lazy: Any) -> str:
+    """Tell what it will take to compute a lazy array, and compute nothing.
+
+    Parameters
+    ----------
+    lazy : Dask array, DataArray or Dataset
+        What stencils, filters or `Stencil.iterate` made, or what was made of that.
+
+    Returns
+    -------
+    str
+        Lines of text, a table in a notebook: in the first one what to see to. Then of each of our
+        computations behind it, in their order, the plan; its tasks; the bytes that it reads, and
+        how many times as much files decode for that; those of all faces of chunks, which may have
+        to move from worker to worker; those that a thread holds; and, about, those of the chunks
+        that wait for their neighbours, on all threads together. Tasks of Dask's own are among all
+        tasks as they are before Dask makes several one. `save` tells more with ``dry=True``.
+
+    Raises
+    ------
+    TypeError
+        If it is no lazy array, or none of ours is behind it.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import ninepoint as npt
+    >>> volume = da.zeros((400, 400, 400), chunks=100, dtype="float32")
+    >>> print(npt.explain(npt.filters.mean(volume, (3, 3, 3))))
+    Give each thread 8.18 MB, and 134 MB to all for what waits for its neighbours.
+      on Dask     mean: edges, 2 tasks a block, 128 in all
+                    each block is made of its chunk and of its neighbours' faces
+                    256 MB read, 11.5 MB of faces
+                    8.18 MB held a thread
+                    134 MB held together, in about two layers, for neighbours
+      tasks       192 in all, 3 a chunk of the result
+      result      256 MB, all of which compute() holds
+    """
+    arrays = dask_arrays(lazy)
+    if not arrays:
+        raise TypeError(
+            f"explain takes a Dask array, or a DataArray or Dataset of some, not "
+            f"{type(lazy).__name__}; of arrays in memory 'explain' of a stencil tells."
+        )
+    # Imported here: Dask is optional, and the caller has it.
+    from ..arrays.chunked import costs
+
+    page = costs.told(arrays)
+    if not page:
+        raise TypeError(
+            "no stencil, filter or iterate has made this Dask array, or what is behind it; give "
+            "what one of them made, as it was before dask.persist or dask.optimize."
+        )
+    size = counted(sum(array.nbytes for array in arrays), "B")
+    page.add("result", f"{size}, all of which compute() holds")
+    return Explanation("\n".join(page))
+
+
+def dask_arrays(value: Any) -> list[Any]:
+    """The Dask arrays that a value is, or holds."""
+    if is_xarray(value):
+        value = value.variable._data
+    if is_dataset(value):
+        return [a for one in value.variables.values() for a in dask_arrays(one._data)]
+    return [value] if is_dask(value) else []

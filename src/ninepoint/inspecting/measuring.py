@@ -24,15 +24,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import as_field, is_cupy, is_device, listed
+from ..arrays.accepted import is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import cubins, driver
 from ..backends.threads import run_parallel, thread_count
 from ..language.signature import counted, table, time_text
 from ..program.definition import Definition
-from ..program.options import Place
 from ..program.program import beside
-from .asked import Asked, asked, no_array
+from ..running.dispatch import typed
+from .asked import Asked, call_of, no_array
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
 _SAMPLE = 2e-3
@@ -171,28 +171,22 @@ def real(
     ValueError
         If one is empty.
     """
-    names = definition.fields
-    given = [values[name] for name in names]
     if options.get("device") is not None and not gpu:
         raise TypeError(f"{what} measures the CPU; leave device= out.")
+    call = call_of(definition, values, options)
+    call.check_spaced()
+    names = call.fields
+    given = [values[name] for name in names]
     there = gpu and _on_gpu(given, options)
     kinds = "arrays of NumPy, or of a GPU," if there else "arrays of NumPy,"
-    Place(device=options.get("device")).check(())
     for array, name in zip(given, names, strict=True):
         if not isinstance(array, np.ndarray) and not (there and is_device(array)):
             raise no_array(f"{what} measures {kinds}", name, array)
-    if any(map(is_device, given)):
-        # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
-        from ..arrays import cuda
-
-        given = cuda.as_fields(given, names)
-    else:
-        given = [as_field(*pair) for pair in zip(given, names, strict=True)]
-    for array, name in zip(given, names, strict=True):
-        if not array.size:
+    fields, types = typed(call.fields, given)
+    for field, name in zip(fields, names, strict=True):
+        if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
-    scalars = {name: values[name] for name in definition.scalars}
-    return asked(definition, given, {**scalars, **options})
+    return Asked(call, tuple(types), tuple(fields))
 
 
 def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:

@@ -44,9 +44,8 @@ def drawn(definition: Definition) -> str | None:
     """
     if definition.pointwise or not definition.is_known:
         return None
-    rest = definition.rest(False)
     try:
-        one = asked(rest)
+        one = asked(definition)
         compiled = one.last.compiled
     except (StencilError, TypeError, ValueError):
         return None
@@ -61,7 +60,7 @@ def drawn(definition: Definition) -> str | None:
         for axis, pair in enumerate(sides, start=-len(sides))
     )
     title = f"{definition.name}{signature_text(definition.function)}"
-    fields = dict(zip(rest.fields, read.values(), strict=True))
+    fields = dict(zip(one.last.call.fields, read.values(), strict=True))
     return _svg(title, compiled.reach, fields, [*made, *axes])
 
 
@@ -112,25 +111,26 @@ def _svg(
     above = "".join(f"{column:^3}" for column in _told(columns))
     # A signal has no rows to be counted.
     beside = _told(rows) if ndim > 1 else [""]
-    lines = [escape(title)]
+    # Each with the colour of its cells that are read.
+    lines = [(title, "")]
     for (name, offsets), colour in zip(read.items(), itertools.cycle(_COLOURS), strict=False):
-        filled = f'<tspan fill="{colour}">■</tspan>'
         for plane in planes:
             label = f"{name}[{', '.join(map(str, plane))}, :, :]" if plane else name
-            lines += [label, f"    {above}"]
+            lines += [(label, ""), (f"    {above}", "")]
             for row, mark in zip(rows, beside, strict=True):
                 line = f"{mark:>3} "
                 for column in columns:
                     place = (*plane, row, column)
-                    cell = filled if place[-ndim:] in offsets else "□"
+                    cell = "■" if place[-ndim:] in offsets else "□"
                     line += f" {cell} " if any(place) else f"[{cell}]"
-                lines.append(line)
-    lines += map(escape, below)
-    letters = [len(title), *(len(name) + 4 * ndim for name in read), *map(len, below)]
-    width = _LETTER * max(5 + 3 * len(columns), *letters)
+                lines.append((line, colour))
+    lines += [(text, "") for text in below]
+    width = _LETTER * (1 + max(len(line) for line, _ in lines))
     texts = (
-        f'<text x="1" y="{number * _LINE}" xml:space="preserve">{line}</text>'
-        for number, line in enumerate(lines, start=1)
+        f'<text x="1" y="{number * _LINE}" xml:space="preserve">'
+        + escape(line).replace("■", f'<tspan fill="{colour}">■</tspan>')
+        + "</text>"
+        for number, (line, colour) in enumerate(lines, start=1)
     )
     # Grey, to be read on a dark page too.
     return (

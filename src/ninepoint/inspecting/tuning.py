@@ -168,7 +168,9 @@ def search(
     for choice in choices:
         if perf_counter() - begin > limit:
             break
-        schedule = _changed(best, choice)
+        # What it says of other stages stays.
+        stages = dict(best.stages) | dict(choice.get("stages", ()))
+        schedule = replace(best, **choice | {"stages": tuple(stages.items())})
         key, call = variant(schedule)
         if key in seen:
             continue
@@ -181,14 +183,6 @@ def search(
             best, best_call = schedule, call
             gain *= reference / seconds
     return Tuning(best, gain, tuple(trials))
-
-
-def _changed(schedule: Schedule, choice: dict[str, Any]) -> Schedule:
-    """A schedule with other values; what it says of other stages stays."""
-    stages = choice.get("stages", ())
-    names = [name for name, _ in stages]
-    kept = tuple(one for one in schedule.stages if one[0] not in names)
-    return replace(schedule, **choice | {"stages": (*kept, *stages)})
 
 
 def _bits(result: Any) -> list[tuple[np.dtype, bytes]]:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_dask, is_xarray
+from ..arrays.accepted import is_dask, is_lazy, is_xarray
 from ..arrays.channels import coloured_shape
 from ..base.frozen import frozen
 from ..base.tracebacks import door
@@ -197,6 +197,7 @@ def imsave(
     ----------
     array : NumPy or Dask array, shape (frames, rows, columns[, channels]), or one image
         Up to 4 channels: grey, grey + alpha, RGB, RGBA. Dask chunks that cut frames are merged.
+        A DataArray and what `lazy` gives of an array are taken for their array.
     pattern : path
         ``"smooth/{:04d}.png"``: the braces stand for the number of the frame, from 0, and the
         suffix for the format: .png, .jpg or .tif. A folder means ``{:04d}.png`` in it. A
@@ -251,7 +252,8 @@ def imsave(
     ['0000.png', '0001.png', '0002.png']
     """
     how = How(resume, None, progress, overwrite, compression, quality)
-    paths: list[Path] = save_frames(array, pattern, how)
+    given = array.compute() if is_lazy(array) else array
+    paths: list[Path] = save_frames(given, pattern, how)
     return paths
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_dask, is_dataset, is_xarray
+from ..arrays.accepted import is_dask, is_dataset, is_lazy, is_xarray
 from ..arrays.grid import as_dask
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
@@ -65,7 +65,7 @@ def save(
 
     Parameters
     ----------
-    result : NumPy or Dask array, DataArray or Dataset
+    result : NumPy or Dask array, DataArray, Dataset, or what `lazy` gives of one
         Lazy ones are computed by the scheduler in use: threads, or the workers of a client.
     path : path
         The suffix tells the format. ``"out.zarr"``: a store of Zarr, version 3, with coordinates
@@ -158,7 +158,7 @@ def save(
             "and save its parts without overwrite"
         )
     how = How(resume, part, progress, overwrite, memory=memory, dry=dry)
-    result = as_dask(result)
+    result = as_dask(result.compute() if is_lazy(result) else result)
     text = local_path(path, "save writes local files, not to the URL {!r}")
     if not text:
         raise ValueError("the path of save is empty; give one such as 'out.zarr'")

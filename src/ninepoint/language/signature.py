@@ -74,19 +74,41 @@ def options_of(call: Callable[..., Any]) -> dict[str, Any]:
     return {p.name: p.default for p in found if p.kind is Parameter.KEYWORD_ONLY}
 
 
-def as_read(function: _F) -> _F:
-    """The function with a signature for readers.
+def as_read(options: Mapping[str, Any]) -> Callable[[_F], _F]:
+    """The function with a signature for readers, in which these stand for its `**options`.
 
-    It is without types, without a default that stands for nothing, and without the names that are
-    only taken to be refused.
+    It is without types, and without a default that stands for nothing.
     """
-    parameters = [
-        p.replace(annotation=p.empty, default=p.empty if type(p.default) is object else p.default)
-        for p in inspect.signature(function).parameters.values()
-        if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
-    ]
-    function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    return function
+
+    def decorate(function: _F) -> _F:
+        own = inspect.signature(function)
+        parameters = [
+            p.replace(default=p.empty) if type(p.default) is object else p
+            for p in own.parameters.values()
+            if p.kind is not p.VAR_POSITIONAL
+        ]
+        shown = with_options(own.replace(parameters=parameters), options)
+        function.__signature__ = shown  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def filled(**parts: str | None) -> Callable[[_F], _F]:
+    """The function with a docstring that shares parts with others.
+
+    Each stands where the text has its name in braces; of a class it is what its attributes are.
+    """
+
+    def fill(function: _F) -> _F:
+        text = inspect.cleandoc(function.__doc__ or "")
+        for name, part in parts.items():
+            own = inspect.cleandoc(part or "").rpartition("----------\n")[-1]
+            text = text.replace(f"{{{name}}}", own)
+        function.__doc__ = text
+        return function
+
+    return fill
 
 
 def signature_text(function: Function) -> str:

@@ -59,7 +59,7 @@ class StageCall:
 
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
-    wrong, place = partial(mistake, "stage-arguments", callee.name), here.place
+    wrong = partial(mistake, "stage-arguments", callee.name)
     own = signature(callee.function.definition, callee.defaults)
     whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
@@ -70,13 +70,12 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     for name, default in callee.defaults.items():
         if isinstance(default, Spacing) and name not in given:
             raise wrong(f"'{name}' is {default!r}, which only calls outside know")
-    if callee.pointwise:
-        numbers = [n for n in callee.fields if not isinstance(given.get(n), Field)]
-        # It may be read for the first time.
-        with reading.changed(**vars(reading)):
-            callee = callee.with_numbers(numbers)
-        here.place = place
-    arrays = {name: given.pop(name, None) for name in callee.fields}
+    arrays = {
+        name: given.pop(name, None)
+        for name in callee.fields
+        # A ufunc may be given numbers for arrays.
+        if not callee.pointwise or isinstance(given.get(name), Field)
+    }
     for name, value in arrays.items():
         if not isinstance(value, Field):
             raise mistake("stage-field", callee.name, name)

@@ -568,9 +568,15 @@ def _word(known: Known) -> Value:
 
 
 def _literal(value: Any) -> Number:
-    whole = isinstance(value, int) and value >= 2**63
-    kinds = {bool: "bool", int: "uint64" if whole else "int64", float: "float64"}
-    return Number(kinds[type(value)], value)
+    match value:
+        case bool():
+            return Number("bool", value)
+        case int():
+            return Number("int64" if value < 2**63 else "uint64", value)
+        case float():
+            return Number("float64", value)
+        case _:
+            raise NotRead(repr(value))
 
 
 def _is_plain(value: Value) -> bool:

@@ -2,17 +2,17 @@
 
     def corners(x, k):                    Definition     fields x, scalars k
         xx = square(x, 2 * k)      ->       calls()      xx = square(x, 2 * k)
-        return xx[0, 1] - k                 rest(...)    a definition with the fields x, xx
+        return xx[0, 1] - k                 left(...)    what it is given after these: xx
 
 Equal tokens mean the same.  A definition whose function calls other stencils knows those calls,
-and the definition to which what they make is given; only definitions without calls are compiled.
+and the arrays that it is given where they are done: its own, and what they make.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -42,7 +42,7 @@ from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction, Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
 from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
-from ..language.ir import DType
+from ..language.ir import DType, Neighborhood
 from ..language.parameters import (
     array_parameters,
     array_uses,
@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     from ..language import stages as stages
 else:
     # What was compiled before is neither read nor lowered.
-    parse = Later("..language.parse", __package__)
-    expressions = Later("..language.expressions", __package__)
-    stages = Later("..language.stages", __package__)
-    values = Later("..language.values", __package__)
+    expressions, parse, stages, values = (
+        Later(f"..language.{name}", __package__)
+        for name in "expressions parse stages values".split()
+    )
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
@@ -101,9 +101,6 @@ _told: set[str] = set()
 
 class Definition:
     """What a stencil means: a function of a point and its neighbours, and its options.
-
-    With `whole` it is that definition without its calls, given what these make, and if it is
-    `keeping`, it has all fields of `whole`, in their order, though it may not read some.
 
     Attributes
     ----------
@@ -135,14 +132,7 @@ class Definition:
 
     known_by_token = True
 
-    def __init__(
-        self,
-        function: Function,
-        options: Options,
-        live: Any = None,
-        whole: Definition | None = None,
-        keeping: bool = False,
-    ) -> None:
+    def __init__(self, function: Function, options: Options, live: Any = None) -> None:
         self.function, self.options, self.live = function, options, live
         self.name, self.defaults = function.name, function.defaults
         # To a function of numbers the others that it calls are functions of numbers too.
@@ -150,47 +140,33 @@ class Definition:
         self.kind = "ufunc" if self.pointwise else "stencil"
         self.programs: Remembered[Any] = Remembered(16)
         self.arguments = Parameters(function, self.defaults)
-        self._whole, self._keeping = whole, keeping
         self.compiled: dict[Any, Compiled] = {}
         self.compiling = threading.Lock()
         self._schedules: Remembered[Schedule] = Remembered(256)
-        self._variants: Remembered[Definition] = Remembered(256)
         # What was met of other stencils by the kinds of the arguments, and for the first of these.
         self._met: Remembered[values.Met] = Remembered(256)
         self._stages: values.Met | None = None
         self.parameters, self.may_call = function.parameters, False
-        self.token: str
+        meant = replace(options, boundary=options.boundary.meaning)
+        self.token = digest((function, meant))
         # The parameters that are arrays: read with an index, or given to a call as a field; of a
         # ufunc those by position, unless their default is a number.
-        if whole is not None:
-            self.parameters = whole._remaining(keeping)
-            arrays = {*self.parameters} - {*whole.scalars}
-            self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
-        else:
-            arrays = indexed_parameters(function)
-            meant = replace(options, boundary=options.boundary.meaning)
-            self.token = digest((function, meant))
+        arrays = indexed_parameters(function)
         if self.pointwise:
-            arrays |= set(array_parameters(function)) - set(options.numbers)
-        elif whole is None:
+            arrays |= set(array_parameters(function))
+        else:
             called = function.constants.values()
             self.may_call = any(isinstance(value, ArrayFunction) for value in called)
-        self._standard: set[str] = (
-            whole._standard if whole else arrays & {*options.standard_indexing}
-        )
+        self._standard = arrays & {*options.standard_indexing}
         self.fields = tuple(p for p in self.parameters if p in arrays - self._standard)
         self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
-        if whole is not None:
-            return
         self._check_names()
-        self._check_factors()
+        self._factors = self.factors(options.upsample)
         if self.may_call or not cache.noted(self.name, self.token):
             with_room(self._check_body, function)
         _definitions.add(self.token, self)
 
     def __reduce__(self) -> Any:
-        if self._whole is not None:
-            return Definition.rest, (self._whole, self._keeping)
         stages = self._stages if self.may_call else None
         return _restored, (self.token, self.function, self.options, stages)
 
@@ -207,49 +183,42 @@ class Definition:
             return len(self.options.neighborhood)
         return indices(self.function, self.fields) or 1
 
-    def along(self, rank: int) -> Definition:
-        """A ufunc done along so many axes at once, as a part of what works along these."""
-        if not self.pointwise or rank == self.rank:
-            return self
-        return self._variant(neighborhood=((0, 0),) * rank)
-
-    def upsampled(self, factors: Every) -> Definition:
-        """The same with so many times as many points."""
-        if self.pointwise and factors != 1:
+    def factors(self, upsample: Every) -> tuple[int, ...]:
+        """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
+        if upsample == 1:
+            return ()
+        if self.pointwise:
             raise TypeError(
                 f"the ufunc '{self.name}' gives one result for each element; leave 'upsample=' "
                 "out."
             )
-        return self if factors == self.options.upsample else self._variant(upsample=factors)
-
-    @cached_property
-    def factors(self) -> tuple[int, ...]:
-        """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
-        upsample = self.options.upsample
-        return () if upsample == 1 else steps_of(upsample, self.rank)
-
-    def with_numbers(self, names: Collection[str]) -> Definition:
-        """A ufunc some of whose fields are given numbers: to it they are scalars."""
-        if not names:
-            return self
-        return self._variant(numbers=tuple(sorted({*self.options.numbers, *names})))
-
-    def _variant(self, **changes: Any) -> Definition:
-        """The same function with other options, made once."""
-        return self._variants.made(
-            tuple(changes.items()),
-            lambda: Definition(self.function, replace(self.options, **changes), self.live),
-        )
+        rank = self.rank
+        if isinstance(upsample, tuple) and len(upsample) != rank:
+            raise ValueError(
+                f"upsample={upsample} has {len(upsample)} factors, but '{self.name}' works along "
+                f"{rank} {'axis' if rank == 1 else 'axes'}."
+            )
+        factors = steps_of(upsample, rank)
+        if (results := math.prod(factors)) > MOST_RESULTS:
+            raise ValueError(
+                f"upsample={upsample} makes {results} results around each element, more than a "
+                f"stencil is compiled for ({MOST_RESULTS}); make finer results by a part of it, "
+                "and finer ones of these, or of one axis after the other."
+            )
+        return factors
 
     @property
     def is_known(self) -> bool:
         """Whether it is known which calls it makes."""
         return self._stages is not None or not self.may_call
 
-    def calls(self, scalars: ByName | None = None) -> Sequence[stages.StageCall]:
+    def calls(
+        self, scalars: ByName | None = None, factors: tuple[int, ...] | None = None
+    ) -> Sequence[stages.StageCall]:
         """The calls of other stencils that it makes, in order, for scalars such as these.
 
-        Without scalars there are none of what is not known.
+        Without scalars there are none of what is not known.  They are the same for all factors,
+        but some texts are understood with some `factors` only.
         """
         if not self.may_call:
             return ()
@@ -257,7 +226,8 @@ class Definition:
             return self._stages.calls if self._stages else ()
 
         def met() -> values.Met:
-            return with_room(lambda: self._read(scalars, _TRIED), self.function)
+            around = self._factors if factors is None else factors
+            return with_room(lambda: self._read(scalars, _TRIED, around), self.function)
 
         key = kinds([*scalars.values()])
         found = met() if key is None else self._met.made(key, met)
@@ -265,15 +235,15 @@ class Definition:
         self.may_call = bool(found.calls)
         return found.calls
 
-    def _read(self, scalars: ByName, tried: DTypes) -> values.Met:
+    def _read(self, scalars: ByName, tried: DTypes, factors: tuple[int, ...]) -> values.Met:
         """What the text calls for scalars such as these, as far as it is understood."""
         found: list[values.Met] = []
         for storage in tried:
-            kinds = self.kinds([storage] * len(self.fields), scalars)
+            kinds = self.kinds(self.fields, [storage] * len(self.fields), scalars)
             arguments = {one.name: one for one in kinds}
             try:
                 parse.read(
-                    self.function, arguments, self.options.neighborhood, self.factors, calls=True
+                    self.function, arguments, self.options.neighborhood, factors, calls=True
                 )
             except values.NotUnderstood:
                 return values.Met()
@@ -288,21 +258,15 @@ class Definition:
         met.read.update(self.fields, *(call.made for call in met.calls))
         return met
 
-    def rest(self, keeping: bool) -> Definition:
-        """Give it without the calls; `keeping` all fields, for the rule "keep"."""
-        if not self.calls():
-            return self
-        return self._variants.made(
-            keeping, lambda: Definition(self.function, self.options, None, self, keeping)
-        )
+    def left(self, keeping: bool) -> tuple[str, ...]:
+        """The arrays that it is given where its calls are done: what of these it reads, and makes.
 
-    def _remaining(self, keeping: bool) -> tuple[str, ...]:
-        """The parameters without the fields that only other stencils read, and what these make."""
+        If it is `keeping`, these are all its fields, in their order, though it may not read some.
+        """
         assert self._stages is not None
-        read = self._stages.read
-        kept = {*self.scalars, *(self.fields if keeping else read)}
-        made = [name for call in self._stages.calls for name in call.made if name in read]
-        return *(name for name in self.parameters if name in kept), *made
+        read, calls = self._stages.read, self._stages.calls
+        own = (name for name in self.fields if keeping or name in read)
+        return *own, *(name for call in calls for name in call.made if name in read)
 
     # Mistakes that can be seen without knowing the arguments.
 
@@ -333,27 +297,13 @@ class Definition:
         elif not self.fields:
             raise mistake("no-field", function.place, function.name)
 
-    def _check_factors(self) -> None:
-        factors, rank = self.options.upsample, self.rank
-        if isinstance(factors, tuple) and len(factors) != rank:
-            raise ValueError(
-                f"upsample={factors} has {len(factors)} factors, but '{self.name}' works along "
-                f"{rank} {'axis' if rank == 1 else 'axes'}."
-            )
-        if (results := math.prod(self.factors)) > MOST_RESULTS:
-            raise ValueError(
-                f"upsample={factors} makes {results} results around each element, more than a "
-                f"stencil is compiled for ({MOST_RESULTS}); make finer results by a part of it, "
-                "and finer ones of these, or of one axis after the other."
-            )
-
     def _check_body(self) -> None:
         expressions.refuse(self.function)
         if self.options.standard_indexing:
             return
         given = dict.fromkeys(self.scalars, 1)
         try:
-            self._stages = self._read(given, _TRIED[:1])
+            self._stages = self._read(given, _TRIED[:1], self._factors)
             self.may_call = bool(self._stages.calls)
         except StencilError as error:
             code = error.diagnostic.code
@@ -365,22 +315,18 @@ class Definition:
 
     # What is compiled.
 
-    @property
-    def kept(self) -> int:
-        """How many fields the rule "keep" may keep values of: what a stage made is not kept."""
-        return len((self._whole or self).fields)
-
-    def kinds(self, types: DTypes, scalars: ByName) -> tuple[Argument, ...]:
-        """The kinds of all arguments, for fields of these types and scalars such as these.
+    def kinds(self, fields: Sequence[str], types: DTypes, scalars: ByName) -> tuple[Argument, ...]:
+        """The kinds of all arguments, for arrays of these types and scalars such as these.
 
         Raises for a value that is no scalar, whether anything uses it or not.
         """
-        fields = dict(zip(self.fields, types, strict=True))
+        given = dict(zip(fields, types, strict=True))
+        names = (n for n in self.parameters if n in given or n in scalars)
         return tuple(
-            Field(name, fields[name], self.pointwise)
-            if name in fields
+            Field(name, given[name], self.pointwise)
+            if name in given
             else kind_of(name, scalars[name], name in self._standard)
-            for name in self.parameters
+            for name in dict.fromkeys((*names, *fields))
         )
 
     def warn(self, compiled: Compiled) -> None:
@@ -391,12 +337,11 @@ class Definition:
         """
         if compiled.unread is None or self.pointwise:
             return
-        told = self._whole or self
-        if told.live is None or told.token in _told or not told.options.performance_warnings:
+        if self.live is None or self.token in _told or not self.options.performance_warnings:
             return
-        found = mistake("slow-kernel", compiled.unread, told.name, compiled.reason, SLOWER)
+        found = mistake("slow-kernel", compiled.unread, self.name, compiled.reason, SLOWER)
         warn(str(found), PerformanceWarning)
-        _told.add(told.token)
+        _told.add(self.token)
 
     def schedule_for(self, types: DTypes) -> Schedule:
         """What the stencil was decorated with, or what was found by tuning for these types."""
@@ -468,8 +413,9 @@ _NUMBERS = (int, float, complex, np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call without its fields.  Pickles, so that workers can have it.
+    """One call, which names its `fields` and has the values of all else.  Pickles.
 
+    Where calls that the definition makes are done before, what they make is among the fields.
     Calls with equal keys give equal results, if they are plain: elements of arrays may change.
     """
 
@@ -479,7 +425,10 @@ class Call:
     cval: Any
     dtypes: tuple[np.dtype, ...] | None
     overflow: str | None
-    every: Every = 1
+    every: Every
+    factors: tuple[int, ...]
+    fields: tuple[str, ...]
+    neighborhood: Neighborhood | None
 
     @staticmethod
     def of(
@@ -496,18 +445,17 @@ class Call:
 
         To a ufunc that is given arrays, numbers beside them are scalars.
         """
+        fields = definition.fields
         if definition.pointwise:
-            fields = {n: values[n] for n in definition.fields if n in values}
-            if not all(map(has_no_axes, fields.values())):
-                numbers = [n for n, value in fields.items() if is_number(value)]
-                definition = definition.with_numbers(numbers)
-        if upsample is not None:
-            definition = definition.upsampled(per_axis("upsample", upsample))
+            arrays = [values[name] for name in fields if name in values]
+            if len(arrays) < len(fields) or not all(map(has_no_axes, arrays)):
+                fields = tuple(n for n in fields if n not in values or not is_number(values[n]))
         options = definition.options
         given = options.boundary if boundary is None else Boundary.of(boundary)
         given, cval = given.named(options.cval if cval is None else as_it_is(cval))
         steps = options.every if every is None else per_axis("every", every)
-        check_grid(steps, options.upsample)
+        finer = options.upsample if upsample is None else per_axis("upsample", upsample)
+        check_grid(steps, finer)
         for name, value in values.items():
             if definition.pointwise and isinstance(value, Spacing):
                 raise TypeError(
@@ -516,13 +464,20 @@ class Call:
                 )
         return Call(
             definition,
-            {name: as_it_is(values[name]) for name in definition.scalars},
+            {n: as_it_is(values[n]) for n in definition.parameters if n not in fields},
             given,
             cval,
-            options.dtypes if dtype is None else storage_types(dtype),
+            options.dtype if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
             steps,
+            definition.factors(finer),
+            fields,
+            options.neighborhood,
         )
+
+    def along(self, rank: int) -> Call:
+        """A ufunc done along so many axes at once, as a part of what works along these."""
+        return replace(self, neighborhood=((0, 0),) * rank) if self.definition.pointwise else self
 
     @property
     def is_plain(self) -> bool:
@@ -540,15 +495,19 @@ class Call:
     @property
     def kind(self) -> Any:
         """What tells calls like this one, which have other numbers, from all others."""
-        cval = type(self.cval), repr(self.cval)
-        return self.definition, self.boundary, cval, self.dtypes, self.overflow, self.every
+        return self.definition, self.boundary, type(self.cval), *self._given
 
     @cached_property
     def token(self) -> str:
         """Names the meaning of the call, arrays of it included: equal tokens, equal results."""
-        border = self.boundary.meaning, repr(self.cval)
-        given = self.dtypes, self.overflow, border, self.every
-        return digest((self.definition.token, dict(self.scalars), *given))
+        given = dict(self.scalars), self.boundary.meaning, *self._given
+        return digest((self.definition.token, *given))
+
+    @property
+    def _given(self) -> tuple[Any, ...]:
+        """What it is given besides numbers and a boundary."""
+        shapes = self.every, self.factors, self.fields, self.neighborhood
+        return repr(self.cval), self.dtypes, self.overflow, *shapes
 
     @property
     def spacings(self) -> dict[str, Spacing]:

@@ -147,7 +147,7 @@ class Node:
     @property
     def factors(self) -> Shape:
         """By how much its results are longer than its fields; nothing if they are not."""
-        return self.call.definition.factors
+        return self.call.factors
 
     def turned(self, axes: Behind | None) -> Node:
         """The node, where it names no axes along the last of these."""
@@ -250,27 +250,28 @@ class Graph:
         than `axes` names works on the last of them.
         """
         definition = call.definition
-        numbers = dict(zip(definition.fields, fields, strict=True))
+        numbers = dict(zip(call.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
-        for one in definition.calls(call.scalars):
-            callee = one.callee.along(definition.rank)
-            values = stages.evaluated(one.scalars, call.scalars)
+        for one in definition.calls(call.scalars, call.factors):
+            values, options = (
+                stages.evaluated(given, call.scalars) for given in (one.scalars, one.options)
+            )
             made = self.record(
-                Call.of(callee, values, **stages.evaluated(one.options, call.scalars)),
+                Call.of(one.callee, values, **options).along(definition.rank),
                 [numbers[name] for name in one.fields],
                 [inside + name for name in one.made],
                 axes,
             )
             if len(made) != len(one.made):
-                raise mistake("stage-outputs", one.span, callee.name, len(made), len(one.made))
+                raise mistake("stage-outputs", one.span, one.callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
-        rest = definition.rest(call.boundary.uses("keep"))
-        call = replace(call, definition=rest)
-        given = tuple(numbers[name] for name in rest.fields)
+        if definition.calls():
+            call = replace(call, fields=definition.left(call.boundary.uses("keep")))
+        given = tuple(numbers[name] for name in call.fields)
         types = tuple(self.dtypes[value] for value in given)
         program, labels = compiled(call, types), labels or [definition.name]
         for condition in call.boundary.said:
-            for name, dtype in zip(rest.fields, types, strict=True):
+            for name, dtype in zip(call.fields, types, strict=True):
                 check_range(condition, name, dtype)
         # Raises where the steps are not as many as the axes.
         steps_of(call.every, program.ndim)
@@ -398,16 +399,18 @@ def compiled(call: Call, types: DTypes) -> Compiled:
     """What a call on fields of these types is compiled to."""
     definition, options = call.definition, call.definition.options
     request = Request(
-        options.neighborhood,
+        call.neighborhood,
         call.dtypes,
         call.overflow,
-        definition.kept if call.boundary.uses("keep") else 0,
+        # What a stage made is not kept.
+        len(definition.fields) if call.boundary.uses("keep") else 0,
         options.fastmath,
-        definition.schedule_for(types),
-        definition.factors,
+        # What was tuned is a call with all it calls.
+        options.schedule if definition.calls() else definition.schedule_for(types),
+        call.factors,
         () if call.every == 1 else steps_of(call.every, definition.rank),
     )
-    kinds = definition.kinds(types, call.scalars)
+    kinds = definition.kinds(call.fields, types, call.scalars)
     found = _compiled(definition, kinds, request)
     if request.every and len(found.out_dtypes) > 1 and call.boundary.uses("valid"):
         # Each result may have a first point of its own: all points are made, and then cut.

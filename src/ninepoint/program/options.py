@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 
-from ..arrays.accepted import Arrays, is_chunked, is_dataset, is_whole, is_xarray
+from ..arrays.accepted import (
+    Arrays,
+    as_it_is,
+    is_chunked,
+    is_dataset,
+    is_whole,
+    is_xarray,
+    storage_types,
+)
 from ..arrays.borders import Boundary
-from ..arrays.every import Every
+from ..arrays.every import Every, per_axis
 from ..backends.threads import thread_count
 from ..base.frozen import frozen
 from ..language.definitions import Function
@@ -17,12 +26,66 @@ from ..language.errors import hint
 from ..language.ir import FAR, Neighborhood
 from ..language.positions import Spacing
 from ..language.signature import OPTIONS, signature
-
-if TYPE_CHECKING:
-    from ..lowering.schedule import Schedule
+from ..lowering.schedule import Schedule
 
 # Values by the names of their parameters.
 ByName: TypeAlias = Mapping[str, Any]
+
+
+class UfuncOptions(TypedDict, total=False):
+    """What `@ufunc` takes besides the function, by keyword.
+
+    Attributes
+    ----------
+    dtype : dtype or sequence of dtype
+        The type of the result, or of each; by default the smallest that holds every result.
+    overflow : {"saturate", "wrap"}
+        What happens to an integer that `dtype` cannot hold.
+    fastmath : bool
+        Let floats be reordered, as if their arithmetic were exact.
+    schedule : Schedule
+        Choices of the compiler, such as `Stencil.schedule` gives; they change the speed only.
+    """
+
+    dtype: Any
+    overflow: str | None
+    fastmath: bool
+    schedule: Schedule | None
+
+
+class StencilOptions(UfuncOptions, total=False):
+    """What `@stencil` takes besides the function, by keyword.
+
+    Attributes
+    ----------
+    boundary : str, Condition or sequence
+        What a neighbour outside the array is: "fill", "keep", "valid", "constant", "nearest",
+        "reflect", "mirror" or "wrap", or a value there (`dirichlet`, `neumann`, `robin`).  One
+        for all sides, or for each axis one, or a pair (before, after).  This and the options
+        that follow are defaults, which a call may override; `Stencil.__call__` has more.
+    cval : number
+        The value of "fill" and "constant".
+    neighborhood : sequence of (int, int)
+        For each axis the least and the greatest offset the function reads, where that cannot
+        be read off its text.
+    standard_indexing : str or sequence of str
+        Parameters that are small arrays indexed absolutely.
+    every : int or sequence of int
+        Of how many points along each axis one is made.
+    upsample : int or sequence of int
+        How many times as many points the result has, along all axes or along each.
+    performance_warnings : bool
+        Whether a `PerformanceWarning` may tell that this stencil is slow, and what to do.
+    """
+
+    boundary: Any
+    cval: Any
+    neighborhood: Any
+    standard_indexing: Any
+    every: Any
+    upsample: Any
+    performance_warnings: bool
+
 
 # The options of a call that say where it works; the others say what it gives.
 PLACE = ("axes", "dims", "out", "threads", "device")
@@ -59,23 +122,29 @@ class Options:
     """What a stencil was decorated with.
 
     A ufunc is a function of numbers (`pointwise`), and its neighborhood is the point: of as many
-    axes as it is to be done along.  Of its fields `numbers` are given numbers, and are scalars.
-    `performance_warnings` may be given where it is slow.
+    axes as it is to be done along.  `performance_warnings` may be given where it is slow.
     """
 
     boundary: Boundary
     cval: Any
     neighborhood: Neighborhood | None
     standard_indexing: tuple[str, ...]
-    dtypes: tuple[np.dtype, ...] | None
+    dtype: tuple[np.dtype, ...] | None
     overflow: str | None
+    every: Every
+    upsample: Every
     fastmath: bool
     schedule: Schedule
+    performance_warnings: bool
     pointwise: bool = False
-    numbers: tuple[str, ...] = ()
-    performance_warnings: bool = True
-    every: Every = 1
-    upsample: Every = 1
+
+    @staticmethod
+    def of(kind: str, given: ByName, known: Sequence[str]) -> Options:
+        """What a decorator was given by name, checked; `known` are the names that it takes."""
+        refuse_unknown(kind, [name for name in given if name not in known], known)
+        checked = {n: check(given.get(n, default)) for n, (default, check) in _CHECKS.items()}
+        check_grid(checked["every"], checked["upsample"])
+        return Options(**checked)
 
 
 @frozen
@@ -173,6 +242,31 @@ def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> N
     for name in unknown:
         words = f"{', '.join(known[:-1])} and {known[-1]}"
         raise TypeError(f"{kind}() has no option '{name}'; it has {words}{hint(name, known)}.")
+
+
+# The default of each option of a decorator, and what checks it.
+_CHECKS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "boundary": ("fill", Boundary.of),
+    "cval": (0, as_it_is),
+    "neighborhood": (None, checked_neighborhood),
+    "standard_indexing": ((), parameter_names),
+    "dtype": (None, storage_types),
+    "overflow": (None, overflow_rule),
+    "every": (1, partial(per_axis, "every")),
+    "upsample": (1, partial(per_axis, "upsample")),
+    "fastmath": (False, bool),
+    "schedule": (None, lambda given: given or Schedule()),
+    "performance_warnings": (True, bool),
+}
+
+
+# The names of the options of decorators, in the order in which they are shown.
+STENCIL, UFUNC = tuple(_CHECKS), tuple(UfuncOptions.__annotations__)
+
+
+def defaults(known: Iterable[str]) -> dict[str, Any]:
+    """The defaults of options of a decorator."""
+    return {name: _CHECKS[name][0] for name in known}
 
 
 class Parameters:

@@ -250,14 +250,11 @@ def _linked(
 
     Values are called as `names` says, and what nodes have besides as nothing that is `taken`.
     """
-    borders: list[tuple[Border, Any]] = []
-    numbers: dict[Any, int] = {}
+    kinds = [(node.border, type(node.cval), repr(node.cval)) for node in nodes]
+    borders = {kind: (node.border, node.cval) for kind, node in zip(kinds, nodes, strict=True)}
     links: list[Link] = []
-    for node in nodes:
-        kernel, border, cval = node.compiled.as_part.single, node.border, node.call.cval
-        number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
-        if number == len(borders):
-            borders.append((border, cval))
+    for kind, node in zip(kinds, nodes, strict=True):
+        kernel, border, cval = node.compiled.as_part.single, node.border, node.cval
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
         fields = zip(kernel.fields, node.fields, strict=True)
@@ -270,20 +267,19 @@ def _linked(
                 {name: unlike(name, taken) for name in own},
                 node.compiled.out_dtypes,
                 node.compiled.reaches,
-                number,
+                list(borders).index(kind),
                 border.uses("keep"),
                 _leaves(node),
                 border.uses("keep") or (asked and not zero),
             )
         )
-    return links, borders
+    return links, list(borders.values())
 
 
 def _leaves(node: Node) -> bool:
     """Whether its border's rule leaves out points near the ends of an axis."""
-    reach = node.compiled.reach
-    sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
-    return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)
+    axes = zip(node.border.rules, node.compiled.reach.sides, strict=True)
+    return any(rule in ABSENT and far for axis in axes for rule, far in zip(*axis, strict=True))
 
 
 def common_margin(nodes: Nodes, outputs: Values) -> Box:

@@ -319,7 +319,7 @@ def program_of(call: Call, types: DTypes) -> Program:
     """The program of a call on fields of given types."""
 
     def record() -> Program:
-        graph = Graph(call.definition.fields, types)
+        graph = Graph(call.fields, types)
         wanted = graph.record(call, range(len(types)))
         return Program.of(graph, wanted, call.definition.schedule_for(types))
 

@@ -25,10 +25,9 @@ from ..arrays.accepted import (
 )
 from ..arrays.channels import working_axes
 from ..arrays.launching import NOTHING, Given
-from ..arrays.layout import Array
 from ..arrays.regions import check_device
 from ..backends.memory import empty
-from ..program.definition import Call, Definition, Leaves, options_stay
+from ..program.definition import Call, Leaves, options_stay
 from ..program.graph import Graph
 from ..program.options import Place
 from ..program.program import BoundProgram, Program, bound, positions, program_of, targets
@@ -46,16 +45,16 @@ def check_target(graph: Graph, there: bool, cut: bool) -> None:
             )
 
 
-def typed(definition: Definition, fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
+def typed(names: Sequence[str], fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
     """The fields of a call as arrays that a stencil takes, and their types."""
-    fields = as_fields(fields, definition.fields)
-    return fields, types_of(definition, fields)
+    fields = as_fields(fields, names)
+    return fields, types_of(names, fields)
 
 
-def types_of(definition: Definition, fields: Arrays) -> list[np.dtype]:
+def types_of(names: Sequence[str], fields: Arrays) -> list[np.dtype]:
     """The types of the fields of a call, which must be those of numbers."""
     types = [native(np.dtype(field.dtype)) for field in fields]
-    for dtype, name in zip(types, definition.fields, strict=True):
+    for dtype, name in zip(types, names, strict=True):
         check_dtype(dtype, name)
     return types
 
@@ -70,17 +69,17 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
     `values` are those of all parameters.  What does the calls is bound to the arrays of the first
     one; whoever asks remembers it.
     """
-    definition, names = call.definition, call.definition.parameters
-    at = [names.index(name) for name in definition.fields]
-    scalars = [(name, names.index(name)) for name in definition.scalars]
+    names = call.definition.parameters
+    at = [names.index(name) for name in call.fields]
+    scalars = [(name, names.index(name)) for name in call.scalars]
     fields, count = [values[k] for k in at], len(values)
     there = all(map(is_cupy, fields))
     if not there and any(type(field) is not np.ndarray for field in fields):
         return None
     place.check(fields)
-    fields, types = typed(definition, fields)
+    fields, types = typed(call.fields, fields)
     program = program_of(call, types).along(place.axes, fields)
-    if not options_stay(definition):
+    if not options_stay(call.definition):
         return None
     if not there:
         program.graph.warn()
@@ -128,7 +127,16 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
         return on_chunks(program, arrays, send)
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
-    return _sent(program, [*arrays, *positions(graph, arrays)], place.out)
+    # To the current GPU the fields are copied, and the results back.  CuPy is optional.
+    from . import sending
+
+    fields = [*arrays, *positions(graph, arrays)]
+    results = program.results(fields)
+    given, made = targets(place.out, results, fields), [empty(*one) for one in results]
+    sending.computed(program, fields, made)
+    for target, result in zip(given, made, strict=False):
+        write(target, result)
+    return given or made
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -145,16 +153,3 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
         else as_field(value, name)
         for value, name in zip(values, names, strict=True)
     ]
-
-
-def _sent(program: Program, fields: Sequence[Array], out: Any) -> list[Array]:
-    """On the current GPU, to which the fields are copied, and the results back."""
-    # Imported here: CuPy is optional.
-    from . import sending
-
-    results = program.results(fields)
-    given, made = targets(out, results, fields), [empty(*one) for one in results]
-    sending.computed(program, fields, made)
-    for target, result in zip(given, made, strict=False):
-        write(target, result)
-    return given or made

@@ -35,11 +35,11 @@ from ..arrays.accepted import (
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.every import cut_shapes, thinned
-from ..arrays.ghosts import check_conditions
+from ..arrays.ghosts import Edges
 from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import Looking, finer_values, rings
+from ..arrays.regions import FAR, Looking, finer_values, rings
 from ..program.graph import Graph, Node, Nodes, Values, read_by
 from ..program.planning import given_on, in_sets
 from ..program.program import Program, bound, positions
@@ -72,7 +72,8 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     sets = divided(graph, wanted, arrays)
     lazily = [node for nodes in sets for node in nodes]
     for node in lazily:
-        check_conditions(node)
+        # Raises where numbers at the border do not fit.
+        Edges.of(node, (FAR,) * node.ndim).laid(node.boundary)
     # What depends on arrays of NumPy alone is done at once.
     read = {value for node in lazily for value in node.fields}.union(wanted)
     made_so = {value for node in lazily for value in node.outputs}

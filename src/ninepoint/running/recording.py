@@ -8,6 +8,7 @@ all others                   a program, evaluated
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -47,17 +48,22 @@ _programs: Remembered[Bound] = Remembered(64)
 _numbers = itertools.count()
 
 
+# Methods of arrays that change them.
+_WRITING = {"fill", "partition", "put", "resize", "setfield", "setflags", "sort"}
+
+
 class Lazy(NDArrayOperatorsMixin):
     """An array, or what a stencil gives of lazy values, once it is asked for.
 
-    Made by `lazy`.  Stencils and filters that are called with it give lazy values too; whatever
-    else is done with it, computes it first.
+    Made by `lazy`.  Stencils and filters that are called with it give lazy values too.  Whatever
+    else is done with it computes it first: operators, an index, functions of NumPy, and the
+    methods and attributes that arrays have, such as ``sum()``, ``astype("uint8")`` or ``T``.
 
     Attributes
     ----------
     shape : tuple of int
     dtype : dtype
-    ndim : int
+    ndim, size : int
     dims : tuple of str, or None
         The names of the axes, of an xarray object.
 
@@ -68,8 +74,8 @@ class Lazy(NDArrayOperatorsMixin):
     >>> smooth = npt.filters.mean(npt.lazy(np.arange(12.0).reshape(3, 4)))
     >>> smooth.shape, smooth.dtype
     ((3, 4), dtype('float64'))
-    >>> float(np.max(smooth)) < 11
-    True
+    >>> bool(smooth.max() < 11), smooth.T.shape
+    (True, (4, 3))
     """
 
     def __init__(self, node: _Node) -> None:
@@ -78,6 +84,7 @@ class Lazy(NDArrayOperatorsMixin):
         self.shape: Shape = node.like.shape
         self.dtype: np.dtype[Any] = node.like.dtype
         self.ndim, self.dims = len(self.shape), node.dims
+        self.size = math.prod(self.shape)
 
     def compute(self, *, threads: int | None = None, device: str | None = None) -> Any:
         """Do all recorded calls that this value needs, as far as they were not done before.
@@ -117,6 +124,34 @@ class Lazy(NDArrayOperatorsMixin):
 
     def __getitem__(self, index: Any) -> Any:
         return self.compute()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(
+            "a lazy value cannot be written to; compute it first, as in y = x.compute()."
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """What an array has by this name, of the computed one."""
+        if name.startswith("_") or not hasattr(np.ndarray, name) or name in _WRITING:
+            raise AttributeError(
+                f"a lazy value has no '{name}'; compute it first, as in x.compute().{name}.",
+                name=name,
+                obj=self,
+            )
+        return getattr(self.compute(), name)
+
+    def __dir__(self) -> list[str]:
+        more = {name for name in dir(np.ndarray) if not name.startswith("_")} - _WRITING
+        return sorted({*super().__dir__(), *more})
+
+    def __bool__(self) -> bool:
+        return bool(self.compute())
+
+    def __int__(self) -> int:
+        return int(self.compute())
+
+    def __float__(self) -> float:
+        return float(self.compute())
 
     def __len__(self) -> int:
         if not self.shape:
@@ -186,7 +221,7 @@ class _Made:
         named = any(field.dims is not None for field in fields)
         if not named:
             call.check_spaced()
-        program = program_of(call.spaced(), types_of(call.definition, likes))
+        program = program_of(call.spaced(), types_of(call.fields, likes))
         if place.device is None and not any(is_device(field.value) for field in fields):
             program.graph.warn()
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -328,7 +363,7 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         return _over_datasets(call, fields, place)
     if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
         return recorded(fields, call, place)
-    fields, types = typed(call.definition, fields)
+    fields, types = typed(call.fields, fields)
     call.check_spaced()
     return bare(evaluate(program_of(call, types), fields, place))
 
@@ -337,7 +372,7 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
     """The results for datasets among the fields, variable by variable."""
     from ..arrays.xarray import over_variables
 
-    given = dict(zip(call.definition.fields, fields, strict=True))
+    given = dict(zip(call.fields, fields, strict=True))
 
     def one(variables: dict[str, Any]) -> Any:
         return called(call, list((given | variables).values()), place)
@@ -357,7 +392,7 @@ def recorded(fields: Arrays, call: Call, place: Place) -> Any:
     later = place.out is None and any(isinstance(field, Lazy) for field in fields)
     if later and not call.is_plain:
         call = call.settled()
-    given = [_node(*pair) for pair in zip(fields, call.definition.fields, strict=True)]
+    given = [_node(*pair) for pair in zip(fields, call.fields, strict=True)]
     made = _Made(call, given, place)
     nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
     if not later:
@@ -422,7 +457,7 @@ def _compute(wanted: Sequence[_Node], place: Place) -> None:
     for made in order:
         pointwise = made.call.definition.pointwise
         like = first if first and pointwise and _has_axes(made, first) else made
-        call = replace(made.call, definition=made.call.definition.along(like.ndim))
+        call = made.call.along(like.ndim)
         axes = tuple(dims.index(dim) - len(dims) for dim in like.core) if dims else like.axes
         recorded.append((call, axes, tuple(map(source, made.fields))))
     goals = [source(one) for one in wanted]
@@ -464,7 +499,7 @@ def _evaluated(
     names, schedule = [f"x{k}" for k in range(len(arrays))], Schedule()
     if len(recorded) == 1:
         call, _, fields = recorded[0]
-        for name, (k, _) in zip(call.definition.fields, fields, strict=True):
+        for name, (k, _) in zip(call.fields, fields, strict=True):
             names[k] = name
         schedule = call.definition.schedule_for([dtypes[k] for k, _ in fields])
     graph = Graph(names, dtypes)

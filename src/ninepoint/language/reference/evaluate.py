@@ -88,14 +88,13 @@ def evaluate(
     """
     kernel = _Kernel(function, setting)
     fields = {name: Field(kernel, name, array) for name, array in arrays.items()}
-    seen = [field.seen for field in fields.values()]
-    outputs, found = kernel.outputs(fields), []
+    seen = dict(enumerate(field.seen for field in fields.values()))
+    outputs, rules, cval = kernel.outputs(fields), setting.boundary, setting.cval
     kept: Any = (..., *(slice(None, None, step) for step in setting.every))
-    for k, reach in enumerate(setting.footprints):
-        field = seen[k] if k < len(seen) else None
-        rules, cval, values = setting.boundary, setting.cval, outputs[k, ...]
-        found.append(bordered(values, reach, rules, cval, field, kernel.factors)[kept])
-    return tuple(found)
+    return tuple(
+        bordered(outputs[k, ...], reach, rules, cval, seen.get(k), kernel.factors)[kept]
+        for k, reach in enumerate(setting.footprints)
+    )
 
 
 class _Reached(Exception):
