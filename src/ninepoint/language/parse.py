@@ -362,14 +362,12 @@ class Statements(Expressions):
 
     def loop(self, node: ast.For | ast.While) -> None:
         """Follow a loop, and what it does at its end."""
-        outside = self.left, self.broken
-        self.left = self.broken = False
         if isinstance(node, ast.While):
             CarriedLoop(self, node, lambda _: self.truth(node.test)).follow()
         else:
             self._for(node)
         ended = self.ended(loop=True)
-        self.left, self.broken = outside
+        self.left = self.broken = False
         if node.orelse:
             self.split(ended, other=partial(self.block, node.orelse), rest=True)
 
