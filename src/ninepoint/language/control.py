@@ -199,7 +199,6 @@ class CarriedLoop:
         frame = self.frame
         self.refs = []
         frame.restore(self.outside)
-        frame.done, frame.result = False, None
         if not literal:
             heads = [Value(self._ref(kind.dtype), kind.weak) for kind in self.types]
             frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
