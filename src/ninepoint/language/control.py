@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -51,14 +51,10 @@ class Frame(ABC):
         self.hidden |= self.function.own
         self.returned = self.span(self.function.definition)
 
-    def state(self) -> tuple[Any, ...]:
-        """What a path changes."""
-        return dict(self.names), self.done, self.result, self.left, self.broken
-
-    def restore(self, state: tuple[Any, ...]) -> None:
-        """Begin again from what it was."""
-        names, self.done, self.result, self.left, self.broken = state
+    def begin(self, names: Mapping[str, Any]) -> None:
+        """Begin a path with these names, on which nothing has ended."""
         self.names = dict(names)
+        self.done = self.left = self.broken = False
 
     def at(self, node: ast.AST) -> None:
         """Let mistakes point to a part of the text from here on."""
@@ -131,8 +127,7 @@ class CarriedLoop:
         self.first = truth(self.test(0))
         frame.at(self.node)
         self.span = here.span
-        self.outside = frame.state()
-        self.before = self.outside[0]
+        self.before = dict(frame.names)
         head = self.node.target if isinstance(self.node, ast.For) else self.node.test
         self.stored = sorted(stored_names([*self.node.body, head]))
         # The names that hold numbers, what these are before the first turn, and their types.
@@ -153,7 +148,7 @@ class CarriedLoop:
         if self._read():
             self._leave(start)
         else:
-            self.frame.restore(self.outside)
+            self.frame.begin(self.before)
             self.frame.split(self.first, self.once)
 
     def once(self, index: Any = 0) -> None:
@@ -198,7 +193,7 @@ class CarriedLoop:
     def _read_turn(self, *, literal: bool = False) -> None:
         frame = self.frame
         self.refs = []
-        frame.restore(self.outside)
+        frame.begin(self.before)
         if not literal:
             heads = [Value(self._ref(kind.dtype), kind.weak) for kind in self.types]
             frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
@@ -256,7 +251,7 @@ class CarriedLoop:
             )
         )
         held, (others, left, returned) = _rebuilt((self.held, last), found)
-        frame.restore(self.outside)
+        frame.begin(self.before)
         frame.names |= {n: UNDEFINED for n in self.stored if n not in self.before}
         frame.names |= zip([*self.names, *more], [*held, *others], strict=True)
         frame.broken = left or broken

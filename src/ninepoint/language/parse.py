@@ -250,18 +250,17 @@ class Statements(Expressions):
     ) -> None:
         """Follow one path where a truth holds and another where it does not.
 
-        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended.
+        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended, and
+        what is this truth is true.
         """
         if isinstance(test, bool):
             return then() if test else other()
-        before = self.state()
+        before = dict(self.names)
         with under(test, True):
             then()
-        names, done, result, left, broken = self.state()
-        self.restore(before)
-        if rest:
-            done = done is test or done
-            self.done = self.left = self.broken = False
+        names, result, ended = self.names, self.result, (self.done, self.left, self.broken)
+        done, left, broken = ((rest and one is test) or one for one in ended)
+        self.begin(before)
         with under(test, False):
             other()
         self.left = _either(test, left, self.left)
@@ -402,12 +401,12 @@ class Statements(Expressions):
 
     def _tried(self, follow: Callable[[], None]) -> Exception | None:
         """Follow a path; what it cannot be read for, if it is, and all is as it was."""
-        before, size = self.state(), len(reading.body.values)
+        before, size = dict(self.names), len(reading.body.values)
         try:
             follow()
         except (NotUnderstood, StencilError) as error:
             reading.body.cut(size)
-            self.restore(before)
+            self.begin(before)
             return error
         return None
 
