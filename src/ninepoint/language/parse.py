@@ -250,8 +250,7 @@ class Statements(Expressions):
     ) -> None:
         """Follow one path where a truth holds and another where it does not.
 
-        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended, and
-        what is this truth is true.
+        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended.
         """
         if isinstance(test, bool):
             return then() if test else other()
