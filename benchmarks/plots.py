@@ -8,7 +8,7 @@ from typing import Any
 
 from . import results
 from .peers.ours import NAME as OURS
-from .report import OWN, RECIPE, ROOT, threads_text
+from .report import OWN, ROOT, SHOWN, threads_text
 from .results import Run
 
 FOLDER = ROOT / "docs" / "images"
@@ -41,7 +41,7 @@ def recipe(stored: list[Run]) -> Any:
     """Draw how many points a second each peer does, the fastest on top."""
     from matplotlib.figure import Figure
 
-    cells = [cell for cell in results.cells(stored, "calls") if cell["problem"] == RECIPE]
+    cells = [cell for cell in results.cells(stored, "calls") if cell["problem"] == SHOWN[0]]
     cells.sort(key=lambda cell: cell["threads"])
     speeds = {
         name: [

@@ -16,8 +16,11 @@ README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "benchmarks.md"
 GPU_PAGE = ROOT / "docs" / "gpu.md"
 
-RECIPE = "recipe: mean 3x3, 64 frames"
-_COPIED = "copying, by `np.copyto`"
+# The problems of the README's table.
+SHOWN = (
+    "recipe: mean 3x3, 64 frames", "Harris corners", "four Gaussian blurs", "heat 2-D, 16 steps",
+    "life, 16 steps",
+)  # fmt: skip
 OWN = (
     WITHOUT, SINGLE, SEPARATE, "one call", "mean", "median",
     "without a look", COPY, CPU,
@@ -103,7 +106,7 @@ def line(cell: Cell) -> str:
         met = "" if cell["figure"] <= cell["aim"] else " MISSED"
         return f"{cell['row']}: {cell['figure']:g} {cell['unit']} (at most {cell['aim']:g}){met}"
     if "shape" not in cell:
-        return f"{cell['problem']}: {cell.get('times') or cell.get('speed')}"
+        return f"{cell['problem']}: {cell['times']}"
     parts = [f"{name} {_ratio(ratio)}x" for name, ratio in ratios(cell).items()]
     parts += [f"{name} {reason}" for name, reason in cell["refused"].items()]
     where = f"{cell['problem']}, {cell['dtype']} {_size(cell)}, {threads_text(cell['threads'])}"
@@ -123,27 +126,6 @@ def _machine(run: Run) -> str:
     parts = [known.get("gpu"), known["cpu"], f"{known['cores']} cores", known["system"]]
     parts += [f"load before {known['load_before']:.1f}", f"Python {known['python']}", versions]
     return f"{results.day(run)}: {'; '.join(filter(None, parts))}."
-
-
-def recipe_table(stored: list[Run]) -> str:
-    """The first problem, a row for each peer."""
-    cells = {c["threads"]: c for c in results.cells(stored, "calls") if c["problem"] == RECIPE}
-    copied = {c["threads"]: c["speed"] for c in results.cells(stored, "start") if "speed" in c}
-    rows = [["3x3 mean of int8, 64 frames of 1000x1000"]]
-    for count, cell in cells.items():
-        rows[0] += [f"Gpoint/s, {threads_text(count)}{cell['since']}", f"{OURS} is"]
-    for name in dict.fromkeys(name for cell in cells.values() for name in cell["times"]):
-        rows.append([f"**{name}**" if name == OURS else name])
-        for cell in cells.values():
-            seconds = cell["times"].get(name)
-            speed = f"{math.prod(cell['shape']) / seconds / 1e9:.3g}" if seconds else ""
-            other = seconds and name != OURS
-            rows[-1] += [speed, _compared(seconds / _ours(cell)) if other else ""]
-    if copied:
-        rows.append([_COPIED])
-        for count in cells:
-            rows[-1] += [f"{copied[count] / 2 / 1e9:.3g}" if count in copied else "", ""]
-    return _table(rows)
 
 
 def big_table(cells: list[Cell]) -> str:
@@ -238,22 +220,16 @@ def gpu_part(stored: list[Run]) -> str:
 
 
 def readme_part(stored: list[Run]) -> str:
-    """What stands between the marks: the first problem, and the steps and pipelines."""
-    known = [run["machine"] for run in stored if not run["machine"].get("gpu")]
-    machines = [f"{m['cpu']}; {m['cores']} cores, {m['date'][:10]}" for m in known]
-    many = results.cells(stored, "steps", "pipelines")
-    count = max((cell["threads"] for cell in many), default=1)
-    found = [cell for cell in many if cell["threads"] == count]
-    words = "Many steps in time, and filters that read each other's results"
+    """What stands between the marks: some problems, each beside the fastest of the others."""
+    cells = {(c["problem"], c["threads"]): c for c in results.cells(stored, *GROUPS)}
+    count = max((threads for _, threads in cells), default=1)
+    found = [cells[name, count] for name in SHOWN if (name, count) in cells]
     parts = [
         "![Points a second of ninepoint and its peers, one and two threads]"
         "(docs/images/benchmarks.svg)",
-        recipe_table(stored),
-        "Copying computes nothing: its row says how many bytes a second the machine reads, "
-        "and writes elsewhere, at the same time.",
-        *([f"{words}, {threads_text(count)}:", nearest_table(found)] if found else []),
-        f"{'; '.join(machines)}. "
-        "All other problems, types and sizes: [benchmarks](docs/benchmarks.md).",
+        nearest_table(found),
+        f"With {threads_text(count)}. All problems, types, sizes and machines: "
+        "[benchmarks](docs/benchmarks.md).",
     ]
     return "\n\n".join(parts) + "\n"
 

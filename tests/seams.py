@@ -33,7 +33,7 @@ from ninepoint.arrays.cuda import executable as on_device
 from ninepoint.arrays.layout import layout
 from ninepoint.backends import cache
 from ninepoint.backends.compiled import Compiled
-from ninepoint.backends.cuda import cubins, driver, writing
+from ninepoint.backends.cuda import driver, writing
 from ninepoint.backends.llvm import library
 from ninepoint.backends.llvm.native import Kind
 from ninepoint.backends.numba import cpu
@@ -147,7 +147,7 @@ def forget_device() -> None:
         driver.cupy, driver.compiler
     ):  # fmt: skip
         remembered.cache_clear()
-    for known in (cubins._modules, on_device._uploaded, writing._sources, program._known):
+    for known in (driver._modules, on_device._uploaded, writing._sources, program._known):
         known.clear()
 
 

@@ -1,4 +1,4 @@
-"""How long a new process takes from nothing to its first result, and how fast the machine copies.
+"""How long a new process takes from nothing to its first result.
 
 Each way is a script of its own, run by a fresh interpreter: cold with an empty cache folder,
 warm with what the cold run left there.  The interpreter's own start is given beside them.
@@ -13,13 +13,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 GROUP = "start"
 
@@ -70,36 +67,10 @@ def _run(script: Path, folder: Path) -> float:
     return time.perf_counter() - begin
 
 
-@dataclass(frozen=True, slots=True)
-class Copying:
-    """Bytes a second that `np.copyto` moves far beyond any cache, once in and once out."""
-
-    name: str = "np.copyto"
-    group: str = GROUP
-    threaded: bool = True
-
-    def measure(self, order: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """The speed of so many threads; each copies a part."""
-        from ..measure import take_times
-
-        threads, size = order["threads"], 256 * 1024 * 1024
-        source, target = np.ones(size, np.uint8), np.zeros(size, np.uint8)
-        pairs = list(zip(np.split(target, threads), np.split(source, threads), strict=True))
-        with ThreadPoolExecutor(threads) as pool:
-
-            def copy() -> None:
-                list(pool.map(lambda pair: np.copyto(*pair), pairs))
-
-            took = statistics.median(take_times({"copy": copy}, order["repeat"])["copy"])
-        speed = float(f"{2 * size / took:.3g}")
-        yield {"group": GROUP, "problem": self.name, "threads": threads, "speed": speed}
-
-
 _NUMPY = "import numpy as np\n"
 _X = f"{_NUMPY}x = np.ones((100, 100))\n"
 
-START: tuple[Script | Copying, ...] = (
-    Copying(),
+START: tuple[Script, ...] = (
     Script("Python and NumPy alone", _X),
     Script(
         "ninepoint",

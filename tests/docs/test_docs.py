@@ -5,8 +5,6 @@ The blocks of a page run in order, in one namespace and in an empty folder. A bl
 `<!-- gpu -->` and `<!-- end gpu -->` runs where there is a GPU.
 """
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import importlib.util
@@ -29,7 +27,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Those of a field, and those for whom another tool is known; they stand alone.
 FIELDS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 COMING = sorted((ROOT / "docs" / "coming").glob("*.md"))
-RUN = [*PAGES, *FIELDS, *COMING]
+MEANING = sorted((ROOT / "docs" / "meaning").glob("*.md"))
+RUN = [*PAGES, *MEANING, *FIELDS, *COMING]
 NAMES = sorted(found.name for found in pkgutil.walk_packages(npt.__path__, "ninepoint."))
 GPU = re.compile(r"^<!-- gpu -->$.*?^<!-- end gpu -->$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

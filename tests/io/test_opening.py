@@ -1,33 +1,23 @@
 """open: every format as NumPy has it, read by regions, and one clear error for each mistake."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys
 from pathlib import Path
 from typing import Any
 
+import dask
+import h5py
 import numpy as np
 import pytest
+import tifffile
+import xarray as xr
+import zarr
 
 import ninepoint as npt
 
-dask = pytest.importorskip("dask")
-zarr = pytest.importorskip("zarr")
-xr = pytest.importorskip("xarray")
-h5py = pytest.importorskip("h5py")
-tifffile = pytest.importorskip("tifffile")
-
-
 A = np.random.default_rng(0).random((60, 80), dtype="f4")
-
-
-@npt.stencil(boundary="reflect")
-def rise(x):
-    return x[1, 0] - x[-1, -2]
-
-
+rise = npt.stencil(lambda x: x[1, 0] - x[-1, -2], boundary="reflect")
 WANT = rise(A)
 
 
@@ -85,8 +75,9 @@ def test_groups() -> None:
     put("g.zarr/deep/three", A[:9], shards=None)
     assert is_right(npt.open("g.zarr", variable="deep/two", chunks=20), rise(2 * A))
     assert npt.open("g.zarr/deep", variable="three").shape == (9, 80)
-    with pytest.raises(ValueError, match=r"several arrays: '.*', '.*'.*variable="):
-        npt.open("g.zarr", variable="deep")
+    both = npt.open("g.zarr", variable="deep", chunks=20)
+    assert (both.two.dims[1], both.two.dims[0] != both.three.dims[0]) == (both.three.dims[1], True)
+    assert is_right(both.two, rise(2 * A))
     with pytest.raises(ValueError, match=r"no array 'four'; it holds '"):
         npt.open("g.zarr/deep", variable="four")
     zarr.open_group("h.zarr/below", mode="w")
@@ -110,8 +101,12 @@ def test_labels(engine: Any) -> None:
         made.to_zarr(path, encoding=code, zarr_format=3, consolidated=False)
     else:
         made.to_netcdf(path, engine=engine)
-    with pytest.raises(ValueError, match=r"several arrays: '[uv]', '[uv]'"):
-        npt.open(path)
+    both = npt.open(path, chunks={"x": 20})
+    xr.testing.assert_identical(both.compute(), made)
+    assert both.v.chunksizes["x"] == (20, 20, 20, 20)
+    assert is_right(both.v, rise(2 * A))
+    with pytest.raises(ValueError, match="chunks names the dimension 'z'"):
+        npt.open(path, chunks={"z": 20})
     opened = npt.open(path, variable="u", chunks={"x": 20})
     assert opened.attrs == {"units": "K"}
     found = rise(opened)
@@ -123,7 +118,6 @@ def test_labels(engine: Any) -> None:
 
 
 def test_missing_values_of_netcdf_are_nan() -> None:
-    pytest.importorskip("h5netcdf")
     x = np.arange(600, dtype="i2").reshape(20, 30)
     d = xr.Dataset({"u": (("y", "x"), np.where(x == 33, np.nan, x / 4).astype("f4"))})
     code = {"dtype": "i2", "scale_factor": 0.25, "_FillValue": -1, "chunksizes": (5, 5)}
@@ -141,13 +135,17 @@ def test_hdf5() -> None:
     opened = npt.open("a.h5", chunks=20)
     assert isinstance(opened, dask.array.Array)
     assert is_right(opened)
+    with h5py.File("two.h5", "w") as file:
+        file["deep/u"], file["v"] = A, 2 * A[:, :9]
+    both = npt.open("two.h5")
+    assert (both["deep/u"].dims, both.v.dims) == (("dim_0", "dim_1"), ("dim_0", "dim_2"))
+    assert is_right(npt.open("two.h5", variable="deep/u"))
     with h5py.File("b.h5", "w") as file:
         for name, values in {"u": A, "y": np.arange(60) / 2, "x": np.arange(80)}.items():
             file[name] = values
         for k, name in enumerate("yx"):
             file[name].make_scale(name)
             file["u"].dims[k].attach_scale(file[name])
-    pytest.importorskip("h5netcdf")
     scaled = npt.open("b.h5")
     assert scaled.dims == ("y", "x")
     assert is_right(scaled)
@@ -175,9 +173,25 @@ def test_one_image_of_a_tiff(options: Any) -> None:
 
 def test_what_a_tiff_says_and_holds() -> None:
     tifffile.imwrite("a.ome.tif", A, metadata={"axes": "YX", "PhysicalSizeX": 0.5})
-    words = r"a.ome.tif is OME-TIFF with the size of a pixel"
-    with pytest.warns(npt.MetadataWarning, match=words):
-        assert npt.open("a.ome.tif").shape == A.shape
+    opened = npt.open("a.ome.tif", chunks={"x": 30})
+    assert (opened.dims, list(opened.coords), opened.x.units) == (
+        ("y", "x"),
+        ["y", "x"],
+        "micrometer",
+    )
+    assert (opened.x[1], opened.chunksizes["x"]) == (0.5, (30, 30, 20))
+    assert is_right(opened)
+    stack = np.stack([A, 2 * A, 3 * A])[:, None].repeat(2, 1)
+    told = {"axes": "ZCYX", "unit": "um", "spacing": 2.0}
+    tifffile.imwrite("i.tif", stack, imagej=True, resolution=(5, 10), metadata=told)
+    opened = npt.open("i.tif")
+    assert (opened.dims, opened.z[1], opened.x[1]) == (("z", "c", "y", "x"), 2, 0.2)
+    assert is_right(opened[1, 0], rise(2 * A))
+    with tifffile.TiffWriter("two.ome.tif") as file:
+        for scene in stack[:2]:
+            file.write(scene, metadata={"axes": "CYX"})
+    with pytest.warns(npt.MetadataWarning, match="holds 2 images, of which open gives the first"):
+        assert npt.open("two.ome.tif").dims == ("c", "y", "x")
     bits = A > 0.5
     tifffile.imwrite("bits.tif", bits)
     assert (npt.open("bits.tif").compute(scheduler="sync") == bits).all()
@@ -269,40 +283,17 @@ def test_urls_of_zarr() -> None:
     assert is_right(npt.open("memory://a.zarr", chunks=20))
 
 
-@pytest.mark.parametrize(
-    ("path", "options", "error", "words"),
-    [
-        *((f"no.{suffix}", {}, FileNotFoundError, "no")
-          for suffix in ("zarr", "nc", "h5", "npy", "tif", "png")),
-        ("bad.npy", {}, ValueError, r"'bad.npy' is no .npy file"),
-        ("bad.npy", {"variable": "u"}, ValueError, "holds no variables"),
-        ("objects.npy", {}, ValueError, r"'objects.npy' cannot be opened: Object arrays"),
-        ("a.npz", {}, ValueError, "holds several arrays, compressed"),
-        ("empty.zarr", {}, ValueError, "is no Zarr store"),
-        ("bad.zarr", {}, ValueError, r"'bad\.zarr' cannot be opened"),
-        ("a.zarr", {"chunks": {"z": 3}}, ValueError, "chunks names the dimension 'z'"),
-        ("a.zarr", {"chunks": True}, TypeError, r"chunks is a length, .* not True"),
-        ("a.zarr", {"chunks": 0}, ValueError, "chunks holds 0; a length is at least 1"),
-        ("a.zarr", {"variable": "u"}, ValueError, "is one array, and holds no variable 'u'"),
-        ("a.zarr", {"variable": 3}, TypeError, "variable is the name of an array, not 3"),
-        ("a.zarr", {"level": 1}, ValueError, r"level=1 is for OME-Zarr"),
-        ("a.tif", {"level": 1}, ValueError, r"level=1 means nothing for 'a.tif'.*overviews"),
-        ("begun.zarr", {}, ValueError, r"is not finished.*resume=True"),
-    ],
-)  # fmt: skip
-def test_nothing_to_open(path: str, options: Any, error: Any, words: str) -> None:
-    np.save("objects.npy", np.array([{}]), allow_pickle=True)
-    np.savez("a.npz", A)
-    tifffile.imwrite("a.tif", A)
-    put("a.zarr")
-    put("begun.zarr").attrs["incomplete"] = "parts are missing"
-    for name, files in {"empty.zarr": [], "bad.zarr": ["zarr.json"]}.items():
-        Path(name).mkdir()
-        for file in files:
-            Path(name, file).write_text("[]")
-    Path("bad.npy").write_bytes(b"no array")
-    with pytest.raises(error, match=words):
-        npt.open(path, **options)
+def test_folders_that_are_no_stores() -> None:
+    """What else cannot be opened is on the page of messages about files."""
+    for name, text, words in (
+        ("empty", "", "is no Zarr store"),
+        ("bad", "[]", "cannot be opened"),
+    ):
+        Path(name + ".zarr").mkdir()
+        if text:
+            Path(name + ".zarr", "zarr.json").write_text(text)
+        with pytest.raises(ValueError, match=rf"'{name}\.zarr' {words}"):
+            npt.open(name + ".zarr")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")

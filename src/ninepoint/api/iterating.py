@@ -26,8 +26,8 @@ from ..iteration.motion import InMemory, Motion
 from ..iteration.slabs.slab import on_ranks
 from ..program.definition import Call, Definition
 from ..program.options import Place
-from ..program.program import program_of
-from ..running.dispatch import check_target, evaluate, typed
+from ..program.program import program_of, typed
+from ..running.dispatch import check_target, evaluate
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -52,7 +52,7 @@ def iterated(
     fields, types = typed(definition.fields, fields)
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
-    call = Call.of(definition, scalars.at(0), boundary, cval)
+    call = Call.of(definition, scalars.at(0), boundary=boundary, cval=cval)
     named: Named | None = None
     if any(map(is_xarray, fields)):
         # Imported here: xarray is optional, and the caller has it.
@@ -149,8 +149,8 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     if callback is not None:
         shown: Callable[..., Any] = callback
         plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
-    boundary = unnamed(motion.call.boundary, named.core, partial(named.edge, dims=dims))
-    motion = replace(motion, call=replace(motion.call, boundary=boundary))
+    boundary = unnamed(motion.call.options.boundary, named.core, partial(named.edge, dims=dims))
+    motion = replace(motion, call=motion.call.with_options(boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
     made = _after(motion, arrays, plan)
     if plan.tell:

@@ -53,10 +53,6 @@ class Executable:
         If `out` is no array of NumPy, or cannot hold the results.
     """
 
-    __slots__ = (
-        "_apart", "_how", "_pace", "_points", "_shape", "_shared", "_specs", "_threads", "_way",
-    )  # fmt: skip
-
     def __init__(
         self,
         call: Single | Chain,

@@ -14,7 +14,7 @@ values beside the rows (columns, channels)                (channels, columns)
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -43,7 +43,7 @@ class Edges:
     """
 
     shape: Shape
-    types: tuple[tuple[np.dtype, str], ...]
+    types: Iterable[tuple[np.dtype, str]]
     reach: tuple[tuple[int, int], ...]
 
     @staticmethod
@@ -53,7 +53,7 @@ class Edges:
         fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
         # Positions have nothing outside that is asked for.
         types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
-        return Edges(shape, tuple(types.items()), joined(node.reaches).sides)
+        return Edges(shape, types.items(), joined(node.reaches).sides)
 
     def laid(self, boundary: Boundary) -> Extensions:
         """For each side a name, or how ghosts are made of values, which are checked."""

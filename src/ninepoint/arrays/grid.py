@@ -18,7 +18,6 @@ import numpy as np
 from ..base.frozen import frozen
 from . import numpy as on_numpy
 from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
-from .every import thinned_length, thinned_sizes
 from .layout import Region, Shape, Span, layout
 from .numpy import broadcast_shape, placed
 from .regions import Node, Program, looking, spans_of
@@ -112,11 +111,16 @@ class Output:
     def shape(self) -> Shape:
         """The shape of the value."""
         axes = zip(self.extent.shape, self.factors, self.every, strict=True)
-        return tuple(thinned_length(n * factor, step) for n, factor, step in axes)
+        return tuple(_made(n * factor, step) for n, factor, step in axes)
 
     def chunks(self, whole: Chunks) -> Chunks:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
-        return tuple(map(thinned_sizes, self.blocks(whole, empty=False), self.every))
+        return tuple(
+            sizes
+            if step == 1
+            else tuple(_made(b, step) - _made(a, step) for a, b in spans_of(sizes))
+            for sizes, step in zip(self.blocks(whole, empty=False), self.every, strict=True)
+        )
 
     def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
         """The same for what blocks have of it, of which some may have nothing."""
@@ -128,6 +132,11 @@ class Output:
             inside = [max(0, min(b, last) - max(a, first)) * factor for a, b in spans_of(sizes)]
             axes.append(tuple(size for size in inside if size or empty) or (0,))
         return tuple(axes)
+
+
+def _made(n: Any, step: int) -> Any:
+    """How many of `n` points are made; of unknown lengths as many."""
+    return n if step == 1 else -(-n // step)
 
 
 def results_of(node: Node, shape: Shape) -> list[Output]:

@@ -32,12 +32,11 @@ from ..base.frozen import frozen
 from .accepted import as_it_is, is_cupy, listed, write
 from .arranging import core_last, scattered
 from .chains import Chain, is_worth, spans
-from .every import finer, thinned
 from .executable import Executable, Run
 from .ghosts import GhostCall
 from .layout import Array, PlainArrays, Shape
 from .numpy import check_values, placed, whole_shape
-from .regions import Block, Node
+from .regions import Block, Node, thinned
 from .single import Single
 from .work import ByNumber, Group, Taken, Work, taken
 
@@ -166,8 +165,9 @@ def _finer(
     made, results = run(fields, numbers, None), listed(out)
     for k in range(count):
         if out is None:
-            longer = finer(tuple(made[k].shape[axis] for axis in along), factors)
-            results.append(empty(placed(made[k].shape, along, longer), made[k].dtype))
+            shape = made[k].shape
+            longer = [shape[axis] * n for axis, n in zip(along, factors, strict=True)]
+            results.append(empty(placed(shape, along, longer), made[k].dtype))
         for number, place in enumerate(np.ndindex(*factors)):
             part = thinned(results[k], factors, along, place)
             write(part, made[(number * count + k) % len(made)])

@@ -16,7 +16,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..backends.compiled import Compiled
 from ..language.dtypes import castable, kind_of, most, widened
 from .accepted import DTypes, check_writable, is_device, is_whole, listed, native
 from .layout import Array, Axes, Border, Shape
@@ -128,17 +127,23 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
 def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Array]:
     """Check that `out` holds an array for each result."""
     given = each_out(out, len(shapes))
-    for array, shape, dtype in zip(given, shapes, dtypes, strict=True):
+    for array in given:
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             kind = type(array).__name__
             if is_device(array):
                 kind = f"an array on a GPU ({type(array).__module__.partition('.')[0]})"
             raise TypeError(f"out must be a NumPy array, not {kind}.")
+    check_targets(given, shapes, dtypes)
+    return given
+
+
+def check_targets(arrays: Sequence[Array], shapes: Sequence[Shape], dtypes: DTypes) -> None:
+    """Raise unless results can be written to arrays, whose elements are all their own."""
+    for array, shape, dtype in zip(arrays, shapes, dtypes, strict=True):
         check_target(array, dtype, shape)
         if overlaps_itself(array.shape, array.strides, array.itemsize):
             raise shares_elements(array)
-    check_writable(given)
-    return given
+    check_writable(arrays)
 
 
 def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
@@ -196,7 +201,7 @@ def storable(values: np.dtype, target: np.dtype) -> bool:
     return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
 
 
-def check_values(border: Border, cval: Any, compiled: Compiled) -> list[Array]:
+def check_values(border: Border, cval: Any, compiled: Any) -> list[Array]:
     """The constants beside fields and in results, 0 where nobody asks, as arrays without axes.
 
     It is checked before anything runs that `cval` fits, and what "keep" keeps.

@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 from ..base.frozen import frozen
 from ..base.remembered import Remembered
 from ..language.ir import joined
+from .accepted import is_whole
 from .layout import Array, Region, Rule, Shape, Span
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.
@@ -230,10 +231,106 @@ _known: Remembered[Looking] = Remembered(64)
 def looking(program: Program, axis: int) -> Looking:
     """How a program looks along an axis, which is counted from the end."""
     key = program.token, program.wanted, axis
-    found = _known.get(key)
-    if found is None:
-        count = len(program.field_dtypes)
-        found = _known[key] = Looking.of(program.nodes, program.wanted, count, axis)
+    given = len(program.field_dtypes)
+    return _known.made(key, lambda: Looking.of(program.nodes, program.wanted, given, axis))
+
+
+# Which points a result has: some of those of its fields (`every=`), or more (`upsample=`).
+#
+# every=(2, 3)     ->     result[::2, ::3], of the lengths ceil(n / 2) and ceil(n / 3)
+#
+# upsample=(k, l)  ->     a kernel of k * l results, the phases, on the fields   ->   interleaved
+#
+#     a a b b        phase (0, 0), (0, 1)        result p is around the element p // k
+#     c c d d        phase (1, 0), (1, 1)        phase r has the results k * I + r
+#
+# To everything that looks at neighbours or at borders a phase is an ordinary result on the fields.
+# Only where results are put together are there more points.
+
+
+# A step, or a factor, for all axes of a kernel, or one for each of them.
+Every: TypeAlias = int | tuple[int, ...]
+
+# No axis is as long: larger steps make the first point too, but no program could hold them.
+LONGEST = 1 << 62
+
+
+def per_axis(name: str, given: Any) -> Every:
+    """Read an option, such as `every`, of one whole number for each axis, or one for all of them.
+
+    Ones are 1, however they are given.
+
+    Raises
+    ------
+    TypeError
+        If it holds anything but whole numbers.
+    ValueError
+        If one of them is less than 1, or there are none.
+    """
+    several = isinstance(given, tuple | list)
+    numbers = tuple(given) if several else (given,)
+    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
+    for one in numbers:
+        if not is_whole(one):
+            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
+        if one < 1:
+            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
+    if not numbers:
+        raise ValueError(f"{name}={given!r} is empty; {cure}.")
+    if all(one == 1 for one in numbers):
+        return 1
+    whole = tuple(min(int(one), LONGEST) for one in numbers)
+    return whole if several else whole[0]
+
+
+@lru_cache(maxsize=256)
+def steps_of(every: Every, ndim: int) -> Shape:
+    """Give the step along each axis of a stencil of `ndim` axes.
+
+    Raises
+    ------
+    ValueError
+        If there is another number of them.
+    """
+    if isinstance(every, int):
+        return (every,) * ndim
+    if len(every) != ndim:
+        raise ValueError(
+            f"every={every} has {len(every)} entries, but the stencil has {ndim} "
+            f"{'axis' if ndim == 1 else 'axes'}; give one number, or one for each axis."
+        )
+    return every
+
+
+def thinned(
+    array: Any, steps: Shape, along: Sequence[int], first: Sequence[int] | None = None
+) -> Any:
+    """Some points of an array, the first of each axis or others on; axes count from the end."""
+    index = [slice(None)] * array.ndim
+    for axis, step, start in zip(along, steps, first or (0,) * len(steps), strict=True):
+        index[axis] = slice(start, None, step)
+    return array[tuple(index)]
+
+
+def cut_shapes(
+    shapes: Sequence[Shape], values: Sequence[int], fine: Mapping[int, Mapping[int, int]]
+) -> list[Shape]:
+    """Shapes of the fields of a call, of which the `fine` ones are as long as those beside them.
+
+    The finer result of a field that has half as many points, rounded up, may have one too many.
+    """
+    found = list(shapes)
+    for position, value in enumerate(values):
+        for axis, factor in fine.get(value, {}).items():
+            beside = [
+                shape[axis]
+                for other, shape in zip(values, shapes, strict=True)
+                if axis not in fine.get(other, {}) and len(shape) >= -axis and shape[axis] != 1
+            ]
+            shape = list(found[position])
+            if beside and 0 < shape[axis] - min(beside) < factor:
+                shape[axis] = min(beside)
+                found[position] = tuple(shape)
     return found
 
 

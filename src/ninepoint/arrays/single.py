@@ -75,17 +75,18 @@ class Extension:
     def fill(self, block: Array, one: Ghosts, images: slice) -> None:
         """Make ghosts of a block of some images, which holds all that they are made of."""
         wide = np.complex128 if block.dtype.kind == "c" else np.float64
-        made, places = _at_edge(self.beta, one, images), [*one.places]
+        made, to = _at_edge(self.beta, one, images), into(one.places)
         for k, alpha in enumerate(self.alphas):
+            at = to
             if self.from_end:
                 last = one.end - k if one.side else one.end + k
-                places[one.axis] = slice(last, last + 1)
-            value = np.asarray(block[into(places)], wide)
+                at = (*to[: one.axis + 1], slice(last, last + 1), *to[one.axis + 2 :])
+            value = np.asarray(block[at], wide)
             if isinstance(alpha, int):
                 made = made + value if alpha > 0 else made - value
             else:
                 made = made + _at_edge(alpha, one, images) * value
-        block[into(one.places)] = made
+        block[to] = made
 
 
 # How ghosts are made before and after each axis; names where there are none.
@@ -337,8 +338,7 @@ class Way:
             # Of positions none beyond the array is asked for, and any will do.
             axis = 1 + self._program.along[k - self._copied]
             line = field[tuple(slice(None if n == axis else 1) for n in range(field.ndim))]
-            first, length = gather.start[axis - 1], gather.shape[axis - 1]
-            places = np.arange(first, first + length).clip(0, line.shape[axis] - 1)
+            places = gather.sources[axis - 1].clip(0)
             return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))
         block, constant = empty((len(field), *gather.shape), dtype), self._constants[k]
         pad = native.padding()

@@ -15,9 +15,8 @@ from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
 from ..language.ir import Box
-from .every import cut_shapes
 from .layout import Array, Index, Shape, Sides, Span
-from .regions import Block, Finer, Node, finer_values, looks, needed
+from .regions import Block, Finer, Node, cut_shapes, finer_values, looks, needed
 
 Spans: TypeAlias = tuple[Span, ...]
 

@@ -1,13 +1,10 @@
 """The cache: machine code on disk, what kernels were read to, and tuned schedules.
 
-    definition, types, request   ->   what was compiled of it in another process
-    definition, types, machine   ->   the schedule that was measured to be fastest
-
-So a kernel that was compiled once is neither read nor lowered in the next process.  A file is
-named by a hash of what it is made of: a text or another meaning, the types that it is
+A file is named by a hash of what it is made of: a text or another meaning, the types that it is
 for, what compiles in this package, the versions of Python, Numba and llvmlite, Numba's variables
 and the CPU.  So a file never changes once it is written, and is for one machine: many
 processes, on many kinds of machines, may write it at once, and all write the same.
+
 A cache that cannot be written or read costs a compilation and a warning, never a result.  What is
 damaged, which each file's hash shows, is not loaded.  Nor is what others may have written: machine
 code is run as it is read, and a hash shows that a file is whole, not whose it is.
@@ -27,17 +24,12 @@ import stat
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from ..base import undisturbed
-from ..base.remembered import digest
-from ..lowering.schedule import VERIFY, Schedule
 
 T = TypeVar("T")
 
@@ -208,7 +200,7 @@ def _private(path: Path) -> bytes:
     """
     # A pipe is opened without waiting for its other end, and a link is not followed.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    flags |= getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    flags |= getattr(os, "O_BINARY", 0)
     if path.is_symlink():
         raise NotPrivate(f"{path} is a link")
     handle = os.open(path, flags)
@@ -279,56 +271,6 @@ def remembered(file: str, load: Callable[[Any], T], make: Callable[[], Any]) -> 
     made = make()
     keep(file, made)
     return load(made), False
-
-
-# What is kept of kernels besides their machine code.
-
-
-def compiled(name: str, meaning: Any, make: Callable[[], Any]) -> Any:
-    """What `make` compiles, or what another process compiled of the same meaning."""
-    if VERIFY in os.environ:
-        return make()
-    file = named(name, _read_from(meaning), "kernel")
-    found = recalled(file, lambda kept: replace(kept, again=make))
-    if found is None:
-        found = make()
-        # What Numba compiles holds more than what its text says.
-        if not found.unread:
-            keep(file, replace(found, written=None, lowering=None))
-    return found
-
-
-def note(name: str, meaning: Any) -> None:
-    """Note that something went well."""
-    if VERIFY not in os.environ and not noted(name, meaning):
-        keep(named(name, _read_from(meaning), "well"), None)
-
-
-def noted(name: str, meaning: Any) -> bool:
-    """Whether it was noted, by any process."""
-    # No folder is made to find that out.
-    file = folder() / named(name, _read_from(meaning), "well")
-    return VERIFY not in os.environ and file.exists()
-
-
-def _read_from(meaning: Any) -> str:
-    return f"{np.__version__} {code()} {digest(meaning)}"
-
-
-def tuned(token: str, types: Sequence[np.dtype]) -> Schedule | None:
-    """The schedule that was found for a stencil, named by its `token`, and types of its fields."""
-    return recalled(_tuned(token, types), lambda kept: kept)
-
-
-def keep_tuned(token: str, types: Sequence[np.dtype], schedule: Schedule) -> Path:
-    """Keep a schedule; the file that it is in."""
-    return keep(_tuned(token, types), schedule)
-
-
-def _tuned(token: str, types: Sequence[np.dtype]) -> str:
-    # One of another version has other choices.
-    meaning = token, *map(str, types), machine(), Schedule()
-    return named("tuned", "\n".join(map(str, meaning)), "schedule")
 
 
 def clear() -> None:

@@ -1,22 +1,32 @@
-"""What a kernel is compiled to."""
+"""What a kernel is compiled to, and what is kept of it on disk.
+
+    definition, types, request   ->   what was compiled of it in another process
+
+So a kernel that was compiled once is neither read nor lowered in the next process.  What is kept
+is named by all that it depends on, the files that compile among it.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..base.frozen import frozen
+from ..base.remembered import digest
 from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import Box, DType, joined
+from ..lowering.schedule import VERIFY, Request
+from . import cache
 
 if TYPE_CHECKING:
     from ..language.ir import Kernel, Position
-    from ..lowering.schedule import Request
+    from ..lowering.lanes import How
 
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
@@ -66,16 +76,19 @@ class Loaded:
 
 @frozen
 class Forms:
-    """A kernel after one pass and the next, and what was asked for.
+    """A kernel after one pass and the next, what was asked for, and the title of its text.
 
-    `single` makes one row of the result after the other, which steps in a chain do.
+    `single` makes one row of the result after the other, which steps in a chain do; `hoisted` is
+    what the text was written of.
     """
 
+    title: str
     simplified: Kernel
     stored: Kernel
     wholesome: Kernel
     single: Kernel
     lowered: Kernel
+    hoisted: Kernel
     request: Request
 
 
@@ -87,13 +100,12 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    What `load` gives runs it.  The text was made of what is `written`, if that can be written in
-    another way as well (see `pipeline`), and the passes made the `lowering` of the kernel; one
-    that was loaded from disk has neither, and what compiles it `again`.  `unread` is the first
-    piece of it that is not analysed, for some `reason`.  `control` is its first loop whose turns
-    differ from point to point.  `pace` is how long a point took when that was last measured [s],
-    or empty.  Its outputs are those of so many `phases`: the results at the first of the points
-    around an element, then at the next one.
+    What `load` gives runs it.  The passes made the `lowering` of the kernel, and `turn` writes it
+    in another way as well (see `turned`); one that was loaded from disk has no forms, and what
+    compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
+    `reason`.  `control` is its first loop whose turns differ from point to point.  `pace` is how
+    long a point took when that was last measured [s], or empty.  Its outputs are those of so many
+    `phases`: the results at the first of the points around an element, then at the next one.
     """
 
     name: str
@@ -114,7 +126,9 @@ class Compiled:
     along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    written: Any = field(default=None, repr=False, compare=False)
+    turn: Callable[[Compiled, How], Compiled | None] | None = field(
+        default=None, repr=False, compare=False
+    )
     lowering: Forms | None = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
@@ -123,7 +137,7 @@ class Compiled:
     phases: int = 1
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     # The other forms that were asked for (see `turned`).
-    _turned: dict[int | tuple[int, ...], Compiled | None] = field(
+    _turned: dict[How, Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -189,15 +203,16 @@ class Compiled:
         """Whether this kernel's machine code was asked for already."""
         return "loaded" in vars(self)
 
-    def turned(self, how: int | tuple[int, ...]) -> Compiled | None:
+    def turned(self, how: How) -> Compiled | None:
         """The same bits for arrays that lie in another way, if it has such a form.
 
         A number says how many lanes each column of a row has.  Of an order of the axes, axis k
         is axis `how[k]` of this one.
         """
         if how not in self._turned:
-            written = self._fresh.written
-            self._turned[how] = None if written is None else written.turned(self, how)
+            fresh = self._fresh
+            known = fresh.turn is not None and fresh.lowering is not None
+            self._turned[how] = fresh.turn(fresh, how) if known else None
         return self._turned[how]
 
     @cached_property
@@ -222,3 +237,34 @@ def readable(value: Any, dtype: np.dtype) -> np.ndarray:
     """The value of a coefficient array as machine code reads it; itself, if it is so already."""
     array = np.ascontiguousarray(value, dtype=dtype)
     return array if array.flags.aligned else array.copy()
+
+
+# What is kept.
+
+
+def recalled(name: str, token: str, key: Any, make: Callable[[], Compiled]) -> Compiled:
+    """What `make` compiles, or what another process compiled of the same token for this key."""
+    if VERIFY in os.environ:
+        return make()
+    file = _named(name, (token, key), "kernel")
+    found = cache.recalled(file, lambda kept: replace(kept, again=make))
+    if found is None:
+        found = make()
+        # What Numba compiles holds more than what its text says.
+        if found.unread:
+            return found
+        cache.keep(file, replace(found, lowering=None))
+    if not is_known(name, token):
+        cache.keep(_named(name, token, "well"), None)
+    return found
+
+
+def is_known(name: str, token: str) -> bool:
+    """Whether something of that token was compiled before, by any process."""
+    # No folder is made to find that out.
+    file = cache.folder() / _named(name, token, "well")
+    return VERIFY not in os.environ and file.exists()
+
+
+def _named(name: str, meaning: Any, suffix: str) -> str:
+    return cache.named(name, f"{np.__version__} {cache.code()} {digest(meaning)}", suffix)

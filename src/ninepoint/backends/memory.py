@@ -26,23 +26,15 @@ from typing import Any
 
 import numpy as np
 
+from ..base.limits import number_in
+
 VARIABLE = "NINEPOINT_MEMORY"
 
 
-def _least() -> int:
-    """Bytes of the smallest arrays that `malloc` does not keep the memory of by itself.
+# Smaller arrays are NumPy's: `malloc` keeps their memory by itself, where told to (see
+# `llvm.native`).
+LEAST = 1 << 20
 
-    A process that was told how much of it to keep, as `distributed` tells its workers, maps every
-    array of more than 128 KiB anew.  (An array of 360 kB made and touched: 1 us where `malloc`
-    chooses, 160 us so, 4 us here, Zen 4.)
-    """
-    told = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    keeps = "MALLOC_MMAP_THRESHOLD_" in os.environ
-    return 1 << 17 if told.isdecimal() and int(told) < 1 << 20 and not keeps else 1 << 20
-
-
-# Smaller arrays are NumPy's.
-LEAST = _least()
 
 # Bytes of a huge page: a quarter of the time of small ones to get.
 _HUGE_PAGE = 1 << 21 if hasattr(mmap, "MADV_HUGEPAGE") else 0
@@ -105,13 +97,11 @@ def limit() -> int:
     ValueError
         If the variable holds no number.
     """
-    text = os.environ.get(VARIABLE, "").strip()
-    if text:
-        if not text.isdecimal():
-            raise ValueError(f"{VARIABLE}={text!r} is no number of MB; set it to 0 or more.")
-        return int(text) * 1_000_000
+    told = number_in(VARIABLE, "MB", 0)
     if sys.platform == "win32":
         return 0
+    if told is not None:
+        return told * 1_000_000
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for name in _LIMITS:
         with suppress(OSError):

@@ -2,7 +2,7 @@
 
     read        the text becomes a kernel            language.parse
     passed      one pass after the other             lowering.passes
-    fastest     or several rows are made at once     lowering.rolling
+    fastest     or several rows are made at once     lowering.passes
     rolled      or where stages are kept             lowering.rolling
     text        what it compiles                     backends.numba.loops
     load        machine code, when it first runs
@@ -23,7 +23,6 @@ import numpy as np
 from ..analysis.control import bounded, loops
 from ..analysis.footprint import reaches
 from ..analysis.rewrite import simplify
-from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from ..language.definitions import Function
 from ..language.dtypes import Argument, Coefficients, Field, Scalar
@@ -38,55 +37,17 @@ from ..lowering.passes import (
     ROWS,
     STORED,
     checked,
+    fastest,
     passed,
 )
-from ..lowering.rolling import fastest, rolled
-from ..lowering.schedule import Request, Schedule
+from ..lowering.rolling import rolled
+from ..lowering.schedule import Request
 from ..lowering.sharing import hoisted, shared
 from ..lowering.storage import natural_dtypes
 from .cache import identifier
 from .compiled import Compiled, Forms, Module
 from .numba import cpu
 from .numba.loops import Loops
-
-
-@frozen
-class Written:
-    """What a text was written of, by its title.
-
-    `single` gives the same bits one row after the other, and leaves to be chosen what is kept in
-    rows and made at once.
-    """
-
-    title: str
-    kernel: Kernel
-    single: Kernel
-    schedule: Schedule
-
-    def turned(self, compiled: Compiled, how: How) -> Compiled | None:
-        """What was compiled of it for arrays that lie in another way (see `Compiled.turned`)."""
-        turn, every, written = Turn(how), compiled.every, None
-        found = turn.kernel(self.single if isinstance(how, tuple) else self.kernel)
-        if found is None:
-            return None
-        if isinstance(how, tuple):
-            if compiled.positions:
-                return None
-            every = turn.offset(every) if every else ()
-            kernel = shared(found, Request(schedule=self.schedule))
-            # Rows that are apart share nothing that they could be made together for.
-            kernel = replace(kernel, every=every) if every else rolled(kernel, self.schedule)
-            title = f"{self.title}, transposed"
-            written = Written(title, kernel, found, self.schedule)
-        else:
-            kernel, title = found, f"{self.title}, {how} lanes"
-        reaches = tuple(map(turn.box, compiled.reaches))
-        reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
-        module = Loops(checked(kernel, reach), reach, dtypes).module(title, fastmath=flags)
-        return replace(
-            compiled, module=module, reaches=reaches, every=every, written=written,
-            lowering=None, again=None,
-        )  # fmt: skip
 
 
 def compile_kernel(
@@ -150,7 +111,7 @@ def compile_understood(
     module = Loops(hoist, reach, dtypes).module(function.name, fastmath=request.fastmath)
     return replace(
         compiled_of(kernel, function.name, module, looks, dtypes, request.fastmath),
-        written=Written(function.name, hoist, forms["wholesome"], request.schedule),
+        turn=turned,
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
@@ -159,11 +120,13 @@ def compile_understood(
         every=request.every,
         control=_control(kernel, function),
         lowering=Forms(
+            function.name,
             simplified,
             forms["widened"],
             forms["wholesome"],
             kept,
             lowered,
+            hoist,
             request,
         ),
     )
@@ -242,6 +205,31 @@ def compile_chain(
     given = replace(kernel, coefficients=(*kernel.coefficients, *tables))
     reaches = (reach,) * len(outputs)
     return kernel, compiled_of(given, name, module, reaches, dtypes, request.fastmath), edges
+
+
+def turned(compiled: Compiled, how: How) -> Compiled | None:
+    """What is compiled of a kernel for arrays that lie in another way (see `Compiled.turned`)."""
+    forms, turn, every = compiled.lowering, Turn(how), compiled.every
+    assert forms is not None
+    found = turn.kernel(forms.wholesome if isinstance(how, tuple) else forms.hoisted)
+    if found is None:
+        return None
+    if isinstance(how, tuple):
+        if compiled.positions:
+            return None
+        every = turn.offset(every) if every else ()
+        schedule = forms.request.schedule
+        kernel = shared(found, Request(schedule=schedule))
+        # Rows that are apart share nothing that they could be made together for.
+        kernel = replace(kernel, every=every) if every else rolled(kernel, schedule)
+        title = f"{forms.title}, transposed"
+        lowering = replace(forms, title=title, wholesome=found, hoisted=kernel)
+    else:
+        kernel, title, lowering = found, f"{forms.title}, {how} lanes", None
+    reaches = tuple(map(turn.box, compiled.reaches))
+    reach, flags, dtypes = joined(reaches), compiled.fastmath, compiled.out_dtypes
+    module = Loops(checked(kernel, reach), reach, dtypes).module(title, fastmath=flags)
+    return replace(compiled, module=module, reaches=reaches, every=every, lowering=lowering)
 
 
 def check_outputs(name: str, count: int, request: Request) -> None:

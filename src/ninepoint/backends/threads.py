@@ -33,6 +33,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..base.limits import number_in
 from ..base.undisturbed import Later, undisturbed
 
 if TYPE_CHECKING:
@@ -58,33 +59,87 @@ def cores() -> int:
 FEW_CORES = 8
 
 
-class Apart:
-    """Threads that are woken to help, kept off the core of who wakes them.
+VARIABLE = "NINEPOINT_THREADS"
 
-    The kernel of a virtual machine may take a core that has slept for one that it lost, and wakes
-    a thread on the caller's, where it waits until the caller is done.  (Harris corners of 2560 x
-    3072 float32 on two cores, after 30 ms without work: 11 ms, and 6 ms with this.)
+# No call asks for more threads than this, whatever is written in the variable.
+_MOST = 1024
+
+# What takes one thread longer is shared with the crew [s].  To share takes 4 us while its threads
+# look for work and 20 us once they sleep (Zen 4), but some of them wake late: calls of 40 us took
+# 70 us on two threads of a virtual machine, those of 120 us took 75.
+CREW_HANDOFF = 80e-6
+
+
+class Threads:
+    """The threads that there are: a pool, and a crew; a forked child has none of its parent's.
+
+    When they are woken to help they are kept off the core of who wakes them.  The kernel of a
+    virtual machine may take a core that has slept for one that it lost, and wakes a thread on the
+    caller's, where it waits until the caller is done.  (Harris corners of 2560 x 3072 float32 on
+    two cores, after 30 ms without work: 11 ms, and 6 ms with this.)
     """
 
     def __init__(self) -> None:
+        self._gate = threading.Lock()
+        # Threads are started as they are needed, and idle ones are used again.
+        self.pool = ThreadPoolExecutor(
+            _MOST, "ninepoint", lambda: self._add(threading.get_ident())
+        )
+        # Where the crew is, and how many threads it has beside the caller's.
+        self._crew = self._count = 0
+        # All of them, by what `pthread_self` gives; which core they have left, and of which.
         self._members: list[int] = []
-        self._known: Any = None
+        self._left: Any = None
 
-    def add(self, member: int) -> None:
-        """Keep one more thread away; threads are told by what `pthread_self` gives."""
+    def submit(self, work: Callable[[], None], count: int) -> list[Future[None]]:
+        """Have so many threads of the pool do some work."""
+        self._settle()
+        helpers: list[Future[None]] = []
+        # Where the interpreter is shutting down and starts no threads, the caller does the rest.
+        with suppress(RuntimeError):
+            helpers.extend(self.pool.submit(work) for _ in range(count))
+        return helpers
+
+    def crew(self, threads: int) -> int:
+        """The crew for a job of so many threads, the caller's among them; 0 if there is none."""
+        if self._count + 1 < threads or not self._crew:
+            undisturbed(lambda: self._grow(threads))
+        self._settle()
+        return self._crew
+
+    def _grow(self, threads: int) -> None:
+        if sys.platform == "win32":
+            return
+        with self._gate:
+            self._crew = self._crew or _begun()
+            # If there are too many threads already, the job is shared among fewer.
+            with suppress(RuntimeError):
+                while self._count + 1 < threads:
+                    member = threading.Thread(
+                        target=native.function("member"), args=(self._crew,),
+                        name="ninepoint-crew", daemon=True,
+                    )  # fmt: skip
+                    member.start()
+                    self._add(member.ident or 0)
+                    self._count += 1
+            # With more threads than cores, to look for work takes time from who does it.
+            spin = SPIN if self._count < cores() else 0.0
+            ctypes.c_int64.from_address(self._crew + entries.SPIN).value = int(spin * 1e9)
+
+    def _add(self, member: int) -> None:
         self._members.append(member)
-        self._known = None
+        self._left = None
 
-    def settle(self) -> None:
-        """Let the threads leave the core that this thread is on."""
+    def _settle(self) -> None:
+        """Let all leave the core that this thread is on."""
         if not hasattr(os, "sched_getaffinity"):
             return
         process, usable = _process(), os.sched_getaffinity(0)
-        known = process.sched_getcpu(), usable
-        if known == self._known or not 1 < len(usable) <= FEW_CORES:
+        left = process.sched_getcpu(), usable
+        if left == self._left or not 1 < len(usable) <= FEW_CORES:
             return
-        self._known = known
-        mask = sum(1 << core for core in usable - {known[0]}).to_bytes(128, "little")
+        self._left = left
+        mask = sum(1 << core for core in usable - {left[0]}).to_bytes(128, "little")
         for member in self._members:
             process.pthread_setaffinity_np(ctypes.c_void_p(member), len(mask), mask)
 
@@ -93,42 +148,6 @@ class Apart:
 def _process() -> Any:
     """The functions of C that this process has."""
     return ctypes.CDLL(None)
-
-
-class Crew:
-    """Threads for jobs; there are as many as were ever asked for."""
-
-    def __init__(self) -> None:
-        self._gate = threading.Lock()
-        self._apart = Apart()
-        self._count = 0
-        self._address = 0
-
-    def address(self, threads: int) -> int:
-        """The crew for a job of so many threads, the caller's among them; 0 if there is none."""
-        if self._count + 1 < threads or not self._address:
-            undisturbed(lambda: self._grow(threads))
-        self._apart.settle()
-        return self._address
-
-    def _grow(self, threads: int) -> None:
-        if sys.platform == "win32":
-            return
-        with self._gate:
-            self._address = self._address or _begun()
-            # If there are too many threads already, the job is shared among fewer.
-            with suppress(RuntimeError):
-                while self._count + 1 < threads:
-                    member = threading.Thread(
-                        target=native.function("member"), args=(self._address,),
-                        name="ninepoint-crew", daemon=True,
-                    )  # fmt: skip
-                    member.start()
-                    self._apart.add(member.ident or 0)
-                    self._count += 1
-            # With more threads than cores, to look for work takes time from who does it.
-            spin = SPIN if self._count < cores() else 0.0
-            ctypes.c_int64.from_address(self._address + entries.SPIN).value = int(spin * 1e9)
 
 
 def _begun() -> int:
@@ -141,20 +160,7 @@ def _begun() -> int:
     return address
 
 
-VARIABLE = "NINEPOINT_THREADS"
-
-# No call asks for more threads than this, whatever is written in the variable.
-_MOST = 1024
-
-# What takes one thread longer is shared with the crew [s].  To share takes 4 us while its threads
-# look for work and 20 us once they sleep (Zen 4), but some of them wake late: calls of 40 us took
-# 70 us on two threads of a virtual machine, those of 120 us took 75.
-CREW_HANDOFF = 80e-6
-
-# The threads that there are (see `_begin`).
-_pool: ThreadPoolExecutor
-_helpers: Apart
-_crew: Crew
+_threads: Threads
 
 
 class _Here(threading.local):
@@ -190,12 +196,7 @@ def thread_count(threads: int | None = None) -> int:
         return min(count, _MOST)
     if in_task():
         return 1
-    text = os.environ.get(VARIABLE)
-    if text is None or not text.strip():
-        return cores()
-    if not text.strip().isdecimal() or int(text) < 1:
-        raise ValueError(f"{VARIABLE}={text!r} is no number of threads; set it to 1 or more.")
-    return min(int(text), _MOST)
+    return min(number_in(VARIABLE, "threads", 1) or cores(), _MOST)
 
 
 def in_task() -> bool:
@@ -302,7 +303,7 @@ def interruptible(work: Callable[[], None], notes: np.ndarray) -> None:
         return
     running = running or _Running()
     with running.noted(notes):
-        helpers = _submit(work, 1)
+        helpers = _threads.submit(work, 1)
         if not helpers:
             work()
             return
@@ -346,7 +347,7 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
         finally:
             _here.running = before
 
-    helpers = _submit(work, threads - 1)
+    helpers = _threads.submit(work, threads - 1)
     errors: list[BaseException] = []
     try:
         work()
@@ -375,24 +376,13 @@ def crew_address(threads: int) -> int:
     """
     if threads <= 1 or _here.serial:
         return 0
-    return _crew.address(threads)
-
-
-def _submit(work: Callable[[], None], count: int) -> list[Future[None]]:
-    _helpers.settle()
-    helpers: list[Future[None]] = []
-    # Where the interpreter is shutting down and starts no threads, the caller does the rest.
-    with suppress(RuntimeError):
-        helpers.extend(_pool.submit(work) for _ in range(count))
-    return helpers
+    return _threads.crew(threads)
 
 
 def _begin() -> None:
-    """Begin with no threads, as a forked child does, which has none of its parent's."""
-    global _pool, _elsewhere, _crew, _helpers
-    _elsewhere, _crew, _helpers = _Running(), Crew(), Apart()
-    # Threads are started as they are needed, and idle ones are used again.
-    _pool = ThreadPoolExecutor(_MOST, "ninepoint", lambda: _helpers.add(threading.get_ident()))
+    """Begin with no threads, as a forked child does."""
+    global _threads, _elsewhere
+    _threads, _elsewhere = Threads(), _Running()
     _here.serial = False
     _here.running = None
 
@@ -405,7 +395,7 @@ if hasattr(os, "register_at_fork"):
 def _end() -> None:
     _elsewhere.stop()
     # `concurrent.futures` does not know of a thread that an interrupt found starting.
-    _pool.shutdown(wait=False)
+    _threads.pool.shutdown(wait=False)
 
 
 # Before Python waits, at its end, for threads that may never end: of what it has registered it

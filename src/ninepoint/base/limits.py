@@ -6,6 +6,8 @@ in their place, so that small arrays in tests go the ways of large ones.
 
 from __future__ import annotations
 
+import os
+
 from ..base.frozen import frozen
 
 
@@ -94,3 +96,19 @@ class Limits:
 
 
 current = Limits()
+
+
+def number_in(variable: str, what: str, least: int) -> int | None:
+    """How many of something a variable of the environment names; None if it is not set.
+
+    Raises
+    ------
+    ValueError
+        If it holds no number, or one below the least.
+    """
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) < least:
+        raise ValueError(f"{variable}={text!r} is no number of {what}; set it to {least} or more.")
+    return int(text)

@@ -16,7 +16,7 @@ import traceback
 import warnings
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from .. import __version__
 from ..base.undisturbed import imported
@@ -75,12 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _leave_stdout()
         return DONE
-    except StencilError as error:
-        _say(options, str(error))
-        return FAILED
     except _EXPECTED as error:
         words = str(error) or type(error).__name__
-        _say(options, f"ninepoint: {words}")
+        _say(options, words if isinstance(error, StencilError) else f"ninepoint: {words}")
         return FAILED
     return DONE
 
@@ -108,7 +105,8 @@ def _say(options: Namespace, words: str) -> None:
 
 _EXAMPLES = """\
 examples:
-  ninepoint apply median frames/ smooth/ --param size=5
+  ninepoint apply median photos/ quiet/ --param size=5
+  ninepoint apply median photos/ 'quiet/{stem}.png'
   ninepoint apply kernels.py:smooth 'frames/*.png' 'smooth/{:04d}.tif' --boundary reflect
   ninepoint apply kernels.py:edges photo.jpg edges.tif
   ninepoint apply median volume.zarr out.zarr --param size=3 --resume
@@ -120,10 +118,22 @@ exit codes: 0 done, 1 data or kernel at fault, 2 command line at fault, 130 inte
 
 _KERNEL = "file.py:name, package.module:name, or a ready-made filter such as median"
 
+_PARAM = "value of a parameter, as Python writes it; may be repeated"
+_INPUT = "files, a folder or a pattern such as 'frames/*.png', or a store such as volume.zarr"
+_OUTPUT = (
+    "a folder, a file or a pattern such as 'smooth/{stem}.png' or '{:04d}.tif', or a store such "
+    "as out.zarr"
+)
+
 _APPLY = """\
 Apply a stencil to images, a few frames at a time, or to a store of arrays, a few blocks at a time:
 neither need fit into memory. Colour images are filtered channel by channel. Names that end in
 .zarr, .nc, .h5 or .npy are those of arrays.
+
+Images that go to a folder keep their names and formats, and may have several sizes; {name} and
+{stem} in OUTPUT stand for the name of a file, with its suffix and without, and {:04d} for the
+number of a frame. Images of one size are one stack: a kernel of three indices looks at the frames
+before and after.
 """
 
 _APPLY_EXAMPLES = """\
@@ -145,101 +155,76 @@ examples:
 """
 
 
+_COMMANDS = (
+    ("apply", "apply a stencil to images", _APPLY, _APPLY_EXAMPLES),
+    ("explain", "tell how a stencil is understood and computed",
+     "Tell how a stencil is understood and computed.", ""),
+    ("filters", "list the ready-made filters", "List the ready-made filters.", ""),
+    ("info", "show versions, processor, threads and cache",
+     "Show what one pastes into a bug report.", ""),
+    ("cache", "show or clear the folder of compiled kernels",
+     "Show the folder of compiled kernels and its size.", ""),
+)  # fmt: skip
+
+
 def make_parser() -> ArgumentParser:
     """Give the parser of the whole command line."""
+    layout = argparse.RawDescriptionHelpFormatter
     parser = ArgumentParser(
         prog="ninepoint",
         description="Apply stencils, functions of a point and its neighbours, to images.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=layout,
     )
-    parser.add_argument(
-        "--version",
-        action="version",
-        version=f"ninepoint {__version__}",
-        help="show the version and leave",
-    )
+    version = f"ninepoint {__version__}"
+    words = "show the version and leave"
+    parser.add_argument("--version", action="version", version=version, help=words)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    _add_apply(_command(commands, "apply", "apply a stencil to images", _APPLY, _APPLY_EXAMPLES))
-    _add_explain(
-        _command(
-            commands,
-            "explain",
-            "tell how a stencil is understood and computed",
-            "Tell how a stencil is understood and computed.",
+    made = {}
+    for name, words, description, examples in _COMMANDS:
+        made[name] = commands.add_parser(
+            name, help=words, description=description, epilog=examples, formatter_class=layout
         )
-    )
-    _command(
-        commands,
-        "info",
-        "show versions, processor, threads and cache",
-        "Show what one pastes into a bug report.",
-    )
-    cache = _command(
-        commands,
-        "cache",
-        "show or clear the folder of compiled kernels",
-        "Show the folder of compiled kernels and its size.",
-    )
-    cache.add_argument("--clear", action="store_true", help="remove everything in it")
+        made[name].add_argument(
+            "--debug", action="store_true", help="show the traceback of an error"
+        )
+    apply, explain = made["apply"], made["explain"]
+    for command in (apply, explain):
+        command.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
+        command.add_argument("--param", type=param, action="append", default=[],
+                             metavar="NAME=VALUE", help=_PARAM)  # fmt: skip
+    apply.add_argument("input", metavar="INPUT", nargs="+", help=_INPUT)
+    apply.add_argument("output", metavar="OUTPUT", help=_OUTPUT)
+    for title, rows in _rows().items():
+        _add(apply.add_argument_group(title), rows)
+    words = "type of the field, again for each further one"
+    explain.add_argument("--dtype", action="append", metavar="D", help=words)
+    _add(explain.add_mutually_exclusive_group(), (
+        ("--ir", "", None, "show the intermediate form instead"),
+        ("--source", "", None, "show the generated code instead"),
+    ))  # fmt: skip
+    _add(explain, (("--device", "", ("cuda",), "tell what a GPU does, which need not be there"),))
+    _add(made["cache"], (("--clear", "", None, "remove everything in it"),))
     return parser
 
 
-def _command(
-    commands: Any, name: str, words: str, description: str, examples: str = ""
-) -> ArgumentParser:
-    """Give the parser of one command."""
-    made: ArgumentParser = commands.add_parser(
-        name,
-        help=words,
-        description=description,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    made.add_argument("--debug", action="store_true", help="show the traceback of an error")
-    return made
+# Options: name, what stands for its value, how that is read or what it may be, or None for those
+# without one; help.
+_Rows: TypeAlias = "tuple[tuple[str, str, Any, str], ...]"
 
 
-def _add_apply(apply: ArgumentParser) -> None:
-    apply.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
-    apply.add_argument(
-        "input",
-        metavar="INPUT",
-        nargs="+",
-        help="files, a folder or a pattern such as 'frames/*.png', or a store such as volume.zarr",
-    )
-    apply.add_argument(
-        "output",
-        metavar="OUTPUT",
-        help="a file, a folder or a pattern such as 'smooth/{:04d}.tif', or a store as out.zarr",
-    )
-    _add_params(apply)
-    groups = {}
-    for title, rows in _rows().items():
-        groups[title] = apply.add_argument_group(title)
-        for name, metavar, kind, words in rows:
-            groups[title].add_argument(name, metavar=metavar, type=kind, help=words)
-    groups["what is computed"].add_argument(
-        "--overflow",
-        choices=("saturate", "wrap"),
-        help="what happens to a number that --dtype cannot hold",
-    )
-    files = groups["files"]
-    files.add_argument(
-        "--resume",
-        action="store_true",
-        help="leave out frames whose file exists; go on with a store that is not complete",
-    )
-    files.add_argument("--overwrite", action="store_true", help="replace what is there")
-    running = groups["running"]
-    running.add_argument(
-        "--device", choices=("cuda",), help="compute on a GPU of NVIDIA, which needs CuPy"
-    )
-    running.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+def _add(parser: Any, rows: _Rows) -> None:
+    for name, metavar, kind, words in rows:
+        if kind is None:
+            parser.add_argument(name, action="store_true", help=words)
+        elif isinstance(kind, tuple):
+            parser.add_argument(name, choices=kind, help=words)
+        else:
+            parser.add_argument(name, metavar=metavar, type=kind, help=words)
 
 
-def _rows() -> dict[str, tuple[tuple[str, str, Any, str], ...]]:
-    """The options that have a value, in groups: name, what stands for it, how it is read, help."""
+def _rows() -> dict[str, _Rows]:
+    """The options of `apply`, in groups."""
     return {
         "what is computed": (
             ("--boundary", "NAME[,NAME]", boundary,
@@ -249,11 +234,16 @@ def _rows() -> dict[str, tuple[tuple[str, str, Any, str], ...]]:
             ("--cval", "V", literal, "value of fill and constant"),
             ("--dtype", "D", str,
              "type of the result, such as uint8; floats are rounded to integers"),
+            ("--overflow", "", ("saturate", "wrap"),
+             "what happens to a number that --dtype cannot hold"),
             ("--result", "N", int, "which result to write, from 0, if the kernel has several"),
         ),
         "files": (
             ("--compression", "0..9", int, "of PNG and TIFF"),
             ("--quality", "1..100", int, "of JPEG"),
+            ("--resume", "", None,
+             "leave out frames whose file exists; go on with a store that is not complete"),
+            ("--overwrite", "", None, "replace what is there"),
         ),
         "stores and files of arrays": (
             ("--variable", "NAME", str, "which array of INPUT, if of several"),
@@ -265,36 +255,10 @@ def _rows() -> dict[str, tuple[tuple[str, str, Any, str], ...]]:
         "running": (
             ("--threads", "N", literal,
              "threads to use (default: NINEPOINT_THREADS, or every core)"),
+            ("--device", "", ("cuda",), "compute on a GPU of NVIDIA, which needs CuPy"),
+            ("--quiet", "", None, "no progress bar and no summary"),
         ),
     }  # fmt: skip
-
-
-def _add_explain(explain: ArgumentParser) -> None:
-    explain.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
-    explain.add_argument(
-        "--dtype",
-        action="append",
-        metavar="D",
-        help="type of the field, again for each further one",
-    )
-    _add_params(explain)
-    form = explain.add_mutually_exclusive_group()
-    form.add_argument("--ir", action="store_true", help="show the intermediate form instead")
-    form.add_argument("--source", action="store_true", help="show the generated code instead")
-    explain.add_argument(
-        "--device", choices=("cuda",), help="tell what a GPU does, which need not be there"
-    )
-
-
-def _add_params(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--param",
-        type=param,
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="value of a parameter, as Python writes it; may be repeated",
-    )
 
 
 def param(text: str) -> tuple[str, Any]:

@@ -1,4 +1,4 @@
-"""The commands: `apply`, of a few frames or blocks in memory; `explain`, `info` and `cache`."""
+"""The commands: `apply`, of a few frames or blocks in memory; what tells of kernels; the cache."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 import inspect
 import math
 import os
+import re
 import runpy
 import sys
 import traceback
@@ -28,14 +29,13 @@ from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.asked import Asked, asked
-from ..io.formats import check_options
-from ..io.frames import imsave, parse_pattern
-from ..io.images import imread
+from ..io.formats import check_options, format_of
+from ..io.images import alike_images, matching
 from ..io.opening import open as open_array
-from ..io.paths import AmongInputsError, natural_key
-from ..io.progress import Bar, seen
+from ..io.paths import AmongInputsError, natural_key, nth
+from ..io.progress import Bar, Progress, seen
 from ..io.run import How
-from ..io.saving import save
+from ..io.saving import imsave, parse_pattern, save
 from ..language.errors import StencilError, alike
 from ..language.signature import counted, many
 from ..running.recording import lazy
@@ -46,7 +46,7 @@ _OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
 
 # Options that only images have, and those that only stores and files of arrays have.
 _OF_IMAGES = ("compression", "quality")
-_OF_STORES = ("part", "chunks", "shards", "variable")
+_OF_STORES = ("part", "chunks", "shards")
 
 _STORES = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
@@ -64,9 +64,7 @@ def _at_fault(*kinds: type[Exception], words: str = "") -> Iterator[None]:
 
 def apply(options: Namespace) -> None:
     """Run the command: open lazily, apply lazily, and let saving pull all of it through."""
-    names = (*options.input, options.output)
-    of_store = any(Path(name).suffix.lower() in _STORES for name in names)
-    _check_options(options, of_store)
+    _check_options(options)
     kernel = _find_kernel(options.kernel)
     if options.device is not None:
         # Before any file is read.
@@ -74,45 +72,77 @@ def apply(options: Namespace) -> None:
             driver.cupy()
     with _at_fault(ValueError, TypeError, words="--threads: "):
         threads = thread_count(options.threads)
-    paths: list[str] = sorted(options.input, key=natural_key)
     progress = False if options.quiet else None
-    if of_store:
-        array: Any = open_array(paths[0], variable=options.variable, progress=progress)
-    else:
-        # One word is for imread to understand; several are files, as the shell has listed them.
-        array = imread(paths if len(paths) > 1 else paths[0], progress=progress)
-    result = _one_result(_applied(kernel, array, options), options.result)
-    if not of_store:
-        _check_held(result.dtype, options.output)
     bar = Bar(after=math.inf if options.quiet or not seen() else 0.0)
+    paths: list[Path] = []
     try:
-        with (
-            _at_fault(AmongInputsError),
-            imported("dask.config").set(scheduler="threads", num_workers=threads),
-        ):
-            text = _written(result, options, of_store, bar)
+        for source, target in _jobs(options, progress):
+            array = open_array(source, variable=options.variable, progress=progress)
+            result = _one_result(_applied(kernel, array, options), options.result)
+            done = bar.done
+            with (
+                _at_fault(AmongInputsError),
+                imported("dask.config").set(scheduler="threads", num_workers=threads),
+            ):
+                paths += _written(result, target, options, bar)
+            bar.done += done
     finally:
         bar.clear()
-    if not options.quiet:
-        print(text)
+    if options.quiet:
+        return
+    where = f"{paths[0]} to {paths[-1].name}" if len(paths) > 1 else paths[0]
+    if not bar.done:
+        print(f"nothing to do: all of it is there, {where}")
+        return
+    unit = "frame" if len(paths) > 1 else "unit"
+    print(f"{many(bar.done, unit)} in {bar.seconds:.2f} s: {where}")
 
 
-def _check_options(options: Namespace, of_store: bool) -> None:
-    """Refuse what means nothing for stores, or for images, and what a format does not have."""
-    for name in _OF_IMAGES if of_store else _OF_STORES:
+def _is_store(name: str) -> bool:
+    return Path(name).suffix.lower() in _STORES
+
+
+def _check_options(options: Namespace) -> None:
+    """Refuse what means nothing for what is written, or what a format does not have."""
+    output = options.output
+    for name in _OF_IMAGES if _is_store(output) else _OF_STORES:
         if getattr(options, name) is not None:
-            kind = "images, in and out"
-            if not of_store:
-                kind = "stores and files of arrays, such as out.zarr"
+            kinds = "stores and files of arrays, such as out.zarr"
+            kind = "images" if name in _OF_IMAGES else kinds
             raise UsageError(f"--{name} is for {kind}")
-    if of_store and len(options.input) > 1:
-        raise UsageError("there is one INPUT where a store is read or written")
     if options.part and options.overwrite:
         raise UsageError("--overwrite would remove what other parts have written")
-    if not of_store:
-        how = How(compression=options.compression, quality=options.quality)
+    how = How(compression=options.compression, quality=options.quality)
+    if not (_is_store(output) or _NAMED.search(output)):
         with _at_fault(ValueError):
-            check_options(parse_pattern(options.output).format, how)
+            check_options(format_of(nth(parse_pattern(output), 0)), how)
+
+
+# What stands in OUTPUT for the name of a file of INPUT, and for that without its suffix.
+_NAMED = re.compile(r"\{(name|stem)\}")
+
+
+def _jobs(options: Namespace, progress: Progress) -> list[tuple[Any, Any]]:
+    """What is opened, and where its result goes: all of INPUT, or files by their names."""
+    words, output = sorted(options.input, key=natural_key), options.output
+    is_folder = output.endswith(("/", os.sep)) or os.path.isdir(output)
+    if not _is_store(output) and (is_folder or not (Path(output).suffix or "{" in output)):
+        output = os.path.join(output, "{name}")
+    if not _NAMED.search(output):
+        # One word is for `open` to understand; several are files, as the shell has listed them.
+        return [(words if len(words) > 1 else words[0], output)]
+    names: dict[str, str] = {}
+    for word in words:
+        for path in [word] if _is_store(word) else matching(os.path.expanduser(word)):
+            file = Path(path)
+            names[path] = output.replace("{name}", file.name).replace("{stem}", file.stem)
+    if len(set(names.values())) < len(names):
+        raise UsageError("several files of INPUT have the same name, which OUTPUT holds once")
+    if "{" in _NAMED.sub("", output) or any(map(_is_store, (output, *names))):
+        return list(names.items())
+    groups = alike_images(list(names), progress)
+    return [(paths[0] if len(paths) == 1 else paths, [names[path] for path in paths])
+            for paths in groups]  # fmt: skip
 
 
 def _applied(kernel: Any, array: Any, options: Namespace) -> Any:
@@ -153,34 +183,36 @@ def _one_result(result: Any, number: int | None) -> Any:
     return results[number or 0]
 
 
-def _check_held(dtype: np.dtype, output: str) -> None:
-    """Say what to add where the format cannot hold the result; imsave would say it in Python."""
-    form = parse_pattern(output).format
+def _written(result: Any, target: Any, options: Namespace, bar: Bar) -> list[Path]:
+    """Write images, a store or a file of arrays."""
+    name = nth(target, 0)
+    is_store = _is_store(name)
+    of_kind = _OF_STORES if is_store else _OF_IMAGES
+    given = {one: getattr(options, one) for one in ("resume", "overwrite", *of_kind)}
+    if is_store:
+        return [save(result, name, progress=bar.show, **given)]
+    form, dtype = format_of(name), result.dtype
     if dtype.name not in form.holds and dtype.kind != "b":
+        # imsave would say what to add in Python.
         raise TypeError(
             f"{form.name} cannot hold the kernel's {dtype} result; add --dtype uint8 --overflow "
             "saturate (of what lies elsewhere, scale it to 0..255 in the kernel), or write .tif "
             "files"
         )
+    return imsave(result, target, progress=bar.show, **given)
 
 
-def _written(result: Any, options: Namespace, of_store: bool, bar: Bar) -> str:
-    """Write images, a store or a file of arrays, and tell what was done."""
-    given = {name: getattr(options, name) for name in (_OF_STORES if of_store else _OF_IMAGES)}
-    given |= {name: getattr(options, name) for name in ("resume", "overwrite")}
-    given["progress"] = bar.show
-    where = options.output
-    if of_store:
-        given.pop("variable")
-        save(result, where, **given)
-    else:
-        paths = imsave(result, where, **given)
-        where = f"{paths[0]} to {paths[-1].name}" if len(paths) > 1 else paths[0]
-    if not bar.done:
-        return f"nothing to do: all of it is there, {where}"
-    unit, shape = ("unit", result.shape) if of_store else ("frame", result.shape[1:])
-    sizes = " x ".join(map(str, shape))
-    return f"{many(bar.done, unit)} of {sizes} {result.dtype} in {bar.seconds:.2f} s: {where}"
+def filters(options: Namespace) -> None:
+    """Print the ready-made filters, with a line each."""
+    names = _filters().__all__
+    width = max(map(len, names)) + 2
+    for name in names:
+        words = inspect.getdoc(getattr(_filters(), name)) or name
+        print(f"{name:<{width}}{words.splitlines()[0]}")
+
+
+def _filters() -> Any:
+    return importlib.import_module("ninepoint.filters")
 
 
 def explain(options: Namespace) -> None:
@@ -189,17 +221,15 @@ def explain(options: Namespace) -> None:
     dtypes = [_dtype_of(text) for text in options.dtype or ()]
     # What a GPU does is told of one that need not be there.
     place = {} if options.device is None else {"device": options.device}
-    fields: tuple[str, ...] = ("x",)
-    takes = f"{kernel.__name__!r} takes one image"
     if isinstance(kernel, Stencil):
-        fields = kernel.fields
-        takes = f"'{kernel.__name__}' has {len(fields)} fields ({', '.join(fields)})"
+        with _at_fault(TypeError, ValueError):
+            one = asked(kernel.definition, dtypes, given)
     elif not (dtypes or given or options.ir or options.source or place):
         _show(kernel)
         return
-    if len(dtypes) not in (0, 1, len(fields)):
-        raise UsageError(f"{takes}, and --dtype is given {len(dtypes)} times")
-    if not isinstance(kernel, Stencil):
+    elif len(dtypes) > 1:
+        raise UsageError(f"{kernel.__name__!r} takes one image, and --dtype is given once")
+    else:
         dtype = native(dtypes[0] if dtypes else np.dtype("float64"))
         with _at_fault(ValueError, TypeError):
             made = kernel(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
@@ -207,9 +237,6 @@ def explain(options: Namespace) -> None:
         call = made._node.made.call
         types = (dtype,) * len(call.fields)
         one = Asked(call, types, types)
-    else:
-        with _at_fault(TypeError):
-            one = asked(kernel.definition, dtypes, given)
     explaining = imported("..inspecting.explaining", __package__)
     if options.ir:
         print(explaining.intermediate(one))
@@ -288,15 +315,15 @@ def _find_kernel(text: str) -> Any:
 
 
 def _ready_made(name: str) -> Any:
-    filters = importlib.import_module("ninepoint.filters")
-    if name not in filters.__all__:
-        close = alike(name, filters.__all__)
+    known = _filters().__all__
+    if name not in known:
+        close = alike(name, known)
         guess = f"did you mean {close}? " if close else ""
         raise UsageError(
             f"there is no ready-made filter {name!r}; {guess}A kernel of yours is named "
-            f"file.py:name or package.module:name; ready-made are {', '.join(filters.__all__)}"
+            f"file.py:name or package.module:name; ready-made are {', '.join(known)}"
         )
-    return getattr(filters, name)
+    return getattr(_filters(), name)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
 from ..language.signature import filled, with_options
 from ..program.options import PLACE, Place, refuse_unknown
-from ..running.dispatch import as_fields
+from ..program.program import as_fields
 from ..running.recording import Lazy
 from ..shapes import whole
 

@@ -11,9 +11,8 @@ from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_chunked, is_xarray
 from ..arrays.conditions import Condition
-from ..arrays.every import cut_shapes
 from ..arrays.numpy import whole_shape
-from ..arrays.regions import finer_values
+from ..arrays.regions import cut_shapes, finer_values
 from ..language import reference
 from ..language.ir import Box
 from ..program.definition import Call
@@ -32,7 +31,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     types = [accepted.native(field.dtype) for field in fields]
     computed = _at_elements if call.definition.pointwise else _at_points
     results = [
-        reference.store(value, dtype, call.overflow)
+        reference.store(value, dtype, call.options.overflow)
         for value, dtype in computed(call, fields, types, axes)
     ]
     return accepted.bare(results)
@@ -50,7 +49,7 @@ def _at_points(
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
     on_numpy.check_values(last.border, last.cval, last.compiled)
-    boundary = ghosts.turned(call.boundary, points.shape, along)
+    boundary = ghosts.turned(call.options.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
         shape, least = whole_shape(fields), -min(along)
@@ -67,7 +66,7 @@ def _at_points(
             boundary=_met(boundary.sides(last.ndim), last.reaches),
             footprints=[(box.lo, box.hi) for box in last.reaches],
             shape=points.shape,
-            cval=call.cval,
+            cval=call.options.cval,
             scalars=call.scalars,
             neighborhood=definition.options.neighborhood or (),
             every=last.every,

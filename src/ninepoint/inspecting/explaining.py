@@ -21,7 +21,6 @@ from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..arrays.work import Group
-from ..backends.cuda.writing import written
 from ..base.tracebacks import door
 from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref
@@ -145,7 +144,7 @@ def _tell_kernel(page: Lines, node: Node, there: bool = False) -> None:
         f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
     )
     if there:
-        launches = written(compiled, node.border.rules).launches
+        launches = node.text(node.border).launches
         page.add("launches", ", then ".join(launch.function for launch in launches))
     elif compiled.positions:
         page.add("positions", ", ".join(one.words for one in compiled.positions))
@@ -170,12 +169,12 @@ def _places(page: Lines, node: Node, thinned: str) -> None:
         page.add(label, f"offsets {sides} ({count} elements in the box)")
     if node.factors:
         page.add("upsample", f"{' x '.join(map(str, node.factors))} results around each element")
-    call = node.call
-    uses = call.boundary.uses("fill") or call.boundary.uses("constant")
-    shown = str(call.boundary).strip("'")
-    page.add("border", f"{shown} with {call.cval!r}" if uses else shown)
+    boundary = node.boundary
+    uses = boundary.uses("fill") or boundary.uses("constant")
+    shown = str(boundary).strip("'")
+    page.add("border", f"{shown} with {node.cval!r}" if uses else shown)
     if node.thins:
-        page.add("every", f"{call.every}: {thinned}")
+        page.add("every", f"{node.call.options.every}: {thinned}")
 
 
 def _bytes(node: Node) -> tuple[int, int]:
@@ -273,7 +272,7 @@ def texts(one: Asked, target: object) -> str:
         if general := node.compiled.cpu_only:
             place, reason = general
             raise mistake("gpu-general", place, node.label, reason)
-        found.append(written(node.compiled, node.border.rules).text)
+        found.append(node.text(node.border).text)
     return "\n\n".join(found)
 
 
@@ -301,7 +300,7 @@ def _tell_plan(page: Lines, one: Asked) -> None:
         rows = rows_kept(group.kernel) if group.kernel is not None else {}
         for node in group.nodes:
             border = "" if node.call.definition.pointwise else f", border {node.boundary}"
-            every = f", every {node.call.every}" if node.thins else ""
+            every = f", every {node.call.options.every}" if node.thins else ""
             page.append(f"    {_call_text(graph, node)}{border}{every}")
             page.append(f"      {_kept_text(node, group, rows, found)}")
 

@@ -26,12 +26,12 @@ import numpy as np
 
 from ..arrays.accepted import is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
-from ..backends.cuda import cubins, driver
+from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..language.signature import counted, table, time_text
 from ..program.definition import Definition
-from ..program.program import beside
-from ..running.dispatch import typed
+from ..program.options import CALL_OPTIONS
+from ..program.program import beside, typed
 from .asked import Asked, call_of, no_array
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
@@ -157,12 +157,14 @@ def check_repeat(repeat: Any) -> None:
 
 def real(
     definition: Definition,
-    values: Mapping[str, Any],
-    options: Mapping[str, Any],
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
     what: str,
     gpu: bool = False,
-) -> Asked:
-    """What is asked about by a call on real arrays with something in them; `gpu` if on one, too.
+) -> tuple[Asked, dict[str, Any]]:
+    """What is asked about by a call on real arrays with something in them, and its options.
+
+    The arrays may lie on a GPU where `gpu` says so.
 
     Raises
     ------
@@ -171,6 +173,9 @@ def real(
     ValueError
         If one is empty.
     """
+    options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
+    own = {name: value for name, value in named.items() if name not in options}
+    values = dict(zip(definition.parameters, definition.arguments.bound(args, own), strict=True))
     if options.get("device") is not None and not gpu:
         raise TypeError(f"{what} measures the CPU; leave device= out.")
     call = call_of(definition, values, options)
@@ -186,7 +191,7 @@ def real(
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
-    return Asked(call, tuple(types), tuple(fields))
+    return Asked(call, tuple(types), tuple(fields)), options
 
 
 def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
@@ -220,7 +225,7 @@ def measured(
             many = max(field.size for field in fields) >= SPLIT_POINTS
             threads = thread_count(options.get("threads")) if many else 1
             kernels = [kernel for kernel in one.kernels if not kernel.ready]
-        known = set(map(id, cubins.known()))
+        known = set(map(id, driver.known()))
         begin = perf_counter()
         for kernel in kernels:
             # The call may use other forms of it only.
@@ -229,7 +234,7 @@ def measured(
         wait()
         first = perf_counter() - begin
         made = [not kernel.loaded.from_disk for kernel in kernels]
-        made += [text.made for text in cubins.known() if id(text) not in known]
+        made += [text.made for text in driver.known() if id(text) not in known]
         copy = _copying(fields, max(1, threads))
         calls, copies = in_turn(lambda: run(out=out), copy, repeat, limit, wait)
     lower, middle, upper = np.quantile(calls, (0.25, 0.5, 0.75)).tolist()

@@ -53,7 +53,7 @@ def drawn(definition: Definition) -> str | None:
         return None
     read = _cells(compiled.forms.simplified)
     made = map(_made, definition.calls())
-    sides = one.call.boundary.sides(compiled.ndim)
+    sides = one.call.options.boundary.sides(compiled.ndim)
     ways = ("from panel to panel", "downward", "to the right")
     axes = (
         f"axis {axis}, {ways[max(axis, -3)]}: {_sides(one, *pair)}"
@@ -93,7 +93,7 @@ def _sides(one: Asked, before: Rule | Condition, after: Rule | Condition) -> str
 def _rule(one: Asked, rule: Rule | Condition) -> str:
     if isinstance(rule, Condition):
         return repr(rule)
-    return f"{rule} with {one.call.cval!r}" if rule in ("fill", "constant") else rule
+    return f"{rule} with {one.call.options.cval!r}" if rule in ("fill", "constant") else rule
 
 
 def _svg(

@@ -1,12 +1,12 @@
 """Files in, files out: lazily, and unit by unit.
 
-    images      imread: files of images, a stack       frames      imsave: a stack, image files
-    formats     PNG, JPEG; what a format holds         tiff        TIFF, by pages and by tiles
-    opening     open: any format, region by region     saving      save: any format, by units
-    opened      an array that is read when sliced      contents    what is saved, and how it lies
-    zarr        stores of Zarr and OME-Zarr, written   resume      what is meant, and read
-    run         units, and their tasks                 progress    a bar; clusters
-    paths       files, and what is wrong with them
+    images      imread: files of images, a stack       saving      save, imsave: by units, frames
+    formats     PNG, JPEG; what a format holds         contents    what is saved, and how it lies
+    tiff        TIFF, by pages and by tiles            whole       files written as a whole
+    opening     open: any format, region by region     zarr        stores, written by many
+    opened      an array that is read when sliced      resume      what is meant, and read
+    ome         axes, scales and names of channels     run         units, and their tasks
+    paths       files, and what is wrong with them     progress    a bar; clusters
 
 Pillow, tifffile, Dask, zarr and the like are imported when they are first needed, so importing
 this package costs nothing.

@@ -19,22 +19,22 @@ import math
 import re
 import secrets
 import sys
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray
+from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray, named
 from ..arrays.grid import as_dask
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from ..language.signature import Explanation, Lines, counted, many
-from .paths import need
-from .progress import Progress, shown
+from .paths import Names, need
+from .progress import shown
 from .resume import sources
 from .run import (
     HELD,
@@ -42,16 +42,17 @@ from .run import (
     Region,
     Room,
     Shape,
+    Unit,
     Units,
     Writer,
     compute,
     grown,
     in_units,
     lengths,
-    share,
 )
 
-Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
+# Writes the elements of a variable, of that name, to where they belong.
+Put: TypeAlias = Callable[[str, np.ndarray, Region], None]
 
 # What one piece of a store is where nobody says it [bytes]: small enough to look at a tile of it,
 # and large enough to be compressed well and not to cost more than it holds.
@@ -83,7 +84,6 @@ class Variable:
     name: str
     array: Any
     dims: tuple[Hashable, ...] = ()
-    attrs: Mapping[str, Any] = field(default_factory=dict)
     chunks: Shape | None = None
     shards: Shape | None = None
     most: int = UNIT_BYTES
@@ -111,10 +111,13 @@ class Variable:
         """About how many bytes a thread holds that computes a unit."""
         return HELD * math.prod(self.units.size) * int(self.array.itemsize)
 
-    def laid(self, chunks: Cut, shards: Cut) -> Variable:
+    def laid(self, how: How, dims: Collection[Hashable]) -> Variable:
         """Choose chunks and shards; those of the store that it was read from are kept."""
-        array = self.array
-        pieces, files = self._lengths("chunks", chunks), self._lengths("shards", shards)
+        array, shape = self.array, self.array.shape
+        pieces, files = (
+            None if cut is None else lengths(name, cut, shape, self.dims, shape, dims)
+            for name, cut in (("chunks", how.chunks), ("shards", how.shards))
+        )
         if pieces is None:
             if files is None and self.chunks is not None:
                 return self
@@ -122,10 +125,10 @@ class Variable:
                 largest = tuple(max(sizes, default=1) or 1 for sizes in array.chunks)
                 files = divided(largest, array.itemsize, UNIT_BYTES)
             pieces = divided(files, array.itemsize, CHUNK_BYTES)
-            if pieces == files and shards is None:
+            if pieces == files and how.shards is None:
                 files = None
         elif files is not None:
-            for axis, (file, piece, n) in enumerate(zip(files, pieces, array.shape, strict=True)):
+            for axis, (file, piece, n) in enumerate(zip(files, pieces, shape, strict=True)):
                 if file % piece and file < n:
                     near = max(1, round(file / piece)) * piece
                     raise ValueError(
@@ -135,31 +138,19 @@ class Variable:
             files = tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True))
         return replace(self, chunks=pieces, shards=files)
 
-    def _lengths(self, name: str, cut: Cut) -> Shape | None:
-        """Read `chunks` or `shards`; dimensions of other variables are left out."""
-        if isinstance(cut, Mapping):
-            cut = {dim: n for dim, n in cut.items() if dim in self.dims}
-        shape = self.array.shape
-        return None if cut is None else lengths(name, cut, shape, self.dims, shape)
-
 
 @frozen
 class Contents:
     """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
 
-    Variables without a dataset lie in a group with these `attributes`.  `who` saves them, and has
-    so much `room` where somebody says it.
+    Who saves them has so much `room` where somebody says it.
     """
 
     variables: tuple[Variable, ...]
     dataset: Any = None
-    attributes: Mapping[str, Any] = field(default_factory=dict)
-    who: str = "save"
     room: Room | None = None
 
-    def laid(
-        self, how: How, chunks: Cut = None, shards: Cut = None, sharded: bool = True
-    ) -> Contents:
+    def laid(self, how: How, sharded: bool = True) -> Contents:
         """Choose how each variable lies in the store; `sharded` if that can have shards.
 
         Raises
@@ -171,20 +162,14 @@ class Contents:
         MemoryError
             If a unit takes more memory than there may be.
         """
-        dims = list(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
-        for name, cut in (("chunks", chunks), ("shards", shards)):
-            unknown = [dim for dim in cut if dim not in dims] if isinstance(cut, Mapping) else []
-            if unknown:
-                raise ValueError(
-                    f"{name} names the dimension {unknown[0]!r}, and there are {dims}"
-                )
         room = Room.of(how.memory)
         most = room.unit
         if how.part:
             # Parts of a store are written on machines that may have more threads, or memory.
             most = UNIT_BYTES if how.memory is None else room.memory // HELD
         most = min(UNIT_BYTES, most)
-        found = [replace(one.laid(chunks, shards), most=most) for one in self.variables]
+        dims = dict.fromkeys(dim for one in self.variables for dim in one.dims)
+        found = [replace(one.laid(how, dims), most=most) for one in self.variables]
         if not sharded:
             found = [replace(one, shards=None) for one in found]
         laid = replace(self, variables=tuple(found), room=room)
@@ -202,14 +187,9 @@ class Contents:
         """About how many bytes a thread holds that computes the largest unit."""
         return max((one.held for one in self.variables), default=0)
 
-    def share(self, part: tuple[int, int] | None) -> list[int]:
-        """The numbers of the units of a part, of each variable a box of them."""
-        found, first = list[int](), 0
-        for one in self.variables:
-            units = one.units
-            found += [first + number for number in share(units, part)]
-            first += units.count
-        return found
+    def share(self, part: tuple[int, int] | None) -> list[Unit]:
+        """The units of a part, of each variable a box of them."""
+        return [(one.name, *place) for one in self.variables for place in one.units.share(part)]
 
     @property
     def arrays(self) -> list[Any]:
@@ -224,14 +204,16 @@ class Contents:
         """
         named = [(one.name, one.array.name, one.array.dtype.str) for one in self.variables]
         lying = [(one.array.shape, one.chunks, one.shards) for one in self.variables]
-        around = {} if self.dataset is None else self.dataset.variables
-        others = sorted(around.keys() - {one.name for one in self.variables}, key=str)
-        values = [(str(name), np.asarray(around[name].values)) for name in others]
-        facts = (named, lying, values, dict(self.attributes), sources(self.arrays))
+        values = []
+        if self.dataset is not None:
+            around = self.dataset.drop_vars([one.name for one in self.variables], errors="ignore")
+            values = [(str(name), one.values) for name, one in sorted(around.variables.items())]
+            values.append(("", around.attrs))
+        facts = (named, lying, values, sources(self.arrays))
         return str(imported("dask.base").tokenize(facts))
 
-    def told(self, path: str, numbers: Collection[int], how: How) -> Explanation:
-        """What it takes to write the units of these numbers, in words."""
+    def told(self, path: str, units: Collection[Unit], how: How) -> Explanation:
+        """What it takes to write some units, in words."""
         page = Lines([f"Give each thread {counted(self.held, 'B')}."])
         arrays = [in_units(one.array, one.units.size) for one in self.variables]
         if "ninepoint.arrays.chunked.costs" in sys.modules:
@@ -239,11 +221,10 @@ class Contents:
             from ..arrays.chunked.costs import told
 
             page = told(arrays, limits.current.window_units) or page
-        units = sum(one.units.count for one in self.variables)
-        own = len(self.share(how.part)) if how.part else units
-        size = sum(one.nbytes for one in arrays) * len(numbers) / max(1, units)
+        count, own = (len(self.share(part)) for part in (None, how.part))
+        size = sum(one.nbytes for one in arrays) * len(units) / max(1, count)
         part = f" of part {how.part}" if how.part else ""
-        which = f"{len(numbers)} of {many(own, 'unit')}{part}"
+        which = f"{len(units)} of {many(own, 'unit')}{part}"
         page[0] += f" To write: {counted(size, 'B')}, {which}."
         page.add("path", path)
         for one in self.variables:
@@ -251,35 +232,27 @@ class Contents:
             page.add("", f"chunks {one.chunks}, shards {one.shards}, units {one.units.size}")
         return Explanation("\n".join(page))
 
-    def write(
-        self,
-        numbers: Collection[int],
-        put: Callable[[str, np.ndarray, Region], None],
-        path: str,
-        progress: Progress,
-        rest: str,
-    ) -> None:
-        """Write the units of these numbers, which count through all variables.
+    def write(self, units: Collection[Unit], put: Put, path: Names, how: How, rest: str) -> None:
+        """Write some units.
 
         `put` takes the name of a variable, its elements, and where they belong.  `rest` is what
         becomes of the other units where one cannot be written.
         """
-        arrays, first, numbers = [], 0, set(numbers)
-        wanted: dict[tuple[Any, ...], None] = {}
+        arrays, wanted = [], dict[Unit, None]()
         for one in self.variables:
-            units, name = one.units, f"{self.who}-{secrets.token_hex(16)}"
-            own = [(name, *units.place(n)) for n in range(units.count) if first + n in numbers]
-            first += units.count
+            name = f"{how.who}-{secrets.token_hex(16)}"
+            own = [(name, *unit[1:]) for unit in units if unit[0] == one.name]
             if own:
-                task = Writer(units, one.array.dtype, partial(put, one.name), path, self.who, rest)
+                dtype, grid = one.array.dtype, one.units
+                task = Writer(grid, dtype, partial(put, one.name), path, how.who, rest)
                 meta = np.empty((0,) * one.array.ndim, np.int8)
                 # Dask makes one task of a chunk and what writes it.
-                made = in_units(one.array, units.size).map_blocks(
+                made = in_units(one.array, grid.size).map_blocks(
                     task, name=name, dtype=np.int8, meta=meta
                 )
                 arrays.append(made)
                 wanted |= dict.fromkeys(own)
-        with shown(progress, len(numbers)) as advance:
+        with shown(how.progress, len(units)) as advance:
             if wanted:
                 window = self.room.window(arrays) if self.room else 0
                 compute(arrays, wanted, advance, self._threads, window)
@@ -306,23 +279,25 @@ def contents(result: Any, *, of_zarr: bool = False) -> Contents:
     if is_xarray(result):
         name = str(result.name or "")
         # Without a name of its own xarray takes that of Dask, which is another one each time.
-        named = name and not _OF_DASK.search(name)
-        return _labelled(result.to_dataset(name=result.name if named else "data"), of_zarr)
+        is_named = name and not _OF_DASK.search(name)
+        return _labelled(result.to_dataset(name=result.name if is_named else "data"), of_zarr)
     if is_dataset(result):
         return _labelled(result, of_zarr)
-    if not (isinstance(result, np.ndarray) or is_dask(result)):
-        kind = type(result)
-        raise TypeError(
-            f"save takes an array of NumPy or Dask, a DataArray or a Dataset, not "
-            f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-        )
-    return Contents((Variable("", lazily(result)),))
+    return Contents((Variable("", array_of(result)),))
 
 
-def lazily(array: Any, name: str = "") -> Any:
-    """Give a Dask array of numbers, whose sizes are known."""
+def array_of(result: Any, name: str = "", known: bool = True) -> Any:
+    """Give a Dask array of numbers, whose sizes are known, and whose name says what is in it.
+
+    Raises
+    ------
+    TypeError
+        If it is none, or masked.
+    ValueError
+        If a size is not known.
+    """
     of = f" {name!r}" if name else ""
-    array = as_dask(array)
+    array = as_dask(result.data if is_xarray(result) else result)
     if is_dask(array):
         if any(n != n for sizes in array.chunks for n in sizes):
             raise ValueError(
@@ -330,11 +305,16 @@ def lazily(array: Any, name: str = "") -> Any:
                 "call array.compute_chunk_sizes() first"
             )
         if isinstance(array._meta, np.ma.MaskedArray):
-            raise TypeError(f"save would lose the mask of the array{of}; fill it first")
+            raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
         return array
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(f"save would lose the mask of the array{of}; use array.filled(value)")
-    return imported("dask.array").from_array(array, chunks=-1)
+        raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
+    if not isinstance(array, np.ndarray):
+        what = named(type(array))
+        raise TypeError(
+            f"what is saved is an array of NumPy or Dask, a DataArray or a Dataset, not {what}"
+        )
+    return imported("dask.array").from_array(array, chunks=-1, name=None if known else False)
 
 
 def _labelled(dataset: Any, of_zarr: bool) -> Contents:
@@ -361,12 +341,12 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
                 f"the variable {name!r} is lazy and {one.dtype}, which is no number; "
                 "load it first, with .load()"
             )
-        one = one.copy(deep=False, data=lazily(one.data, name))
+        one = one.copy(deep=False, data=array_of(one.data, name))
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
         stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
         known = _known(dataset.variables[name]) if of_zarr else (None, None)
-        variables.append(Variable(name, stored.data, one.dims, dict(stored.attrs), *known))
+        variables.append(Variable(name, stored.data, one.dims, *known))
         empty = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
         placed[name] = one.copy(deep=False, data=empty)
     return Contents(tuple(variables), placed)

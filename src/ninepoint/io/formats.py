@@ -17,6 +17,8 @@ A palette is replaced by its colours: an index means nothing to a stencil.
 from __future__ import annotations
 
 import math
+import os
+from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -38,7 +40,7 @@ PNG_LEVEL = 1
 JPEG_QUALITY = 95
 
 
-@frozen
+@dataclass(frozen=True, slots=True, eq=False)
 class Format:
     """A file format; `holds` maps a dtype to the numbers of channels that it may have."""
 
@@ -52,18 +54,26 @@ ANY_CHANNELS = (1, 2, 3, 4)
 NUMBERS = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64")
 FLOATS = ("float16", "float32", "float64", "complex64", "complex128")
 
-PNG = Format(
-    "PNG", (".png",), {"bool": (1,), "uint8": ANY_CHANNELS, "uint16": (1, 3, 4)}, 2**31 - 1
-)
+PNG = Format("PNG", (".png",), {"uint8": ANY_CHANNELS, "uint16": (1, 3, 4)}, 2**31 - 1)
 JPEG = Format("JPEG", (".jpg", ".jpeg"), {"uint8": (1, 3)}, 65500)
 TIFF = Format(
     "TIFF",
     (".tif", ".tiff"),
-    {"bool": (1,), **dict.fromkeys(NUMBERS + FLOATS, ANY_CHANNELS)},
+    dict.fromkeys(NUMBERS + FLOATS, ANY_CHANNELS),
     2**31 - 1,
 )
 FORMATS = (PNG, JPEG, TIFF)
 IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
+
+
+def format_of(name: str) -> Format:
+    """The format of an image file, by its name."""
+    suffix = os.path.splitext(name)[1].lower()
+    for form in FORMATS:
+        if suffix in form.suffixes:
+            return form
+    known = ", ".join(IMAGES)
+    raise ValueError(f"imsave cannot tell the format of {name!r}: the name should end in {known}")
 
 
 def check_options(form: Format, how: How) -> None:
@@ -80,8 +90,8 @@ def check_options(form: Format, how: How) -> None:
 
 
 def storable(dtype: np.dtype) -> bool:
-    """Whether Zarr has a type for these numbers: it has those of TIFF."""
-    return dtype.name in TIFF.holds
+    """Whether Zarr has a type for these numbers: it has those of TIFF, and bools."""
+    return dtype.name in ("bool", *TIFF.holds)
 
 
 def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
@@ -107,9 +117,8 @@ def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
         if channels not in ANY_CHANNELS:
             raise ValueError(
                 f"an image has 1 to 4 channels, and this array has {channels} on its last axis. "
-                f"If that is an axis of the image, array.reshape(-1, {shape[1]}, {channels}) is "
-                "one stack, and .zarr and .npy hold all axes as they are. Save more channels as "
-                "separate stacks, array[..., 0] and so on"
+                "A .tif without a number in its name, .zarr and .npy hold all axes as they are; "
+                f"array.reshape(-1, {shape[1]}, {channels}) is one stack"
             )
         raise ValueError(
             f"{form.name} cannot hold {dtype} images of {channels} channels: "
@@ -125,7 +134,7 @@ def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
 
 
 def _cure(form: Format, dtype: np.dtype) -> str:
-    fitting = " or ".join(f"'{name}'" for name in form.holds if name != "bool")
+    fitting = " or ".join(f"'{name}'" for name in form.holds)
     match dtype.kind:
         case "c":
             first = f"take abs(array), scale and round it, and .astype({fitting})"
@@ -136,18 +145,8 @@ def _cure(form: Format, dtype: np.dtype) -> str:
     return f"{first}; or save as TIFF (.tif), which holds {dtype}"
 
 
-def as_grey(array: Any, form: Format) -> Any:
-    """Give an array of bools as 0 and 255, unless the format holds such images of bools."""
-    channels = array.shape[3] if array.ndim == 4 else 1
-    if array.dtype != bool or channels in form.holds.get("bool", ()):
-        return array
-    return array.astype(np.uint8) * np.uint8(255)
-
-
 def encode(frame: np.ndarray, form: Format, how: How) -> bytes:
     """Turn one frame that passed `check_holds` into the contents of a file."""
-    if frame.ndim == 3 and frame.shape[2] == 1:
-        frame = frame[:, :, 0]
     frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
     file, level = BytesIO(), how.compression
     if form == TIFF:

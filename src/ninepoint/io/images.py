@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
@@ -150,10 +150,13 @@ def imread(
     need("Reading and writing images", "dask.array", "PIL", "tifffile")
     if max_pixels is not None and max_pixels < 1:
         raise ValueError(f"max_pixels is a positive number or None, not {max_pixels!r}")
-    frames, folders = _find_frames(source, progress)
+    frames = _find_frames(source, progress)
     header, dropped = _read_header(frames, max_pixels)
     if dropped is not None:
         warn(dropped, MetadataWarning)
+    # Of several files, for who would write among them.
+    files = {one.stamp.path for one in frames}
+    folders = tuple({os.path.dirname(path) for path in files if len(files) > 1})
     step = _frames_per_chunk(chunks, len(frames), header)
     parts = [
         Part(first, header, tuple(frames[first : first + step]), folders)
@@ -179,15 +182,10 @@ def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
     return chunks
 
 
-def _find_frames(
-    source: AnyPath | Iterable[AnyPath], progress: Progress
-) -> tuple[list[Frame], tuple[str, ...]]:
-    """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order.
-
-    And the folders of their files, as `Part.folders` has them.
-    """
+def _find_frames(source: AnyPath | Iterable[AnyPath], progress: Progress) -> list[Frame]:
+    """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order."""
     if isinstance(source, (str, os.PathLike)):
-        paths = _matching(local_path(source, _URLS))
+        paths = matching(local_path(source, _URLS))
     elif isinstance(source, bytes) or not isinstance(source, Iterable):
         raise TypeError(
             f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
@@ -212,11 +210,10 @@ def _find_frames(
         # Only now it is known how many frames the files before have.
         number = len(frames) + error.frame
         raise ImageReadError(error.path, number, error.reason) from error
-    folders = {os.path.dirname(path) or "." for path in paths} if len(paths) > 1 else set()
-    return frames, tuple(os.path.realpath(folder) for folder in sorted(folders))
+    return frames
 
 
-def _matching(text: str) -> list[str]:
+def matching(text: str) -> list[str]:
     """The files that a text names, in order."""
     is_folder = os.path.isdir(text)
     if not is_folder and (os.path.lexists(text) or not glob.has_magic(text)):
@@ -237,6 +234,17 @@ def _matching(text: str) -> list[str]:
             else f"no file matches {text!r} (in {os.getcwd()!r})"
         )
     return sorted(found, key=natural_key)
+
+
+def alike_images(paths: Sequence[str], progress: Progress) -> list[list[str]]:
+    """The files in groups that are stacks: images of one shape and dtype; others are alone."""
+    groups: dict[Any, list[str]] = {}
+    frames = _find_frames(paths, progress)
+    for path, found in itertools.groupby(frames, lambda one: one.stamp.path):
+        own = list(found)
+        key = path if len(own) > 1 else _read_header(own, None)[0]
+        groups.setdefault(key, []).append(path)
+    return list(groups.values())
 
 
 def _look_at(paths: Sequence[str], tell: Advance) -> list[Frame]:

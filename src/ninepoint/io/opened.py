@@ -24,14 +24,16 @@ The convention of 0.4 (NGFF) has them at the top, that of 0.5, which is written,
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
+from .ome import Axis, image, labelled
 from .paths import (
     DAMAGE,
     ZARR_FILES,
@@ -49,7 +51,7 @@ from .run import Shape
 def open_npy(path: str) -> Found:
     """Look at the header of an array of NumPy."""
     stamp = readable(path)
-    return Found(opened(_npy, path, stamp, _npy(path), None))
+    return Found({"": opened(_npy, path, stamp, _npy(path), None)})
 
 
 def _npy(path: str) -> Array:
@@ -60,27 +62,29 @@ def _npy(path: str) -> Array:
 
 
 def open_hdf5(path: str, variable: str | None) -> Found | None:
-    """Look for a dataset; None where xarray should read it, since it names its dimensions."""
+    """Look for datasets; None where xarray should read them, since they name their dimensions."""
     h5py = need("Reading HDF5", "h5py")
     stamp = readable(path)
     with h5py.File(stamp.path, "r") as file:
+        # What is missing would be read as zeros.
+        missing = file.id.get_filesize() - os.path.getsize(path)
+        if missing > 0:
+            raise ValueError(f"it is truncated: {missing:,} of its bytes are missing")
         if "_NCProperties" in file.attrs:
             return None
         names: list[str] = []
         file.visit(names.append)
-        datasets = {
-            name: one
-            for name in names
-            if isinstance(one := file[name], h5py.Dataset)
-            and one.ndim
-            and one.dtype.kind in "biufc"
-        }
-        main = [n for n, one in datasets.items() if one.attrs.get("CLASS") != b"DIMENSION_SCALE"]
-        name = pick(path, main, variable, [*datasets])
-        one = datasets[name]
-        if any(len(dim) for dim in one.dims):
+        found = {name: one for name in names if isinstance(one := file[name], h5py.Dataset)}
+        if any(len(dim) for one in found.values() for dim in one.dims):
             return None
-        return Found(opened(_hdf5, path, stamp, one, one.chunks, name))
+        arrays = {
+            name: opened(_hdf5, path, stamp, one, one.chunks, name)
+            for name, one in found.items()
+            if one.ndim and one.dtype.kind in "biufc"
+        }
+    if variable is None and len(arrays) > 1:
+        return bare(arrays)
+    return Found({"": arrays[pick(path, list(arrays), variable)]})
 
 
 def _hdf5(path: str, name: str) -> Any:
@@ -88,28 +92,20 @@ def _hdf5(path: str, name: str) -> Any:
     return need("Reading HDF5", "h5py").File(path, "r")[name]
 
 
-def check_whole(path: str) -> None:
-    """Raise where a file of HDF5 was cut short: what is missing would be read as zeros."""
-    with need("Reading HDF5", "h5py").File(path, "r") as file:
-        missing = file.id.get_filesize() - os.path.getsize(path)
-    if missing > 0:
-        raise ValueError(f"it is truncated: {missing:,} of its bytes are missing")
-
-
-def open_netcdf(path: str, variable: str | None, engine: str) -> Found:
-    """Look for a variable of a NetCDF or HDF5 file."""
-    stamp = readable(path)
-    group, _, name = (variable or "").strip("/").rpartition("/")
-    return open_variable(lambda _: stamp, path, engine, group, name or None)
-
-
-def open_variable(
-    stamp: Callable[[str], Stamp], path: str, engine: str, group: str, variable: str | None
+def open_labelled(
+    path: str,
+    engine: str,
+    variable: str | None,
+    group: str = "",
+    stamps: Mapping[str, Stamp] | None = None,
 ) -> Found:
-    """Look for a variable, which may be the only one, and take what the dataset says of it.
+    """Look for variables, and take what the dataset says of them; all, or the one that is named.
 
-    `stamp` gives the stamp of a variable.
+    Variables have the file's stamp, or `stamps` of their own.
     """
+    stamps = stamps or defaultdict(partial(readable, path))
+    if not group:
+        group, _, variable = (variable or "").strip("/").rpartition("/")
     where = f"{path}/{group}" if group else path
     with opening(where, lambda reason: ValueError(f"{where!r} cannot be opened: {reason}")):
         dataset = _dataset(path, engine, group)
@@ -120,13 +116,19 @@ def open_variable(
     }
     every = dataset.variables.values()
     bounds = {one.attrs.get("bounds") or one.encoding.get("bounds") for one in every}
-    main = [n for n in map(str, dataset.data_vars) if n in numeric and n not in bounds]
-    name = pick(where if engine == "zarr" else path, main, variable, list(numeric))
-    one = numeric[name]
-    told = one.encoding.get("chunks") or one.encoding.get("chunksizes")
-    inner = f"{group}/{name}".strip("/")
-    array = opened(_variable, path, stamp(name), one, told, inner, engine)
-    return Found(array, one.encoding.get("shards"), dataset[name])
+    names = [name for name in map(str, dataset.data_vars) if name in numeric]
+    main = [name for name in names if name not in bounds]
+    if variable or len(main) < 2:
+        names = [pick(where if engine == "zarr" else path, main, variable, list(numeric))]
+    arrays = {}
+    for name in names:
+        one, inner = numeric[name], f"{group}/{name}".strip("/")
+        told = one.encoding.get("chunks") or one.encoding.get("chunksizes")
+        shards = one.encoding.get("shards")
+        arrays[name] = opened(
+            _variable, path, stamps[name], one, told, inner, engine, shards=shards
+        )
+    return Found(arrays, dataset[names[0]] if len(names) == 1 else dataset)
 
 
 def _variable(path: str, inner: str, engine: str) -> Any:
@@ -138,7 +140,7 @@ def _variable(path: str, inner: str, engine: str) -> Any:
 def _dataset(path: str, engine: str, group: str) -> Any:
     """Open a dataset without reading any variable but the coordinates along dimensions."""
     library = need("Reading this file", "xarray", engine)
-    options: dict[str, Any] = {}
+    options: dict[str, Any] = {"phony_dims": "sort"} if engine == "h5netcdf" else {}
     if engine == "zarr":
         root = library.open_group(path, path=group, mode="r")
         options["consolidated"] = root.metadata.consolidated_metadata is not None
@@ -167,7 +169,7 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
     if isinstance(node, zarr.Array):
         if variable is not None:
             raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
-        _refuse_level(path, level)
+        refuse_level(path, level)
         return _plain(path, node)
     name = (variable or "").strip("/")
     if name and name in node:
@@ -181,41 +183,32 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
 def _from_group(path: str, group: Any, variable: str | None, level: int | None) -> Found:
     inside = group.path.strip("/")
     where = f"{path}/{inside}" if inside else path
-    said = said_of(group.attrs)
-    if said.get("multiscales") is not None and variable is None:
+    if said_of(group.attrs).get("multiscales") is not None and variable is None:
         return _image(path, where, group, level)
-    _refuse_level(where, level)
+    refuse_level(where, level)
     arrays = {name: one for name, one in group.arrays() if one.ndim and one.dtype.kind in "biufc"}
     if variable is None and not arrays:
         below_here = [name for name, _ in group.groups()]
         hint = f" Open one of its groups: {listed(below_here)}." if below_here else ""
         raise ValueError(f"{where!r} is a group of Zarr that holds no array itself.{hint}")
     if arrays and all(_dims(one) for one in arrays.values()):
-        return open_variable(
-            lambda one: _zarr_stamp(path, arrays[one]), path, "zarr", inside, variable
-        )
+        stamps = {name: _zarr_stamp(path, one) for name, one in arrays.items()}
+        return open_labelled(path, "zarr", variable, inside, stamps)
+    if variable is None and len(arrays) > 1:
+        return bare({name: _array(path, one) for name, one in arrays.items()})
     return _plain(path, arrays[pick(where, list(arrays), variable)])
-
-
-def _refuse_level(path: str, level: int | None) -> None:
-    if level:
-        raise ValueError(
-            f"level={level} is for OME-Zarr, which holds an image in several sizes; {path!r} "
-            "holds one."
-        )
 
 
 def _plain(store: str, node: Any) -> Found:
     """An array, with the names of its dimensions if it has them all."""
-    array = _array(store, node)
-    dims = _dims(node)
+    array, dims = _array(store, node), _dims(node)
     attrs = {k: v for k, v in dict(node.attrs).items() if k != "_ARRAY_DIMENSIONS"}
-    like = labelled(array, dims, None, attrs, None) if dims else None
-    return Found(array, node.shards, like)
+    return Found({"": array}, labelled(array, dims, None, attrs) if dims else None)
 
 
 def _array(store: str, node: Any) -> Opened:
-    return opened(_zarr, store, _zarr_stamp(store, node), node, node.chunks, node.path.strip("/"))
+    stamp, inner = _zarr_stamp(store, node), node.path.strip("/")
+    return opened(_zarr, store, stamp, node, node.chunks, inner, shards=node.shards)
 
 
 def _zarr(store: str, path: str) -> Any:
@@ -248,47 +241,42 @@ def said_of(attrs: Mapping[str, Any]) -> Mapping[str, Any]:
 def _image(path: str, where: str, group: Any, level: int | None) -> Found:
     """An image of OME-Zarr in one of its sizes, with positions along axes that have a scale."""
     said = said_of(group.attrs)
-    image = said["multiscales"][0]
-    sizes = image["datasets"]
+    whole = said["multiscales"][0]
+    sizes = whole["datasets"]
     # Before 0.4 axes were words.
-    axes = [one if isinstance(one, Mapping) else {"name": one} for one in image["axes"]]
+    axes = [one if isinstance(one, Mapping) else {"name": one} for one in whole["axes"]]
     number = level or 0
     if number not in range(len(sizes)):
         raise ValueError(
             f"{where!r} has {len(sizes)} levels, from 0 for the full size on; there is no "
             f"level={level}."
         )
-    node = group[str(sizes[number]["path"])]
-    array = _array(path, node)
-    names = [str(axis["name"]) for axis in axes]
-    scale, start = np.ones(len(names)), np.zeros(len(names))
-    for one in (sizes[number], image):
+    array = _array(path, group[str(sizes[number]["path"])])
+    scale, start = np.ones(len(axes)), np.zeros(len(axes))
+    for one in (sizes[number], whole):
         for change in one.get("coordinateTransformations", ()):
             factor = np.asarray(change.get("scale", 1.0))
             scale, start = scale * factor, start * factor + change.get("translation", 0.0)
-    coords: dict[Hashable, Any] = {}
-    for axis, name, n, step, first in zip(axes, names, array.shape, scale, start, strict=True):
-        if name != "c":
-            unit = axis.get("unit")
-            units = {} if unit is None else {"units": unit}
-            coords[name] = (name, first + step * np.arange(n), units)
+    names = [
+        Axis(str(axis["name"]), step, first, axis.get("unit"))
+        for axis, step, first in zip(axes, scale, start, strict=True)
+    ]
     channels = (said.get("omero") or {}).get("channels") or ()
-    if "c" in names and len(channels) == array.shape[names.index("c")]:
-        coords["c"] = ("c", [str(one.get("label", k)) for k, one in enumerate(channels)])
-    return Found(array, node.shards, labelled(array, names, coords, {}, image.get("name") or None))
+    labels = [str(one.get("label", k)) for k, one in enumerate(channels)]
+    return Found({"": array}, image(array, names, labels, whole.get("name", "")))
 
 
 def pick(
     path: str, variables: Sequence[str], wanted: str | None, known: Sequence[str] = ()
 ) -> str:
-    """The variable that is wanted, or the only one; `known` are all that can be asked for.
+    """The variable that is wanted, or the first one; `known` are all that can be asked for.
 
     Raises
     ------
     ValueError
-        If there is none, if there are several and none is named, or none of this name.
+        If there is none, or none of this name.
     """
-    if wanted is not None:
+    if wanted:
         name = wanted.strip("/")
         if name not in (*variables, *known):
             raise ValueError(
@@ -297,12 +285,27 @@ def pick(
         return name
     if not variables:
         raise ValueError(f"{path!r} holds no array of numbers.")
-    if len(variables) > 1:
-        raise ValueError(
-            f"{path!r} holds several arrays: {listed(variables)}. Name the one to open, "
-            f"variable={variables[0]!r}."
-        )
     return variables[0]
+
+
+def refuse_level(path: str, level: int | None) -> None:
+    """Raise where a level is asked for of what has none."""
+    if level:
+        raise ValueError(
+            f"level={level} means nothing for {path!r}: smaller copies of an image (overviews) "
+            "are not read, only OME-Zarr has levels. Coarsen the array instead."
+        )
+
+
+def bare(arrays: dict[str, Opened]) -> Found:
+    """A Dataset of arrays, whose dimensions are called by their lengths."""
+    known: dict[tuple[int, int], str] = {}
+    named = {}
+    for name, one in arrays.items():
+        # The lengths, and how many axes of the same length are before each.
+        keys = [(n, one.shape[:axis].count(n)) for axis, n in enumerate(one.shape)]
+        named[name] = labelled(one, [known.setdefault(k, f"dim_{len(known)}") for k in keys])
+    return Found(arrays, imported("xarray").Dataset(named))
 
 
 def listed(names: Sequence[str]) -> str:
@@ -314,14 +317,17 @@ def listed(names: Sequence[str]) -> str:
 
 Array: TypeAlias = np.ndarray
 
+# What arrays of Dask are called, but those of images.
+OPEN = "open-{}"
+
 
 @frozen
 class Opened:
     """An array that is read when it is sliced; `pieces` tells what is decoded at once.
 
     `opener` is called with what stands in `place`, and what it gives is sliced, by any thread at
-    any time: by slices within the array, of step 1.  Damage of what `is_image` is
-    said as of other images.
+    any time: by slices within the array, of step 1.  Pieces may lie together in `shards`.  Arrays
+    of Dask are called as `layer`; damage of images is said as of other images.
     """
 
     opener: Callable[..., Any]
@@ -330,7 +336,8 @@ class Opened:
     shape: Shape
     dtype: np.dtype
     pieces: Shape
-    is_image: bool = False
+    shards: Sequence[int] | None = None
+    layer: str = OPEN
 
     @property
     def ndim(self) -> int:
@@ -373,7 +380,7 @@ class Opened:
         except DAMAGE as error:
             spans = ", ".join(f"{one.start}:{one.stop}" for one in box)
             reason = f"{said(error)}, at the elements [{spans}]"
-            if not self.is_image:
+            if self.layer == OPEN:
                 raise OSError(f"{self.name!r} cannot be read: {reason}") from error
         # Out here it has no cause: some libraries' errors cannot be sent to another process.
         raise ImageReadError(path, 0, reason)
@@ -389,11 +396,13 @@ def opened(
     like: Any,
     pieces: Sequence[int] | None,
     *inner: str,
+    shards: Sequence[int] | None = None,
 ) -> Opened:
     """An array in a file or a store, with the shape and dtype of another; `inner` begins where."""
     real = path if "://" in path else os.path.abspath(path)
     pieces = tuple(map(int, pieces or (1,) * like.ndim))
-    return Opened(opener, (real, *inner), stamp, tuple(like.shape), np.dtype(like.dtype), pieces)
+    shape, dtype = tuple(like.shape), np.dtype(like.dtype)
+    return Opened(opener, (real, *inner), stamp, shape, dtype, pieces, shards)
 
 
 @lru_cache(maxsize=64)
@@ -414,20 +423,11 @@ def _box(entry: Any, n: int) -> tuple[slice, Any]:
 
 @frozen
 class Found:
-    """What a store holds: an array to read, and what the store says about it.
+    """What a file holds: arrays to read, by their names, and what it says about them.
 
-    `shards` are the files of its pieces; `like` is a DataArray whose data are to be replaced,
-    where dimensions have names; `layer` names the array where that tells something.
+    `like` is a Dataset, or a DataArray of the only array, whose data are to be replaced; None for
+    an array whose dimensions have no names.
     """
 
-    array: Opened
-    shards: Sequence[int] | None = None
+    arrays: Mapping[str, Opened]
     like: Any = None
-    layer: str = "open-{}"
-
-
-def labelled(array: Opened, dims: Sequence[str], coords: Any, attrs: Any, title: Any) -> Any:
-    """A DataArray of the shape of an array, with labels."""
-    need("Reading an array with names of dimensions", "xarray")
-    data = np.broadcast_to(np.zeros((), array.dtype), array.shape)
-    return imported("xarray").DataArray(data, dims=dims, coords=coords, attrs=attrs, name=title)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..arrays.accepted import is_dataset
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
-from .opened import Found, check_whole, open_hdf5, open_netcdf, open_npy, open_zarr
+from .opened import Found, Opened, open_hdf5, open_labelled, open_npy, open_zarr, refuse_level
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
 from .progress import Progress
 from .run import Room, Shape, grown, lengths
@@ -45,8 +46,8 @@ def open(
     level: int | None = None,
     chunks: Any = None,
     progress: Progress = None,
-) -> da.Array | xr.DataArray:
-    """Open an array in a file or a store, without reading any of its elements.
+) -> da.Array | xr.DataArray | xr.Dataset:
+    """Open arrays in a file or a store, without reading any of their elements.
 
     A stencil that is called with it reads what each block needs from the file itself, where that
     decodes little twice; `explain` tells.
@@ -58,7 +59,8 @@ def open(
         NumPy (``.npy``), TIFF; or images, as `imread` takes them. A URL of a Zarr store that
         fsspec knows.
     variable : str, optional
-        Which of several arrays of a store, with the groups around it: ``"model/wind"``.
+        Which of several arrays of a store, with the groups around it: ``"model/wind"``; by
+        default all of them.
     level : int, optional
         Which size of an image in OME-Zarr; by default 0, the full one.
     chunks : int, tuple, mapping or "auto", optional
@@ -70,19 +72,19 @@ def open(
 
     Returns
     -------
-    xarray.DataArray or dask.array.Array
+    xarray.DataArray, xarray.Dataset or dask.array.Array
         A DataArray with coordinates and attributes where the file names its dimensions: NetCDF,
-        HDF5 with dimension scales, OME-Zarr (positions along its axes, with units; names of
-        channels), GeoTIFF, Zarr with names of dimensions. Else an array of Dask. A TIFF with one
-        image has shape (rows, columns[, channels]); several are a stack, as of `imread`.
+        HDF5 with dimension scales, OME-Zarr and OME-TIFF (positions along its axes, with units;
+        names of channels), GeoTIFF, Zarr with names of dimensions. Else an array of Dask. A
+        Dataset of several variables. A TIFF with one image has shape (rows, columns[, channels]);
+        several are a stack, as of `imread`, or of the shape that it tells.
 
     Raises
     ------
     FileNotFoundError, PermissionError
         If there is nothing at `path`, or you may not read it.
     ValueError
-        If it holds no array, several and `variable` does not say which, none of this name, or no
-        such level.
+        If it holds no array, none of this name, or no such level.
     ImportError
         If the library of this format is missing, with the command that installs it: extras
         ``zarr``, ``netcdf``, ``raster`` and ``images``. A worker without it raises this, too.
@@ -94,8 +96,7 @@ def open(
     Warns
     -----
     MetadataWarning
-        If an image is OME-TIFF, of ImageJ or their like, and what it says about axes or the size
-        of a pixel is dropped.
+        If an OME-TIFF holds several images, of which the first is opened.
 
     Notes
     -----
@@ -131,7 +132,7 @@ def open(
         # An image that is not read by tiles: of few bits, or with a palette.
         alone = len(stack) == 1 and text.lower().endswith(TIFF.suffixes)
         return stack[0] if alone else stack
-    made: da.Array | xr.DataArray = _lazy(found, chunks)
+    made: da.Array | xr.DataArray | xr.Dataset = _lazy(found, chunks)
     return made
 
 
@@ -150,12 +151,9 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
     is_hdf5 = start.startswith(b"\x89HDF\r\n\x1a\n")
     _refuse(path, None if is_netcdf or is_hdf5 else variable, level)
     if is_netcdf:
-        return open_netcdf(path, variable, "scipy")
+        return open_labelled(path, "scipy", variable)
     if is_hdf5:
-        found = None if suffix in _NETCDF else open_hdf5(path, variable)
-        found = found or open_netcdf(path, variable, "h5netcdf")
-        check_whole(path)
-        return found
+        return open_hdf5(path, variable) or open_labelled(path, "h5netcdf", variable)
     if start.startswith(b"\x93NUMPY"):
         return open_npy(path)
     if start.startswith(b"PK") and suffix == ".npz":
@@ -171,38 +169,48 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
     return None
 
 
-_NETCDF = (".nc", ".nc4", ".cdf")
-_KNOWN = (*_NETCDF, ".h5", ".hdf5", ".hdf", ".npy", ".npz", ".zarr", ".tif", ".tiff")
+_KNOWN = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy", ".npz", ".zarr", *TIFF.suffixes)
 
 
 def _refuse(path: Any, variable: str | None, level: int | None) -> None:
     if variable is not None:
         raise ValueError(f"{path!r} holds no variables, so variable={variable!r} means nothing.")
-    if level:
-        raise ValueError(
-            f"level={level} means nothing for {path!r}: smaller copies of an image (overviews) "
-            "are not read, only OME-Zarr has levels. Coarsen the array instead."
-        )
+    refuse_level(path, level)
 
 
 def _lazy(found: Found, chunks: Any) -> Any:
     """Make what a user gets of what was found."""
-    array, like = found.array, found.like
-    own = _natural(array.shape, array.dtype.itemsize, array.pieces, found.shards)
+    like = found.like
+    if not is_dataset(like):
+        ((_, array),) = found.arrays.items()
+        dims = range(array.ndim) if like is None else like.dims
+        data = _view(array, tuple(dims), chunks)
+        return data if like is None else like.copy(data=data)
+    made = {}
+    for name, array in found.arrays.items():
+        one = like.variables[name]
+        made[name] = one.copy(data=_view(array, one.dims, chunks, tuple(like.dims)))
+    return like.assign(made)
+
+
+def _view(
+    array: Opened, dims: Sequence[Hashable], chunks: Any, known: Sequence[Hashable] = ()
+) -> da.Array:
+    """An array of Dask, cut as is asked for; `known` are the dimensions of all."""
+    own = _natural(array.shape, array.dtype.itemsize, array.pieces, array.shards)
     if chunks is None:
         chunks = own
     elif not isinstance(chunks, str):
-        dims = tuple(range(array.ndim)) if like is None else like.dims
-        chunks = lengths("chunks", chunks, array.shape, dims, own)
+        chunks = lengths("chunks", chunks, array.shape, dims, own, known)
     cut = imported("dask.array").core.normalize_chunks(
         chunks, array.shape, dtype=array.dtype, previous_chunks=own
     )
     # Imported here: Dask is optional.
     from ..arrays.chunked.layer import Source
 
-    name = found.layer.format(imported("dask.base").tokenize(array, cut))
-    data = Source(array, array.shape, array.dtype, array.pieces, name).view(cut)
-    return data if like is None else like.copy(data=data)
+    name = array.layer.format(imported("dask.base").tokenize(array, cut))
+    view: da.Array = Source(array, array.shape, array.dtype, array.pieces, name).view(cut)
+    return view
 
 
 def _natural(

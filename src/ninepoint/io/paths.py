@@ -18,7 +18,7 @@ import shutil
 import struct
 import tokenize
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from secrets import token_hex
@@ -193,6 +193,9 @@ def _hidden(path: str) -> str:
 
 AnyPath: TypeAlias = "str | PathLike[str]"
 
+# Files by their numbers: a template such as frames/{:04d}.png, or a list.
+Names: TypeAlias = "str | Sequence[str]"
+
 # The files that describe an array or a group of Zarr, of version 3 and 2.
 ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
@@ -232,6 +235,11 @@ def local_path(path: AnyPath, urls: str = "") -> str:
     if is_url and urls:
         raise ValueError(urls.format(text))
     return text if is_url else os.path.expanduser(text)
+
+
+def nth(names: Names, number: int) -> str:
+    """The file of that number."""
+    return names.format(number) if isinstance(names, str) else names[number]
 
 
 def zarr_files(path: str) -> list[str]:

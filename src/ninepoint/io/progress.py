@@ -218,9 +218,9 @@ def workers_of(client: Any, rest: str) -> dict[str, int]:
     begun, most = time.monotonic(), patience()
     while True:
         _check_open(client, rest)
-        found = _ask(client, lambda: client.scheduler.ncores(), max(most / 2, 1))
+        found = described_workers(client, max(most / 2, 1))
         if found:
-            return dict(sorted(found.items()))
+            return {address: one["nthreads"] for address, one in sorted(found.items())}
         waited = time.monotonic() - begun
         if waited >= most:
             wrong = "the Dask scheduler does not answer"
@@ -269,10 +269,11 @@ def _ask(client: Any, question: Callable[[], Any], wait: float) -> Any:
     return None
 
 
-def described_workers(client: Any) -> list[Any]:
-    """What the scheduler says of each worker; none where it does not answer."""
-    told = client.status == "running" and _ask(client, lambda: client.scheduler.identity(), 10)
-    return list(told["workers"].values()) if told else []
+def described_workers(client: Any, wait: float = 10.0) -> dict[str, Any] | None:
+    """What the scheduler says of each worker, by its address; None where it does not answer."""
+    told = _ask(client, lambda: client.scheduler.identity(), wait)
+    found: dict[str, Any] | None = told and told["workers"]
+    return found
 
 
 def _check_workers(client: Any) -> None:

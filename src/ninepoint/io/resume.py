@@ -14,7 +14,6 @@ pickled.
 from __future__ import annotations
 
 import io
-import json
 import os
 import pickle
 from collections.abc import Iterable, Sequence
@@ -27,24 +26,24 @@ from typing import Any
 import numpy as np
 
 from ..base.undisturbed import imported
+from .formats import IMAGES
 from .paths import AmongInputsError, stamp, write_whole
 
 # The file that says it.
-NAME = "meaning.json"
+NAME = "meaning"
 
 
 def note(folder: str, meaning: str) -> None:
     """Write down in a folder what will be computed."""
     os.makedirs(folder, exist_ok=True)
-    write_whole(os.path.join(folder, NAME), json.dumps(meaning).encode())
+    write_whole(os.path.join(folder, NAME), meaning.encode())
 
 
 def noted(folder: str) -> str | None:
     """What was to be computed; None if nobody has written it down."""
-    try:
-        return str(json.loads(Path(folder, NAME).read_text(encoding="utf-8")))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return Path(folder, NAME).read_text(encoding="utf-8")
+    return None
 
 
 def check_same(path: str, old: str | None, new: str) -> None:
@@ -64,8 +63,8 @@ def check_same(path: str, old: str | None, new: str) -> None:
 
 def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> None:
     """Raise if arrays are read from files or stores that would be replaced, or from among them."""
-    seen = Seen(arrays, None)
-    read = seen.paths | {str(folder) for path in seen.paths for folder in PurePath(path).parents}
+    paths, folders = seen(arrays, None)
+    read = paths | {str(folder) for path in paths for folder in PurePath(path).parents}
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
     for target in targets:
         if os.path.join(folder, os.path.basename(target)) in read:
@@ -73,7 +72,7 @@ def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> N
                 f"{who} would overwrite {target!r}, from which the array is still to be read; "
                 "save under another name, or into another folder"
             )
-    if folder in seen.folders:
+    if folder in folders and targets[0].lower().endswith(IMAGES):
         raise AmongInputsError(
             f"{who} would write {targets[0]!r} among the files that the array is read from, where "
             "the next run would take it for one of them; save into another folder"
@@ -86,7 +85,7 @@ def sources(arrays: Iterable[Any]) -> list[Any]:
     These are the sizes and times of what is there.
     """
     found = []
-    for path in sorted(Seen(arrays).paths):
+    for path in sorted(seen(arrays)[0]):
         for name in (path, *(os.path.join(path, one) for one in _DESCRIBED)):
             with suppress(OSError):
                 now = stamp(name)
@@ -111,59 +110,15 @@ _UNPICKLED = (
 )  # fmt: skip
 
 
-class Seen:
-    """The paths that the graphs of Dask arrays hold, and folders of which several images are read.
+def seen(arrays: Iterable[Any], many: int | None = _TASKS) -> tuple[set[str], set[str]]:
+    """The paths that graphs of Dask arrays hold, and folders of which several images are read.
 
     Of a layer that is written out so `many` tasks are looked at.
     """
+    paths, folders = set[str](), set[str]()
+    real = cache(os.path.realpath)
 
-    def __init__(self, arrays: Iterable[Any], many: int | None = _TASKS) -> None:
-        self.paths: set[str] = set()
-        self.folders: set[str] = set()
-        self._real = cache(os.path.realpath)
-        found = self
-
-        class Looking(imported("cloudpickle").Pickler):  # type: ignore[misc]
-            def persistent_id(self, one: Any) -> Any:
-                return found._looked_at(one)
-
-        layers = {name: layer for array in arrays for name, layer in array.dask.layers.items()}
-        for layer in layers.values():
-            # A layer that is a rule is pickled at once.
-            written = type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict)
-            for piece in islice(layer.values(), many) if written else (layer,):
-                with suppress(*_UNPICKLED):
-                    Looking(io.BytesIO(), protocol=5, buffer_callback=[].append).dump(piece)
-
-    def _looked_at(self, one: Any) -> Any:
-        """Take note of an object; anything but None keeps it from being pickled."""
-        if isinstance(one, str | PurePath):
-            self._path(str(one))
-            return None
-        if isinstance(one, np.ndarray):
-            # Of a map in memory the file.
-            self._path(str(getattr(one, "filename", "")))
-            return None if one.dtype.hasobject else "array"
-        # By their names: images alone need no kernels, and do not import what these need.
-        kind = f"{type(one).__module__}.{type(one).__name__}"
-        if kind == "ninepoint.io.images.Part":
-            self.folders.update(one.folders)
-            for path in {frame.stamp.path for frame in one.frames}:
-                # A name that is a link, and what it leads to.
-                folder, name = os.path.split(path)
-                self.paths |= {os.path.join(self._real(folder), name), os.path.realpath(path)}
-            return "part"
-        # Dask names functions and kernels by what they do; the files they may mention are theirs.
-        if kind == "builtins.function" or kind.startswith("ninepoint.program."):
-            return "function"
-        if kind.startswith("ninepoint.") and hasattr(one, "signature"):
-            return "function"
-        if kind.startswith("h5py."):
-            self._path(str(getattr(getattr(one, "file", None), "filename", "")))
-            return "h5py"
-        return None
-
-    def _path(self, text: str) -> None:
+    def note_path(text: str) -> None:
         """Take note of a text that is the name of something that is there."""
         text = text.removeprefix("file://")
         suffix = os.path.splitext(text)[1]
@@ -171,4 +126,40 @@ class Seen:
             return
         with suppress(OSError, ValueError):
             if os.path.lexists(text):
-                self.paths.add(os.path.realpath(text))
+                # A name that is a link, and what it leads to.
+                folder, name = os.path.split(text)
+                paths.update((os.path.join(real(folder), name), os.path.realpath(text)))
+
+    class Looking(imported("cloudpickle").Pickler):  # type: ignore[misc]
+        """What its method gives anything but None for is not pickled."""
+
+        def persistent_id(self, one: Any) -> Any:
+            # By their names: images alone need no kernels, and do not import what these need.
+            kind = f"{type(one).__module__}.{type(one).__name__}"
+            if isinstance(one, str | PurePath):
+                note_path(str(one))
+            elif isinstance(one, np.ndarray):
+                # Of a map in memory the file.
+                note_path(str(getattr(one, "filename", "")))
+                return None if one.dtype.hasobject else "array"
+            elif kind.startswith("h5py."):
+                note_path(str(getattr(getattr(one, "file", None), "filename", "")))
+                return "h5py"
+            elif kind == "ninepoint.io.images.Part":
+                folders.update(map(real, one.folders))
+            elif kind == "builtins.function" or kind.startswith("ninepoint.program."):
+                # Dask names functions and kernels by what they do; the files they may mention are
+                # theirs.
+                return "function"
+            elif kind.startswith("ninepoint.") and hasattr(one, "signature"):
+                return "function"
+            return None
+
+    layers = {name: layer for array in arrays for name, layer in array.dask.layers.items()}
+    for layer in layers.values():
+        # A layer that is a rule is pickled at once.
+        written = type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict)
+        for piece in islice(layer.values(), many) if written else (layer,):
+            with suppress(*_UNPICKLED):
+                Looking(io.BytesIO(), protocol=5, buffer_callback=[].append).dump(piece)
+    return paths, folders

@@ -1,10 +1,10 @@
 """Units, which a task computes and writes whole, and the tasks, on the scheduler in use.
 
-shape (5, 7), size (2, 4):      0 | 1        each number is a unit; those at the far ends
-                               ---+---       are as short as the array is
-                                2 | 3
-                               ---+---
-                                4 | 5
+shape (5, 7), size (2, 4):      0,0 | 0,1      each pair is a unit; those at the far ends
+                               -----+-----     are as short as the array is
+                                1,0 | 1,1
+                               -----+-----
+                                2,0 | 2,1
 
     array, cut to units  ->  Writer  ->  what it writes to; a 1 for the scheduler
 
@@ -27,7 +27,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, TypeAlias
@@ -39,15 +38,21 @@ from ..backends.threads import stop_elsewhere
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported, start
+from .paths import Names, nth
 from .progress import Advance, Progress, described_workers, finished
 
 Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
+Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
+
+
+# Where a unit lies in the grid of its variable, whose name comes first.
+Unit: TypeAlias = "tuple[Any, ...]"
 
 
 @frozen
 class Units:
-    """A grid over an array, whose cells have one size and are numbered as they lie in memory."""
+    """A grid over an array, whose cells have one size."""
 
     shape: Shape
     size: Shape
@@ -62,20 +67,27 @@ class Units:
         """How many units there are."""
         return math.prod(self.counts)
 
-    def number(self, place: Shape) -> int:
-        """The number of the unit at a place of the grid."""
-        return int(np.ravel_multi_index(place, self.counts)) if place else 0
-
-    def place(self, number: int) -> Shape:
-        """Where in the grid the unit of that number lies."""
-        return tuple(map(int, np.unravel_index(number, self.counts))) if self.counts else ()
-
     def region(self, place: Shape) -> Region:
         """The elements of the unit at a place."""
         return tuple(
             slice(at * one, min(n, (at + 1) * one))
             for at, one, n in zip(place, self.size, self.shape, strict=True)
         )
+
+    def share(self, part: tuple[int, int] | None) -> list[Shape]:
+        """The units of a part: a box of neighbours, so that parts read little beside their own."""
+        number, parts = part or (0, 1)
+        box = [range(n) for n in self.counts]
+        if not box and number:
+            return []
+        while parts > 1 and box:
+            left, longest = parts // 2, max(box, key=len)
+            axis, middle = box.index(longest), round(len(longest) * left / parts)
+            if number < left:
+                box[axis], parts = longest[:middle], left
+            else:
+                box[axis], number, parts = longest[middle:], number - left, parts - left
+        return list(itertools.product(*box))
 
 
 def grown(
@@ -99,10 +111,17 @@ def grown(
             return tuple(sizes)
 
 
-def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Shape) -> Shape:
+def lengths(
+    name: str,
+    cut: Any,
+    shape: Shape,
+    dims: Sequence[Hashable],
+    own: Shape,
+    known: Collection[Hashable] = (),
+) -> Shape:
     """Read lengths: one for all axes, one for each, or for some dimensions by their names.
 
-    What is left out is as long as its `own`; -1 is a whole axis.
+    What is left out is as long as its `own`; -1 is a whole axis.  Those of others are `known`.
 
     Raises
     ------
@@ -111,9 +130,11 @@ def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Sh
     """
     given = cut
     if isinstance(cut, Mapping):
-        unknown = [dim for dim in cut if dim not in dims]
+        known = known or dims
+        unknown = [dim for dim in cut if dim not in known]
         if unknown:
-            raise ValueError(f"{name} names the dimension {unknown[0]!r}, and there are {dims}")
+            there = list(known)
+            raise ValueError(f"{name} names the dimension {unknown[0]!r}, and there are {there}")
         given = [cut.get(dim, n) for dim, n in zip(dims, own, strict=True)]
     elif not isinstance(cut, tuple | list):
         given = [cut] * len(shape)
@@ -129,32 +150,9 @@ def lengths(name: str, cut: Any, shape: Shape, dims: Sequence[Hashable], own: Sh
     return tuple(max(1, n if one < 0 else min(int(one), n)) for one, n in pairs)
 
 
-def share(units: Units, part: tuple[int, int] | None) -> list[int]:
-    """The units of one part: a box of neighbours, so that parts read little beside their own."""
-    number, parts = part or (0, 1)
-    box = [(0, n) for n in units.counts]
-    while parts > 1 and box:
-        left = parts // 2
-        middles = [first + round((last - first) * left / parts) for first, last in box]
-        # The longest axis, if that can be cut into shares as even as others are.
-        uneven = [
-            round(abs((middle - first) / max(1, last - first) - left / parts), 1)
-            for (first, last), middle in zip(box, middles, strict=True)
-        ]
-        axis = min(range(len(box)), key=lambda k: (uneven[k], box[k][0] - box[k][1]))
-        (first, last), middle = box[axis], middles[axis]
-        if number < left:
-            box[axis], parts = (first, middle), left
-        else:
-            box[axis], number, parts = (middle, last), number - left, parts - left
-    if not box and number:
-        return []
-    return [units.number(place) for place in itertools.product(*itertools.starmap(range, box))]
-
-
 @frozen
 class How:
-    """What one was asked for besides an array and its place.
+    """What `who` was asked for, besides an array and its place.
 
     Images alone are compressed, PNG and TIFF at a level and JPEG to a `quality`.  Where it is
     `dry` nothing is written, and what would be is told.
@@ -168,6 +166,9 @@ class How:
     quality: int | None = None
     memory: int | str | None = None
     dry: bool = False
+    chunks: Cut = None
+    shards: Cut = None
+    who: str = "save"
 
 
 # The part of the memory that is there which a run takes where nobody says how much; of a worker
@@ -200,7 +201,8 @@ class Room:
         """The room on the scheduler in use, of all workers together; by default a share of it."""
         array = imported("dask.array").Array
         client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
-        workers = described_workers(client) if hasattr(client, "scheduler_info") else []
+        told = described_workers(client) if hasattr(client, "scheduler_info") else None
+        workers = (told or {}).values()
         limits = [one["memory_limit"] or 0 for one in workers]
         there = sum(max(most - TAKEN, most // 4) for most in limits)
         threads = sum(one["nthreads"] for one in workers) or _threads()
@@ -259,77 +261,38 @@ LOST = "what was written is of no use, and is written again"
 class Writer:
     """The task for a unit, by its place in the grid, which `put` writes.
 
-    `who` writes, and to which `path`, is for what is said: imsave, whose units are frames, writes
-    each to a file whose name has its number.  `rest` is what becomes of the other units where one
-    cannot be written.
+    `who` writes, and to which `path`, is for what is said, and `rest` is what becomes of the other
+    units where one cannot be written.
     """
 
     units: Units
     dtype: np.dtype
     put: Callable[[np.ndarray, Region], None]
-    path: str
+    path: Names
     who: str
     rest: str
 
     def __call__(self, block: Any, block_id: Shape | None = None) -> int:
         """Write the elements of `block`."""
         assert block_id is not None, "map_blocks passes it"
-        region, number = self.units.region(block_id), self.units.number(block_id)
-        of_frames = self.who == "imsave"
+        region = self.units.region(block_id)
         if isinstance(block, np.ma.MaskedArray):
             raise TypeError(f"{self.who} would lose the mask of this array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
         if block.dtype != self.dtype or block.shape != shape:
             raise TypeError(
-                f"a chunk of the Dask array is {block.shape[of_frames:]} {block.dtype}, but the "
-                f"array says {shape[of_frames:]} {self.dtype}; give map_blocks its dtype= and "
+                f"a chunk of the Dask array is {block.shape} {block.dtype}, but the "
+                f"array says {shape} {self.dtype}; give map_blocks its dtype= and "
                 "chunks="
             )
         try:
             self.put(block.get() if is_cupy(block) else np.asarray(block), region)
         except OSError as error:
-            where, what = self.path, ", ".join(f"{one.start}:{one.stop}" for one in region)
-            what = f"[{what}]"
-            if of_frames:
-                what, where = f"frame {number}", where.format(number)
-            words = f"{error.strerror or error}: {what} is not written; {self.rest}"
+            spans = ", ".join(f"{one.start}:{one.stop}" for one in region)
+            words = f"{error.strerror or error}: [{spans}] is not written; {self.rest}"
+            where = nth(self.path, region[0].start) if self.rest == WHOLE else self.path
             raise OSError(error.errno, words, where) from error
         return 1
-
-
-_lock = threading.Lock()
-
-
-@contextmanager
-def alone(path: str) -> Iterator[bool]:
-    """Keep others from writing to a file meanwhile: threads, processes, workers of a cluster.
-
-    Gives whether there is a cluster.
-    """
-    with _lock:
-        distributed: Any = sys.modules.get("distributed")
-        try:
-            worker = None if distributed is None else distributed.get_worker()
-        except ValueError:
-            worker = None
-        if worker is not None:
-            with distributed.Lock(f"ninepoint-{path}"):
-                yield True
-            return
-        if os.name == "nt":
-            # No folder can be locked there; HDF5 says if two processes write at once.
-            yield False
-            return
-        # Against processes of this machine, as those of Dask's scheduler "processes".
-        fcntl = imported("fcntl")
-        descriptor = os.open(os.path.dirname(path), os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            # Some file systems of networks have no such locks.
-            with suppress(OSError):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield False
-        finally:
-            os.close(descriptor)
 
 
 def in_units(array: Any, size: Shape) -> Any:

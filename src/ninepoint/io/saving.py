@@ -1,18 +1,17 @@
-"""save: a result of any size, written unit by unit to a store that can be gone on with.
+"""save and imsave: a result of any size, written unit by unit.
 
-Zarr and images are written by many processes, and gone on with.  NetCDF and HDF5, GeoTIFF and
-arrays of NumPy are files that one process writes as a whole: what is being written has another
-name until it is complete.
+Zarr and numbered images are written by many processes, and gone on with.  NetCDF and HDF5, TIFF
+and arrays of NumPy are files that are written as a whole: see `whole`.
 """
 
 from __future__ import annotations
 
-import errno
 import operator
 import os
-import sys
-import threading
-from collections.abc import Callable
+import re
+from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -20,27 +19,28 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_dask, is_dataset, is_lazy, is_xarray
-from ..arrays.grid import as_dask
+from ..arrays.accepted import is_chunked, is_lazy
+from ..arrays.channels import coloured_shape
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from ..language.dtypes import kind_of
-from ..language.errors import MetadataWarning, warn
-from .contents import (
-    Contents,
-    Cut,
-    Variable,
-    contents,
-    lazily,
-    stored_by_xarray,
-)
-from .formats import IMAGES, NUMBERS, TIFF
-from .frames import parse_pattern, save_frames
-from .paths import local_path, make_folder, need, replacement
+from .contents import Contents, Variable, array_of
+from .formats import ANY_CHANNELS, IMAGES, TIFF, check_holds, check_options, encode, format_of
+from .ome import told_to_tiff
+from .paths import AnyPath, Names, local_path, make_folder, need, nth, write_whole
 from .progress import Progress
 from .resume import check_not_read, check_same, note, noted
-from .run import LOST, How, Region, alone
+from .run import WHOLE, Cut, How, Region
+from .whole import HDF5, fill, is_on_earth, netcdf, npy, raster, tiff
 from .zarr import save_zarr
+
+# How names of OME-TIFF end.
+_OME = (".ome.tif", ".ome.tiff")
+
+# What most systems allow [bytes].
+LONGEST_NAME = 255
+
+# A name, in which a whole number may be written, with so many digits at least.
+_NAME = re.compile(r"[^{}]*(\{0?(?::0?[0-9]{0,2}d?)?\})?[^{}]*")
 
 
 @door
@@ -71,9 +71,9 @@ def save(
         The suffix tells the format. ``"out.zarr"``: a store of Zarr, version 3, with coordinates
         and attributes of an xarray object; ``"out.ome.zarr"``: an
         image of OME-Zarr 0.5 with axes, scales and names of channels. ``"out.nc"``, ``"out.h5"``:
-        NetCDF. ``"out.npy"``: the elements alone. ``"out.tif"``: a GeoTIFF where the array has a
-        projection. Other names are those of images, as `imsave` takes them. The folder that it
-        lies in is made.
+        NetCDF. ``"out.npy"``: the elements alone. ``"out.ome.tif"``: an OME-TIFF, as OME-Zarr.
+        Other names are those of images, as `imsave` takes them. The folder that it lies in is
+        made.
     chunks, shards : int, sequence of int, or mapping of dimensions to int, optional
         Lengths of what is compressed as one piece, and of files of many pieces. By default those
         that the array had in the store it was read from, else a chunk of the Dask array is a
@@ -157,28 +157,31 @@ def save(
             "overwrite=True would remove what other parts have written; remove the store before, "
             "and save its parts without overwrite"
         )
-    how = How(resume, part, progress, overwrite, memory=memory, dry=dry)
-    result = as_dask(result.compute() if is_lazy(result) else result)
+    how = How(resume, part, progress, overwrite, None, None, memory, dry, chunks, shards)
+    result = result.compute() if is_lazy(result) else result
     text = local_path(path, "save writes local files, not to the URL {!r}")
     if not text:
         raise ValueError("the path of save is empty; give one such as 'out.zarr'")
     text = os.path.abspath(text)
     suffix = os.path.splitext(text)[1].lower()
-    if suffix == ".zarr":
-        told = save_zarr(result, text, chunks, shards, how)
-    elif suffix in _HDF5:
-        _refuse(suffix, shards=shards)
-        told = _save_netcdf(result, text, chunks, how)
-    elif suffix == ".npy":
-        _refuse(suffix, chunks=chunks, shards=shards)
-        told = _save_npy(result, text, how)
-    elif suffix and suffix not in IMAGES:
+    if suffix and suffix not in (".zarr", *HDF5, ".npy", *IMAGES):
         raise ValueError(
             f"save cannot tell the format of {text!r}: the name should end in .zarr, "
-            f"{', '.join((*_HDF5, '.npy', *IMAGES))}"
+            f"{', '.join((*HDF5, '.npy', *IMAGES))}"
         )
+    for name, cut in (("chunks", chunks), ("shards", shards)):
+        if cut is not None and suffix != ".zarr" and (name == "shards" or suffix not in HDF5):
+            cure = "a .zarr store has both" if name == "shards" else "a .zarr store or a .nc has"
+            what = suffix or "folder of images"
+            raise ValueError(f"{name}={cut!r}: a {what} has no {name}; {cure}")
+    told: Any = None
+    if suffix == ".zarr":
+        told = save_zarr(result, text, how)
+    elif suffix in HDF5:
+        told = fill(text, *netcdf(result, how), how)
+    elif suffix == ".npy":
+        told = fill(text, *npy(result, how), how)
     else:
-        _refuse(suffix or "folder of images", chunks=chunks, shards=shards)
         dtype = getattr(result, "dtype", None)
         if not suffix and dtype is not None and dtype.kind not in "bu":
             name = os.fspath(path)
@@ -186,45 +189,8 @@ def save(
                 f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
                 f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
             )
-        is_raster = suffix in TIFF.suffixes and _is_on_earth(result)
-        told = (_save_raster if is_raster else _save_images)(result, text, how)
-    return Path(path).expanduser() if told is None else told
-
-
-_HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
-
-
-def _refuse(what: str, **given: Cut) -> None:
-    for name, cut in given.items():
-        if cut is not None:
-            cure = "a .zarr store has both" if name == "shards" else "a .zarr store or a .nc has"
-            raise ValueError(f"{name}={cut!r}: a {what} has no {name}; {cure}")
-
-
-def _save_images(result: Any, pattern: str, how: How) -> str | None:
-    """Write frames, as `imsave` does: a frame is a unit, and its file says that it is written.
-
-    What they mean stands in folder/.{:04d}.png.ninepoint/ beside folder/0000.png, 0001.png, ...
-    """
-    array = lazily(result.data if is_xarray(result) else result)
-    means = Contents((Variable("", array),)).meaning
-    target = parse_pattern(pattern)
-    if how.part and not target.numbered:
-        raise ValueError(
-            f"part={how.part!r}: one file of images cannot be written by several processes; "
-            "give each frame a file of its own, 'frames/{:04d}.tif', or save as .zarr"
-        )
-    notes = os.path.join(target.folder, f".{target.name}.ninepoint")
-    is_there, old = os.path.lexists(target.path(0)), noted(notes)
-    goes_on = how.resume or how.part is not None
-    if goes_on and (is_there or old is not None):
-        check_same(pattern, old, means)
-    elif is_there and not how.overwrite:
-        raise FileExistsError(f"{target.path(0)!r} exists; overwrite=True replaces it")
-    elif not how.dry:
-        note(notes, means)
-    told = save_frames(array, pattern, how)
-    return told if isinstance(told, str) else None
+        told = _save_images(result, text, how)
+    return told if isinstance(told, str) else Path(path).expanduser()
 
 
 def _check_part(part: Any) -> tuple[int, int] | None:
@@ -242,167 +208,239 @@ def _check_part(part: Any) -> tuple[int, int] | None:
     return number, parts
 
 
-# Tiles of a GeoTIFF are squares of so many pixels: a multiple of 16, as the format asks for.
-TILE = 512
+@door
+def imsave(
+    array: Any,
+    pattern: AnyPath | Iterable[AnyPath],
+    *,
+    overwrite: bool = False,
+    resume: bool = False,
+    progress: Progress = None,
+    compression: int | None = None,
+    quality: int | None = None,
+) -> list[Path]:
+    """Write a stack of frames to image files, a few frames at a time.
 
-# What says that there is no room; a system that cannot take room beforehand says other things.
-_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    A Dask array is computed and written chunk by chunk, by the scheduler in use, so it need not
+    fit into memory. Each file is written under a temporary name in its folder and renamed when
+    it is whole: whatever happens, a name stands for the old file or for the new one.
 
+    Parameters
+    ----------
+    array : NumPy or Dask array, DataArray, shape (frames, rows, columns[, channels]), or one image
+        Up to 4 channels: grey, grey + alpha, RGB, RGBA. Bools are written as 0 and 255.
+        What `lazy` gives of an array is computed.
+    pattern : path, or list of paths
+        ``"smooth/{:04d}.png"``: the braces stand for the number of the frame, from 0, and the
+        suffix for the format: .png, .jpg or .tif. A folder means ``{:04d}.png`` in it. A
+        .tif without braces takes the whole array, of any number of axes, a page for each image;
+        of one with a projection it is a GeoTIFF. Another name without braces takes one image,
+        (rows, columns) or with 3 or 4 channels. A list has a name for each frame. The folder is
+        made.
+    overwrite : bool
+        Whether files that are there are replaced; if not, nothing is written when there is one.
+    resume : bool
+        Leave out frames whose file exists, and what only they need. The files are not compared.
+    progress : bool, callable or None
+        None: a bar on standard error if that is a terminal, or below the cell of a notebook, until
+        the frames are written. True or False: always or never. A function is called with the
+        numbers of frames, or pieces of a TIFF, done and in all.
+    compression : int, optional
+        Level of zlib, 0 (none) to 9. PNG: 1 by default. TIFF, of one image: 0 by default.
+    quality : int, optional
+        Of JPEG, 1 to 100; 95 by default.
 
-def _save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> str | None:
-    """Write NetCDF or HDF5: laid out by xarray, then filled by one task at a time."""
-    need("Writing NetCDF or HDF5", "xarray", "h5netcdf")
-    if isinstance(result, np.ndarray) or is_dask(result):
-        dims = [f"dim_{axis}" for axis in range(result.ndim)]
-        result = imported("xarray").DataArray(result, dims=dims, name="data")
-    found = contents(result)
-    for one in found.variables:
-        _check_netcdf(one)
-    found = found.laid(how, chunks, sharded=False)
-    return _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
+    Returns
+    -------
+    list of pathlib.Path
+        The files, in the order of the frames.
 
+    Raises
+    ------
+    TypeError
+        If the format cannot hold the dtype: nothing is scaled or rounded to make it fit.
+    ValueError
+        If the format cannot hold that shape, the pattern is not well formed, the array is empty or
+        of unknown size, or a file would be written that the array is still read from, or that
+        would lie among those that it is read from.
+    ConnectionError
+        If the Dask client in use is closed, or its scheduler or all of its workers are gone.
+    FileExistsError
+        If a file exists, and is neither to be replaced nor left out (`resume`).
+    OSError
+        If a file cannot be written; the finished ones stay.
 
-def _check_netcdf(one: Variable) -> None:
-    """Raise where NetCDF has no type for these numbers."""
-    dtype = one.array.dtype
-    if dtype.name not in (*NUMBERS, "bool", "float32", "float64"):
-        cure = (
-            "save as .zarr" if dtype.kind == "c" else "convert them, with array.astype('float64')"
-        )
-        raise TypeError(f"NetCDF cannot hold the {dtype} values{one.of}: {cure}")
+    Notes
+    -----
+    Level 1 because Pillow's own default, 6, takes 2 to 6 times as long for files that are smaller
+    by a tenth, or not at all. A stack in one TIFF is not compressed, so that frames can be
+    written in any order. Workers on other machines must see the folder under the same name.
 
-
-def _lay_out_netcdf(found: Contents, path: str) -> None:
-    """Let xarray write everything but the values of the variables, which are lazy."""
-    store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
-    # What is said here takes the place of all that a variable says of how it is stored.
-    encoding = {
-        one.name: found.dataset[one.name].encoding | {"chunksizes": one.chunks or None}
-        for one in found.variables
-    }
-    try:
-        with stored_by_xarray():
-            dims = {dim for one in found.variables for dim in one.dims}
-            unlimited = dims.intersection(found.dataset.encoding.get("unlimited_dims", ()))
-            found.dataset.dump_to_store(store, encoding=encoding, unlimited_dims=unlimited)
-    finally:
-        store.close()
-
-
-def _write_netcdf(path: str, name: str, block: np.ndarray, region: Region) -> None:
-    """Write whole chunks."""
-    h5py = need("Writing NetCDF or HDF5", "h5py")
-    with alone(path), h5py.File(path, "r+") as file:
-        file[name][region] = block
-
-
-def _is_on_earth(result: Any) -> bool:
-    """Whether a result says where on Earth it is."""
-    if not is_xarray(result):
-        return False
-    if "rioxarray" not in sys.modules and "spatial_ref" not in result.coords:
-        return False
-    need("Writing GeoTIFF", "rioxarray")
-    return result.rio.crs is not None
-
-
-def _save_raster(result: Any, path: str, how: How) -> str | None:
-    """Write a GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
-    array = lazily(result.data)
-    tiles = (*array.shape[:-2], TILE, TILE)
-    variable = Variable("", array, result.dims, chunks=tiles)
-    found = Contents((variable,), result.to_dataset(name="data")[[]])
-    return _fill(path, found, partial(_lay_out_raster, result), _write_raster, how)
-
-
-def _lay_out_raster(result: Any, path: str) -> None:
-    """Write everything but the pixels."""
-    zeros = imported("dask.array").zeros(result.shape, dtype=result.dtype, chunks=-1)
-    result.copy(data=zeros).rio.to_raster(
-        path, driver="GTiff", tiled=True, blockxsize=TILE, blockysize=TILE, bigtiff="IF_SAFER",
-        lock=threading.Lock(), compute=False,
-    )  # fmt: skip
-
-
-def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
-    """Write whole tiles."""
-    writing = need("Writing GeoTIFF", "rioxarray", "rioxarray.raster_writer")
-    with alone(path):
-        writing.RasterioWriter(path)[region] = block
-
-
-def _save_npy(result: Any, path: str, how: How) -> str | None:
-    """Write an array of NumPy, through a map of the file."""
-    if is_xarray(result):
-        if result.coords or result.attrs:
-            warn(
-                "a .npy file keeps neither coordinates nor attributes; a .zarr store or a .nc "
-                "file does",
-                MetadataWarning,
-            )
-        result = result.data
-    elif is_dataset(result):
-        raise TypeError("a .npy file holds one array; save a Dataset as .zarr or .nc")
-    found = contents(result).laid(how)
-    array = found.variables[0].array
-    # What NumPy would read as bytes without a meaning.
-    if array.dtype.hasobject or kind_of(array.dtype) != array.dtype.kind:
-        raise TypeError(f"a .npy file of {array.dtype} cannot be written; convert it to numbers")
-    return _fill(path, found, partial(_lay_out_npy, array), _write_npy, how)
-
-
-def _lay_out_npy(array: Any, path: str) -> None:
-    """Write the header, and take the room of the elements, where the system can do that.
-
-    On a disk that is full a map would end the process.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> frames = np.zeros((3, 40, 50), "uint8")
+    >>> files = npt.imsave(npt.filters.median(frames), "smooth/{:04d}.png")
+    >>> [file.name for file in files]
+    ['0000.png', '0001.png', '0002.png']
     """
-    dtype = array.dtype.newbyteorder("=")
-    np.lib.format.open_memmap(path, "w+", dtype, array.shape)
-    if hasattr(os, "posix_fallocate"):
-        with open(path, "rb+") as file:
-            try:
-                os.posix_fallocate(file.fileno(), 0, os.path.getsize(path))
-            except OSError as error:
-                if error.errno in _FULL:
-                    words = f"{error.strerror}: the array takes {array.nbytes} bytes"
-                    raise OSError(error.errno, words) from error
+    how = How(
+        resume, None, progress, overwrite, compression=compression, quality=quality, who="imsave"
+    )
+    given = array.compute() if is_lazy(array) else array
+    paths: list[Path] = _save_images(given, pattern, how)
+    return paths
 
 
-def _write_npy(path: str, _: str, block: np.ndarray, region: Region) -> None:
-    """Write some elements; two machines that write into one page of memory would lose some."""
-    with alone(path) as on_cluster:
-        target = np.load(path, mmap_mode="r+")
-        target[region] = block
-        if on_cluster:
-            target.flush()
+def _save_images(result: Any, pattern: Any, how: How) -> Any:
+    """Write images, each to a file of its own or all to one TIFF, and give these; or tell."""
+    names = parse_pattern(pattern)
+    listed = [names] if isinstance(names, str) else names
+    several = len(listed) > 1 or "{" in listed[0]
+    forms = set(map(format_of, listed))
+    for form in forms:
+        need("Writing images", "dask.array", "tifffile" if form == TIFF else "PIL")
+        check_options(form, how)
+    is_whole = not several and TIFF in forms and not how.compression
+    array = array_of(result, known=how.who == "save" and not is_whole)
+    # What is in the memory of this machine is written by this machine.
+    is_lazy = is_chunked(getattr(result, "data", result))
+    with nullcontext() if is_lazy else imported("dask.config").set(scheduler="threads"):
+        if not is_whole:
+            return _save_frames(array, names, several, how)
+        path = nth(names, 0)
+        if how.who == "imsave" and how.resume and os.path.lexists(path):
+            return [Path(path)]
+        if is_on_earth(result):
+            written = raster(result)
+        elif path.lower().endswith(_OME):
+            written = tiff(array, array.shape[-2:], how, told_to_tiff(result, path))
+        else:
+            written = tiff(*_as_stack(array, path, False, True), how)
+        return fill(path, *written, how) or [Path(path)]
 
 
-def _fill(
-    path: str,
-    found: Contents,
-    lay_out: Callable[[str], None],
-    put: Callable[[str, str, np.ndarray, Region], None],
-    how: How,
-) -> str | None:
-    """Lay a file out under another name, write its units, and give it its name.
+def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
+    """Write a file for each frame, by many processes, which may go on with what others began.
 
-    `put` takes a path, the name of a variable, its elements, and where they belong.
+    What `save` means by them stands in folder/.{:04d}.png.ninepoint/ beside folder/0000.png, ...
     """
-    if how.part or how.resume:
+    folder, name = os.path.split(names if isinstance(names, str) else names[0])
+    stack, frame = _as_stack(array, name, several, False)
+    frames = len(stack)
+    # So that a chunk of several frames is computed once, and not a frame at a time.
+    if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
+        stack = stack.rechunk((1, *frame), method="tasks")
+    if not several and frames > 1:
         raise ValueError(
-            f"a {os.path.splitext(path)[1]} file is written as a whole: it cannot be written by "
-            "several processes (part=), nor gone on with (resume=); save as .zarr, which can"
+            "a stack in one TIFF is not compressed; write a file for each frame, '{:04d}.tif'"
         )
-    if os.path.lexists(path):
-        if not how.overwrite:
-            raise FileExistsError(f"{path!r} exists; overwrite=True replaces it")
-        if os.path.isdir(path):
-            raise FileExistsError(f"{path!r} is a folder, which save does not replace")
-        check_not_read("save", found.arrays, [path])
+    paths = [nth(names, number) for number in range(frames)] if isinstance(names, str) else names
+    if len(paths) != frames:
+        raise ValueError(f"there are {frames} frames, and {len(paths)} names for their files")
+    for form in set(map(format_of, paths)):
+        check_holds(form, stack.dtype, frame)
+    found = Contents((Variable("", stack, chunks=(1, *frame), shards=(1, *frame)),))
+    if how.memory is not None:
+        found = found.laid(how)
+    units = {unit: paths[unit[1]] for unit in found.share(how.part)}
+    there = {path: None for path in units.values() if os.path.lexists(path)}
+    if how.resume:
+        units = {unit: path for unit, path in units.items() if path not in there}
+    if units:
+        check_not_read(how.who, [stack], list(units.values()))
+    if there and not (how.overwrite or how.resume):
+        raise FileExistsError(f"{next(iter(there))!r} exists; overwrite=True replaces it")
+    notes, means = os.path.join(folder, f".{name}.ninepoint"), ""
+    if how.who == "save":
+        means, begun = Contents((Variable("", array),)).meaning, noted(notes)
+        if (how.resume or how.part) and (begun is not None or os.path.lexists(paths[0])):
+            check_same(os.path.join(folder, name), begun, means)
     if how.dry:
-        return found.told(path, found.share(None), how)
-    make_folder(os.path.dirname(path), "save")
-    with replacement(path) as temporary:
-        lay_out(temporary)
-        found.write(found.share(None), partial(put, temporary), path, how.progress, LOST)
-    return None
+        return found.told(os.path.join(folder, name), units, how)
+    if units:
+        make_folder(folder or ".", how.who)
+        if means:
+            note(notes, means)
+        # Who hears of the progress does not go to a worker.
+        put = partial(_put, names, replace(how, progress=None))
+        found.write(units, put, names, how, WHOLE)
+    return [Path(path) for path in paths]
+
+
+def _put(names: Names, how: How, _: str, block: np.ndarray, region: Region) -> None:
+    """Write a block, which is one frame, to its file; to do it twice does no harm."""
+    path = nth(names, region[0].start)
+    write_whole(path, encode(block[0], format_of(path), how))
+
+
+def parse_pattern(pattern: AnyPath | Iterable[AnyPath]) -> Names:
+    """Check a template such as "smooth/{:04d}.png", or a name for each frame.
+
+    A folder, or a name without a suffix, stands for "{:04d}.png" in that folder.
+    """
+    urls = "imsave writes local files, not to the URL {!r}"
+    if not isinstance(pattern, str | os.PathLike):
+        names = [local_path(path, urls) for path in pattern]
+        for name in names:
+            _check_name(name)
+        return names
+    text = local_path(pattern, urls)
+    if not text:
+        raise ValueError("the pattern of imsave is empty; give one such as 'smooth/{:04d}.png'")
+    is_folder = text.endswith(("/", os.sep)) or os.path.isdir(text)
+    if is_folder or not (Path(text).suffix or "{" in text):
+        text = os.path.join(text, "{:04d}.png")
+    folder, name = os.path.split(text)
+    if "{" in folder or "}" in folder:
+        raise ValueError(f"only the name of the file can hold a {{}}, not its folder: {text!r}")
+    if _NAME.fullmatch(name) is None:
+        raise ValueError(
+            f"the pattern {text[:80]!r} should hold one {{}} for the number of the frame, with "
+            "how many digits it has at least, such as 'smooth/{:04d}.png'"
+        )
+    _check_name(name.format(0))
+    return text
+
+
+def _check_name(path: str) -> None:
+    """Refuse a name that no file can have."""
+    name = os.path.basename(path)
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        raise ValueError(f"the name {name[:40]!r}... is too long for a file")
+
+
+def _as_stack(array: Any, name: str, several: bool, is_whole: bool) -> tuple[Any, tuple[int, ...]]:
+    """An array with frames along the axes before those of a frame, and the shape of a frame.
+
+    There is one axis of frames; a TIFF that is written as a whole may have any.
+    """
+    ndim, last = array.ndim, array.shape[-1:]
+    if ndim < 2 or (ndim > 4 and not is_whole):
+        raise ValueError(
+            "imsave takes an image or a stack (frames, rows, columns[, channels]), not an array "
+            f"of {ndim} axes"
+        )
+    if 0 in array.shape:
+        raise ValueError(f"imsave got an empty array, of shape {array.shape}")
+    if ndim == 3 and several and coloured_shape(array.shape):
+        raise ValueError(
+            f"{array.shape[0]} frames of {array.shape[1]} x {array.shape[2]} pixels look like one "
+            "colour image; save array[None] if it is one, and array[..., None] if it is not"
+        )
+    is_colour = ndim == 3 and last[0] in (3, 4) and not several
+    has_channels = is_colour or (ndim > 3 and (not is_whole or last[0] in ANY_CHANNELS))
+    if not is_whole and (ndim == 2 or is_colour):
+        array = array[None]
+    if not (several or is_whole) and len(array) > 1 and format_of(name) != TIFF:
+        stem, suffix = os.path.splitext(name)
+        raise ValueError(
+            f"{name!r} holds one image, and this array has {len(array)} frames; "
+            f"number the files, '{stem}{{:04d}}{suffix}', or save one .tif"
+        )
+    if has_channels and last == (1,):
+        array, has_channels = array[..., 0], False
+    if array.dtype == bool:
+        array = array.astype(np.uint8) * np.uint8(255)
+    return array, array.shape[-3 if has_channels else -2 :]

@@ -20,6 +20,7 @@ from ..arrays.channels import stack_name
 from ..base.undisturbed import imported
 from ..language.errors import MetadataWarning, warn
 from .formats import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim, check_like
+from .ome import Axis, image, told_by_tiff
 from .opened import Found, Opened, opened
 from .paths import need, readable
 
@@ -169,7 +170,7 @@ def _check_segments(page: TiffPage) -> None:
                 f"the file is truncated: strip or tile {number} ends at byte {start + count} "
                 f"of {size}"
             )
-    nbytes = (page.size * page.bitspersample + 7) // 8
+    nbytes = (page.size * page.keyframe.bitspersample + 7) // 8
     stored = sum(page.databytecounts[:wanted])
     ratio = {1: 1, **dict.fromkeys(DEFLATE, BEST_DEFLATE_RATIO)}.get(page.compression)
     if ratio is not None and stored * ratio < nbytes:
@@ -179,40 +180,36 @@ def _check_segments(page: TiffPage) -> None:
         raise ValueError(f"one of its tiles claims {tile} numbers, the image has {page.size}")
 
 
-def _dropped(tiff: TiffFile, frames: int, who: str = "imread") -> str | None:
-    """Say what a file says besides its numbers, and is lost; None if that is nothing."""
-    kind = next((one for one in _KINDS if getattr(tiff, f"is_{one}", False)), None)
+def _kind(tiff: TiffFile) -> str | None:
+    """Who wrote a file whose axes tifffile knows."""
+    return next((kind for kind in _KINDS if getattr(tiff, f"is_{kind}", False)), None)
+
+
+def _dropped(tiff: TiffFile, frames: int) -> str | None:
+    """Say what a file says besides its numbers, and imread drops; None if that is nothing."""
+    kind = _kind(tiff)
     if kind is None:
         return None
-    series = tiff.series
     # The axes of its pages, slowest first.
-    pairs = zip(series[0].axes, series[0].shape, strict=True)
-    axes = [(name, n) for name, n in pairs if name not in "YXS" and n > 1]
-    is_scaled = kind == "ome" and "PhysicalSize" in tiff.pages.first.description
-    if kind == "imagej":
-        unit = (tiff.imagej_metadata or {}).get("unit", "")
-        is_scaled = str(unit).lower() not in ("", "pixel", "pixels")
+    pairs = zip(tiff.series[0].axes, tiff.series[0].shape, strict=True)
+    axes = [f"{name}={n}" for name, n in pairs if name not in "YXS" and n > 1]
+    is_scaled = any(axis != Axis(axis.name) for axis in told_by_tiff(tiff)[0])
     what = ["the size of a pixel"] if is_scaled else []
-    what += [f"{len(series)} images"] if kind == "ome" and len(series) > 1 else []
+    what += [f"{len(tiff.series)} images"] if kind == "ome" and len(tiff.series) > 1 else []
     if len(axes) < 2 and not what:
         return None
-    what += [f"the axes {', '.join(f'{name}={n}' for name, n in axes)}"] if axes else []
-    words = (
-        f"{tiff.filename} is {kind.upper()}-TIFF with {' and '.join(what)}, which {who} drops: "
-        f"{frames} frames are in the file's order."
+    what += [f"the axes {', '.join(axes)}"] if axes else []
+    return (
+        f"{tiff.filename} is {kind.upper()}-TIFF with {' and '.join(what)}, which imread drops: "
+        f"{frames} frames are in the file's order. ninepoint.open(path) keeps the axes."
     )
-    lengths = [n for _, n in axes]
-    if len(lengths) > 1 and math.prod(lengths) == frames:
-        shape = ", ".join(map(str, lengths))
-        words += f" x.reshape({shape}, *x.shape[1:]) gives the axes back."
-    return words
 
 
-# One image, tile by tile: also one that is larger than memory.
+# Arrays, tile by tile: also such that are larger than memory.
 
 
 def open_tiff(path: str) -> Found | None:
-    """Look at a GeoTIFF, or at the only image of a TIFF; None where it is not read by tiles."""
+    """Look at a GeoTIFF, at an image, or at several whose axes are known; None for frames."""
     need("Reading TIFF", "tifffile")
     now = readable(path)
     with open(path, "rb") as file:
@@ -222,31 +219,41 @@ def open_tiff(path: str) -> Found | None:
             page: Any = page_at(tiff, places[0])
             if GEO_KEYS in page.tags:
                 return _open_raster(path)
-            claimed = _header(page)
+            claimed, kind = _header(page), _kind(tiff)
             # What imread gives otherwise: channels last, the colours of a palette, bools.
             odd = page.shaped[0] > 1 or page.photometric == 3 or page.bitspersample % 8
-            odd = odd or tiff.is_imagej or len(page.chunks) < 2
-            if len(places) > 1 or odd or find_spec("zarr") is None:
+            odd = odd or len(page.chunks) < 2 or find_spec("zarr") is None
+            if odd or (kind is None and len(places) > 1):
                 return None
             if not min(page.chunks):
                 raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
-            dropped = _dropped(tiff, 1, "open")
-    if dropped is not None:
-        warn(dropped, MetadataWarning)
-    shape = claimed.shape
-    pieces = (*page.chunks[:2], *shape[2:])
-    array = Opened(_tiles, (now.path, places[0]), now, shape, claimed.dtype, pieces, True)
-    return Found(array, layer=stack_name(shape, "{}"))
+            series, (axes, labels, title) = tiff.series[0], told_by_tiff(tiff)
+            if kind == "ome" and len(tiff.series) > 1:
+                words = f"{path} holds {len(tiff.series)} images, of which open gives the first"
+                warn(words, MetadataWarning)
+    shape = tuple(series.shape)
+    lead = shape[: len(shape) - len(claimed.shape)]
+    is_named = not {"q", "i"} & set(series.axes.lower())
+    is_told = is_named and (bool(lead) or any(axis != Axis(axis.name) for axis in axes))
+    if len(lead) == 1 and not is_told:
+        return None
+    pieces = (*(1 for _ in lead), *page.chunks[:2], *claimed.shape[2:])
+    layer = stack_name(claimed.shape, "{}")
+    array = Opened(_tiles, (now.path,), now, shape, claimed.dtype, pieces, layer=layer)
+    like = image(array, axes, labels, title) if is_told else None
+    return Found({"": array}, like)
 
 
-def _tiles(path: str, place: int) -> Any:
-    """Open a page as an array of Zarr, of which tiles or strips with some elements are decoded."""
+def _tiles(path: str) -> Any:
+    """Open an array of Zarr, of which tiles or strips with some elements are decoded."""
     with open(path, "rb") as file:
         # A map, for nobody closes what is open as long as the process.
         mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
-        page = page_at(imported("tifffile").TiffFile(mapped), place)
-        _check_segments(page)
-        return need("Reading TIFF tile by tile", "zarr").open_array(page.aszarr(), mode="r")
+        series = imported("tifffile").TiffFile(mapped).series[0]
+        for page in series.pages:
+            _check_segments(page)
+        store = series.aszarr(level=0)
+        return need("Reading TIFF tile by tile", "zarr").open_array(store, mode="r")
 
 
 def _open_raster(path: str) -> Found:
@@ -263,7 +270,7 @@ def _open_raster(path: str) -> Found:
         rows, columns = file.block_shapes[0]
         apart = file.interleaving is None or file.interleaving.name != "pixel"
     pieces = (1 if apart else like.shape[0], int(rows), int(columns))
-    return Found(opened(_raster, path, stamp, like, pieces), like=like)
+    return Found({"": opened(_raster, path, stamp, like, pieces)}, like)
 
 
 def _raster(path: str) -> Any:

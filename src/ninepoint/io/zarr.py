@@ -26,7 +26,7 @@ import os
 import shutil
 import threading
 import warnings
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -35,23 +35,15 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_xarray
 from ..base.undisturbed import imported
-from .contents import (
-    Contents,
-    Cut,
-    Variable,
-    contents,
-    lazily,
-    stored_by_xarray,
-)
+from .contents import Contents, Variable, contents, stored_by_xarray
 from .formats import storable
+from .ome import KINDS, axes_of, labels_of
 from .opened import INCOMPLETE
 from .opening import open
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
 from .resume import check_not_read, check_same, note, noted
-from .run import STAYS, How, Region, Units
-from .scratch import scratched
+from .run import STAYS, How, Region, Unit, Units
 
 # The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr
 # look for nested arrays in groups, and would wonder about it there.
@@ -61,22 +53,26 @@ DESCRIBED = "zarr.json"
 UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
 
 
-def save_zarr(result: Any, path: str, chunks: Cut, shards: Cut, how: How) -> str | None:
+def save_zarr(result: Any, path: str, how: How) -> str | None:
     """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
     need("Writing a .zarr store", "dask.array", "zarr")
-    is_image = path.lower().endswith(SUFFIX)
+    is_image = path.lower().endswith(".ome.zarr")
     found = _image(result, path) if is_image else contents(result, of_zarr=True)
     for one in found.variables:
-        _check_dtype(one)
-    return _save(found.laid(how, chunks, shards), path, how)
+        if not storable(one.array.dtype):
+            raise TypeError(
+                f"a .zarr store cannot hold the {one.array.dtype} values{one.of}: convert them "
+                "first, such as array.astype('float64')"
+            )
+    return _save(found.laid(how), path, how)
 
 
 def _save(found: Contents, path: str, how: How) -> str | None:
     own = found.share(how.part)
     begun = _begun(path, found, own, how)
-    numbers = set(own) & _missing(path, found) if how.resume else own
+    units = set(own) & _missing(path, found) if how.resume else own
     if how.dry:
-        return found.told(path, numbers, how)
+        return found.told(path, units, how)
     if not begun:
         return None
     # The store is told from another one that has had its name.
@@ -85,7 +81,7 @@ def _save(found: Contents, path: str, how: How) -> str | None:
     if not how.part:
         # Each part of a store would need all of what lies there.
         found = _scratched(found, scratch, how)
-    found.write(numbers, put, path, how.progress, STAYS)
+    found.write(units, put, path, how, STAYS)
     if not _missing(path, found):
         _finish(path)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -94,6 +90,9 @@ def _save(found: Contents, path: str, how: How) -> str | None:
 
 def _scratched(found: Contents, folder: str, how: How) -> Contents:
     """The same contents, where states of long chains lie in stores meanwhile that are large."""
+    # Imported here: Dask is optional.
+    from .scratch import scratched
+
     # Who is told numbers of units counts those of the target.
     progress = None if callable(how.progress) else how.progress
     how = How(resume=True, progress=progress)
@@ -116,21 +115,20 @@ def _scratched(found: Contents, folder: str, how: How) -> Contents:
     return replace(found, variables=tuple(variables))
 
 
-def _missing(path: str, found: Contents) -> set[int]:
+def _missing(path: str, found: Contents) -> set[Unit]:
     """The units of which a file is missing; each appears when it is whole."""
-    missing, first = set(), 0
+    missing = set()
     for one in found.variables:
-        units, files = one.units, Units(one.array.shape, one.shards or one.chunks or ())
+        files = Units(one.array.shape, one.shards or one.chunks or ())
         for place in np.ndindex(files.counts):
             if not os.path.lexists(os.path.join(path, one.name, "c", *map(str, place))):
                 starts = [region.start for region in files.region(place)]
-                unit = tuple(n // size for n, size in zip(starts, units.size, strict=True))
-                missing.add(first + units.number(unit))
-        first += units.count
+                unit = [n // size for n, size in zip(starts, one.units.size, strict=True)]
+                missing.add((one.name, *unit))
     return missing
 
 
-def _begun(path: str, found: Contents, own: Collection[int], how: How) -> bool:
+def _begun(path: str, found: Contents, own: Collection[Unit], how: How) -> bool:
     """Lay out the store, or find the one that is being written; false if that is complete."""
     means = found.meaning
     fresh = not os.path.lexists(path)
@@ -182,16 +180,6 @@ def _opened(folder: str, once: str) -> Any:
         return zarr.open_array(folder, mode="r+")
 
 
-def _check_dtype(one: Variable) -> None:
-    """Raise where Zarr has no type for these numbers."""
-    dtype = one.array.dtype
-    if not storable(dtype):
-        raise TypeError(
-            f"a .zarr store cannot hold the {dtype} values{one.of}: convert them first, "
-            "such as array.astype('float64')"
-        )
-
-
 def _notes(path: str, found: Contents) -> str:
     """The folder of what is meant; readers of Zarr look for nested arrays in groups alone."""
     names = [variable.name for variable in found.variables]
@@ -230,7 +218,7 @@ def _remove(path: str) -> None:
 
 def _lay_out_arrays(path: str, found: Contents) -> None:
     zarr = imported("zarr")
-    said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **found.attributes}
+    said = {INCOMPLETE: UNFINISHED}
     if all(variable.name for variable in found.variables):
         zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
     for variable in found.variables:
@@ -242,8 +230,7 @@ def _lay_out_arrays(path: str, found: Contents) -> None:
             chunks=variable.chunks,
             shards=variable.shards,
             zarr_format=3,
-            dimension_names=list(map(str, variable.dims)) or None,
-            attributes=dict(variable.attrs) if variable.name else said,
+            attributes=said,
         )
 
 
@@ -275,98 +262,26 @@ def _lay_out_group(path: str, found: Contents) -> None:
         assert stored.dtype == variable.array.dtype.newbyteorder("="), (stored, variable)
 
 
-SUFFIX = ".ome.zarr"
-
-# The axes that OME-Zarr has, in the order that it asks for.
-_TYPES = {"t": "time", "c": "channel", "z": "space", "y": "space", "x": "space"}
-
-
 def _image(result: Any, path: str) -> Contents:
-    """Take a result for an image, as the name of its store says it is.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    if not is_xarray(result):
-        raise ValueError(
-            f"{path!r} would be an image of OME-Zarr, and this array names no axes; give a "
-            "DataArray, with dimensions such as z, y, x"
-        )
-    said = _said(result)
-    variable = Variable("0", lazily(result.data), result.dims, _plain(result.attrs))
-    return Contents((variable,), attributes={"ome": said})
-
-
-def _said(result: Any) -> dict[str, Any]:
-    """What the group says of an image: its axes, their scales, and its channels."""
-    dims = [str(dim) for dim in result.dims]
-    if dims != [name for name in _TYPES if name in dims] or dims[-2:] != ["y", "x"]:
-        raise ValueError(
-            "the axes of an image of OME-Zarr are t, c, z, y, x, in this order and as far as "
-            f"there are any, not {', '.join(dims)}; rename and transpose the array"
-        )
-    axes, steps = [], []
-    for dim in dims:
-        step = _scale(result, dim)
-        if step is None:
-            raise ValueError(
-                f"the positions along {dim!r} are not evenly spaced, as those of an image of "
-                "OME-Zarr are; save under a name that ends in .zarr alone"
-            )
-        steps.append(step)
-        places = result.coords.get(dim)
-        unit = None if places is None or dim == "c" else places.attrs.get("units")
-        axes.append({"name": dim, "type": _TYPES[dim]} | ({"unit": str(unit)} if unit else {}))
-    scale, start = map(list, zip(*steps, strict=True))
-    changes: list[dict[str, Any]] = [{"type": "scale", "scale": scale}]
-    if any(start):
-        changes.append({"type": "translation", "translation": start})
+    """Take a result for an image, as the name of its store says it is."""
+    axes, labels = axes_of(result, path), labels_of(result)
+    told = [
+        {"name": axis.name, "type": KINDS[axis.name]} | ({"unit": axis.unit} if axis.unit else {})
+        for axis in axes
+    ]
+    changes: list[dict[str, Any]] = [{"type": "scale", "scale": [axis.step for axis in axes]}]
+    if any(axis.start for axis in axes):
+        changes.append({"type": "translation", "translation": [axis.start for axis in axes]})
     sizes = [{"path": "0", "coordinateTransformations": changes}]
-    image = {"name": str(result.name or ""), "axes": axes, "datasets": sizes}
-    channels = _channels(result)
-    omero = {"omero": {"channels": channels}} if channels else {}
-    return {"version": "0.5", "multiscales": [image], **omero}
-
-
-def _channels(result: Any) -> list[dict[str, Any]]:
-    """The channels, by their names, as a viewer shows them first."""
-    if "c" not in result.coords or result.coords["c"].dims != ("c",):
-        return []
-    low, high = 0.0, 1.0
-    if result.dtype.kind in "iu":
-        info = np.iinfo(result.dtype)
-        low, high = float(info.min), float(info.max)
-    window = {"min": low, "max": high, "start": low, "end": high}
-    plain = {"active": True, "color": "FFFFFF", "window": window}
-    return [plain | {"label": str(label)} for label in result.coords["c"].values]
-
-
-def _scale(result: Any, dim: str) -> tuple[float, float] | None:
-    """The step and the start of evenly spaced positions; None for others."""
-    if dim not in result.coords or dim == "c":
-        return 1.0, 0.0
-    places = result.coords[dim].values
-    if places.dtype.kind not in "iuf" or not len(places):
-        return None
-    places = places.astype(float)
-    step = (places[-1] - places[0]) / (len(places) - 1) if len(places) > 1 else 1.0
-    even = places[0] + step * np.arange(len(places))
-    if step <= 0 or not np.allclose(places, even, rtol=0, atol=1e-6 * step):
-        return None
-    # As it was before it was multiplied by the number of each place.
-    return float(f"{step:.12g}"), float(places[0])
-
-
-def _plain(attrs: Mapping[Hashable, Any]) -> dict[str, Any]:
-    """The attributes that JSON has a form for."""
-    kept = {}
-    for name, value in attrs.items():
-        value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
-        try:
-            json.dumps(value)
-        except (TypeError, ValueError):
-            continue
-        kept[str(name)] = value
-    return kept
+    image = {"name": str(result.name or ""), "axes": told, "datasets": sizes}
+    said: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
+    if labels:
+        # The channels as a viewer shows them first.
+        low, high = 0.0, 1.0
+        if result.dtype.kind in "iu":
+            low, high = map(float, (np.iinfo(result.dtype).min, np.iinfo(result.dtype).max))
+        window = {"min": low, "max": high, "start": low, "end": high}
+        plain = {"active": True, "color": "FFFFFF", "window": window}
+        said["omero"] = {"channels": [plain | {"label": label} for label in labels]}
+    alone = result.drop_vars(result.coords).to_dataset(name="0").assign_attrs(ome=said)
+    return contents(alone, of_zarr=True)

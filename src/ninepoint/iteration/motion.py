@@ -163,8 +163,8 @@ class Motion:
         for node in self.graph.nodes:
             if node.thins:
                 raise ValueError(
-                    f"every={node.call.every} of '{node.call.definition.name}' makes the state "
-                    "smaller at each step; iterate without it."
+                    f"every={node.call.options.every} of '{node.call.definition.name}' makes the "
+                    "state smaller at each step; iterate without it."
                 )
             if node.factors:
                 raise ValueError(
@@ -184,7 +184,7 @@ class Motion:
 
     def check(self) -> None:
         """Raise where the results cannot be the next state."""
-        if self.call.boundary.on(self.ndim).uses("valid"):
+        if self.call.options.boundary.on(self.ndim).uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         compiled, dtypes, count = self.graph.nodes[-1].compiled, self.types, self.states
         if count > len(dtypes):

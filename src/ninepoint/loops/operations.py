@@ -22,41 +22,8 @@ from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, DType, E
 from .nodes import BITS, PARTS, SHORT
 from .values import wrapped
 
-# What generated text has of its own; other functions are NumPy's, or C's.
-_SUPPORTED = frozenset(
-    "integer_divide integer_modulo integer_power nearest_multiple round_to_half shift_left "
-    "shift_right floor_divide remainder saturate saturate_wide "
-    "exp_float32 exp_float64 complex lesser greater".split()
-)
-
-
-class Loose(str):
-    """The text of an operator, which stands in parentheses where it is an operand."""
-
-
-def operand(text: str) -> str:
-    """A text where it is an operand."""
-    return f"({text})" if isinstance(text, Loose) else text
-
-
-def apply(op: str, *args: str) -> Loose:
-    """An operator on one value or two of the same type."""
-    texts = list(map(operand, args))
-    if len(texts) == 2:
-        return Loose(f"{texts[0]} {op} {texts[1]}")
-    return Loose(f"{'not ' if op == 'not' else op}{texts[0]}")
-
-
-def choose(test: str, then: str, other: str) -> Loose:
-    """One of two values; both may be computed."""
-    return Loose("{} if {} else {}".format(*map(operand, (then, test, other))))
-
-
-def called(name: str, *args: str) -> str:
-    """A function of a back end's support, or of the names that NumPy and C have for it."""
-    row = FLOAT_FUNCTIONS.get(name)
-    room = "np." if row is None or row.numpy else "math."
-    return f"{'' if name in _SUPPORTED else room}{name}({', '.join(args)})"
+# What the least and the greatest of truths are.
+_OF_TRUTHS = {"minimum": "&", "maximum": "|"}
 
 
 def to(machine: str, text: str) -> str:
@@ -66,14 +33,11 @@ def to(machine: str, text: str) -> str:
 
 def _question(function: str, text: str) -> str:
     """Whether a float is what a function of NumPy asks for."""
-    zero = apply("-", text, text)
-    match function:
-        case "isnan":
-            return apply("!=", text, text)
-        case "isfinite":
-            return apply("==", zero, "0")
-        case _:
-            return apply("&", apply("==", text, text), apply("!=", zero, "0"))
+    return {
+        "isnan": f"{text} != {text}",
+        "isfinite": f"{text} - {text} == 0",
+        "isinf": f"({text} == {text}) & ({text} - {text} != 0)",
+    }[function]
 
 
 def number(machine: str, value: Any) -> str:
@@ -85,7 +49,11 @@ def number(machine: str, value: Any) -> str:
     if machine in PARTS:
         whole = complex(value)
         return to(machine, f"complex({whole.real}, {whole.imag})")
-    return _as(str(float(value)), "float64", machine)
+    text = str(float(value))
+    if machine == "float64":
+        # As an operand of a power, too, it is the number and its sign.
+        return f"({text})" if text.startswith("-") else text
+    return to(machine, text)
 
 
 @dataclass(eq=False)
@@ -111,8 +79,7 @@ class Operations:
         """An operand, in a given machine type."""
         if isinstance(atom, Const):
             return number(machine or self.machine(atom), atom.value)
-        own = machine in (None, self.types[atom.name])
-        return atom.name if own else to(machine, atom.name)
+        return atom.name if machine in (None, self.types[atom.name]) else to(machine, atom.name)
 
     def _both(self, expr: Binary, machine: str | None = None) -> tuple[str, str]:
         """Both operands, in a given machine type."""
@@ -135,7 +102,7 @@ class Operations:
                 return self._binary(expr, own, work)
             case Select():
                 then, other = self.atom(expr.then, own), self.atom(expr.other, own)
-                return choose(self.atom(expr.test), then, other)
+                return f"{then} if {self.atom(expr.test)} else {other}"
             case Cast():
                 return self._cast(expr, own)
             case Call():
@@ -144,29 +111,28 @@ class Operations:
                 raise AssertionError(expr)
 
     def _unary(self, expr: Unary, own: str, work: str) -> str:
-        plain = self.atom(expr.arg)
+        plain, arg = self.atom(expr.arg), self.atom(expr.arg, work)
         match expr.op:
             case "not":
-                return apply("not", plain)
+                return f"not {plain}"
             case "real" | "imag":
                 return f"{plain}.{expr.op}"
             case "conj":
-                return called("conj", plain)
+                return f"np.conj({plain})"
             case "abs" if expr.arg.dtype.is_complex:
-                return to(own, called("hypot", f"{plain}.real", f"{plain}.imag"))
+                return to(own, f"np.hypot({plain}.real, {plain}.imag)")
             case "abs" if expr.dtype.is_float:
-                return called("fabs", plain)
+                return f"np.fabs({plain})"
             case "abs":
-                arg = self.atom(expr.arg, work)
-                negative = apply("<", arg, number(work, 0))
-                return to(own, choose(negative, apply("-", arg), arg))
-        text = apply(expr.op, self.atom(expr.arg, work))
+                return to(own, f"-{arg} if {arg} < {number(work, 0)} else {arg}")
+        text = f"{expr.op}{arg}"
         return to(own, text) if expr.dtype.is_integer else text
 
     def _binary(self, expr: Binary, own: str, work: str) -> str:
         if expr.op in COMPARISONS:
             machine = work if expr.left.dtype.is_integer else None
-            return apply(expr.op, *self._both(expr, machine))
+            left, right = self._both(expr, machine)
+            return f"{left} {expr.op} {right}"
         if expr.dtype.is_integer:
             return self._integer(expr, own, work)
         whole = expr.op == "/" and expr.left.dtype.is_integer
@@ -177,15 +143,17 @@ class Operations:
         if expr.op == "//" and self._simple_quotient(expr, own):
             # floor(a / b) is exact for a whole b while |a| < 2**53 (2**24 for float32), and
             # 14 times faster than the general rule, which takes a remainder first.
-            finite = apply("==", apply("-", left, left), "0")
-            return choose(finite, called("floor", apply("/", left, right)), number(own, np.nan))
+            nan = number(own, np.nan)
+            return f"np.floor({left} / {right}) if {left} - {left} == 0 else {nan}"
         if expr.op == "//":
-            return called("floor_divide", left, right)
+            return f"floor_divide({left}, {right})"
         if expr.op == "%":
-            return to(own, called("remainder", left, right))
-        if expr.op == "**":
-            return self._float_power(expr, left, right, own)
-        return apply(expr.op, left, right)
+            return to(own, f"remainder({left}, {right})")
+        if expr.op == "**" and _known(expr.right) == 0.5 and not expr.dtype.is_complex:
+            # Unlike a power, a root of -inf would be nan and of -0.0 be -0.0.
+            inf, zero = number(own, np.inf), number(own, 0.0)
+            return f"np.sqrt({left}) + {zero} if {left} != -{inf} else {inf}"
+        return f"{left} {expr.op} {right}"
 
     def _simple_quotient(self, expr: Binary, own: str) -> bool:
         """Whether floor(a / b) serves: not where `a` is known to have numbers that are too large.
@@ -202,96 +170,79 @@ class Operations:
     def _float_extreme(self, expr: Binary, left: str, right: str) -> str:
         op = "<" if expr.op == "minimum" else ">"
         first, last = interval(expr.left, self.known), interval(expr.right, self.known)
-        chosen = choose(apply(op, left, right), left, right)
+        chosen = f"{left} if {left} {op} {right} else {right}"
         if expr.loose or not (first.nan or last.nan):
             return chosen
         # A comparison that is false for NaN gives `right`, NaN or not: one vector instruction.
-        return choose(apply("==", left, left), chosen, left)
-
-    def _float_power(self, expr: Binary, left: str, right: str, own: str) -> str:
-        if _known(expr.right) == 0.5 and not expr.dtype.is_complex:
-            # Unlike a power, a root of -inf would be nan and of -0.0 be -0.0.
-            root = apply("+", called("sqrt", left), number(own, 0.0))
-            inf = number(own, np.inf)
-            return choose(apply("!=", left, apply("-", inf)), root, inf)
-        return apply("**", left, right)
+        return f"({chosen}) if {left} == {left} else {left}"
 
     def _integer(self, expr: Binary, own: str, work: str) -> str:
         if own == "bool":
-            op = {"minimum": "&", "maximum": "|"}.get(expr.op, expr.op)
-            return apply(op, *self._both(expr))
+            left, right = self._both(expr)
+            return f"{left} {_OF_TRUTHS.get(expr.op, expr.op)} {right}"
         left, right = self._both(expr, work)
+        known = _known(expr.right) or 0
         match expr.op:
             case "minimum" | "maximum":
                 op = "<" if expr.op == "minimum" else ">"
-                return _as(choose(apply(op, left, right), left, right), work, own)
+                return _as(f"{left} if {left} {op} {right} else {right}", work, own)
+            case "//" if known > 0:
+                return self._floor_divide(expr, known, own, work)
             case "//":
-                return self._floor_divide(expr, own, work)
+                return to(own, f"integer_divide({left}, {right})")
+            case "%" if known > 0 and known & (known - 1) == 0:
+                return to(own, f"{left} & {number(work, known - 1)}")
             case "%":
-                return self._modulo(expr, own, work)
+                return to(own, f"integer_modulo({left}, {right})")
             case "round":
                 return self._wide_call("nearest_multiple", expr, own)
             case "**":
-                if _known(expr.right) not in (2, 3):
+                if known not in (2, 3):
                     return self._wide_call("integer_power", expr, own)
-                square = to(own, apply("*", left, left))
-                return square if _known(expr.right) == 2 else to(own, apply("*", square, left))
+                square = to(own, f"{left} * {left}")
+                return square if known == 2 else to(own, f"{square} * {left}")
             case "<<" | ">>":
-                return self._shift(expr, own, work)
-            case _:
-                return to(own, apply(expr.op, left, right))
+                count = interval(expr.right, self.known)
+                if count.low < 0 or count.high >= BITS[work]:
+                    # A negative count is one of 64 and more, taken modulo 2**64.
+                    name = "shift_left" if expr.op == "<<" else "shift_right"
+                    return self._wide_call(name, expr, own)
+        return to(own, f"{left} {expr.op} {right}")
 
     def _wide_call(self, name: str, expr: Binary, own: str) -> str:
         """A function of two integers of 64 bits."""
-        return to(own, called(name, *self._both(expr, expr.dtype.numpy.name)))
+        left, right = self._both(expr, expr.dtype.numpy.name)
+        return to(own, f"{name}({left}, {right})")
 
-    def _floor_divide(self, expr: Binary, own: str, work: str) -> str:
-        divisor = _known(expr.right) or 0
-        if divisor <= 0:
-            return to(own, called("integer_divide", *self._both(expr, work)))
+    def _floor_divide(self, expr: Binary, divisor: int, own: str, work: str) -> str:
         if divisor & (divisor - 1) == 0:
             bits = number(work, divisor.bit_length() - 1)
-            return to(own, apply(">>", self.atom(expr.left, work), bits))
+            return to(own, f"{self.atom(expr.left, work)} >> {bits}")
         # Numbers without signs are divided by a constant with one multiplication, as wide as
         # these: so many divisors are added before.  Those of more than 32 bits stay as they are.
         low, high = map(int, interval(expr.left, self.known).ends)
         steps = max(0, -(low // divisor))
-        wide = max(self.least, 8, max(divisor, high + steps * divisor).bit_length())
+        wide = max(self.least, max(divisor, high + steps * divisor).bit_length())
+        machine = f"uint{2 ** (wide - 1).bit_length()}"
         if wide > 32:
             machine, steps = work, 0
-        else:
-            machine = f"uint{2 ** (wide - 1).bit_length()}"
         natural = self.atom(expr.left, machine)
         if steps:
-            natural = to(machine, apply("+", natural, number(machine, steps * divisor)))
-        quotient = to(machine, apply("//", natural, number(machine, divisor)))
+            natural = to(machine, f"{natural} + {number(machine, steps * divisor)}")
+        quotient = to(machine, f"{natural} // {number(machine, divisor)}")
         if steps:
-            return to(own, apply("-", to(own, quotient), number(own, steps)))
+            return to(own, f"{to(own, quotient)} - {number(own, steps)}")
         return _as(quotient, machine, own)
-
-    def _modulo(self, expr: Binary, own: str, work: str) -> str:
-        divisor = _known(expr.right) or 0
-        if divisor <= 0 or divisor & (divisor - 1):
-            return to(own, called("integer_modulo", *self._both(expr, work)))
-        return to(own, apply("&", self.atom(expr.left, work), number(work, divisor - 1)))
-
-    def _shift(self, expr: Binary, own: str, work: str) -> str:
-        count = interval(expr.right, self.known)
-        if count.low < 0 or count.high >= BITS[work]:
-            # A negative count is one of 64 and more, taken modulo 2**64.
-            name = "shift_left" if expr.op == "<<" else "shift_right"
-            return self._wide_call(name, expr, own)
-        return to(own, apply(expr.op, *self._both(expr, work)))
 
     def _cast(self, expr: Cast, own: str) -> str:
         arg, source = expr.arg, expr.arg.dtype
         plain = self.atom(arg)
         if expr.dtype is DType.BOOL:
-            return apply("!=", plain, "0")
+            return f"{plain} != 0"
         if source.is_float and expr.dtype.is_integer:
             return self._truncation(expr, own)
         if expr.storage in SHORT_FLOATS:
-            return called(SHORT_FLOATS[expr.storage].round, to("float64", plain))
+            return f"{SHORT_FLOATS[expr.storage].round}({to('float64', plain)})"
         if expr.storage and expr.dtype.is_integer:
             return _as(self.atom(arg, expr.storage), expr.storage, own)
         if source is DType.BOOL and not expr.dtype.is_integer:
@@ -309,19 +260,24 @@ class Operations:
             return _as(to(wide, arg), wide, own)
         narrow = BITS[target] < 32
         name, limit = ("saturate", "int32") if narrow else ("saturate_wide", target)
-        return to(own, called(name, arg, number(limit, low), number(limit, high)))
+        return to(own, f"{name}({arg}, {number(limit, low)}, {number(limit, high)})")
 
     def _call(self, expr: Call, own: str) -> str:
-        args = [self.atom(arg) for arg in expr.args]
-        function, first = expr.function, args[0]
+        args = list(map(self.atom, expr.args))
+        function, given = expr.function, ", ".join(args)
         if function in ("isnan", "isinf", "isfinite"):
             if not expr.args[0].dtype.is_complex:
-                return _question(function, first)
-            tests = [_question(function, f"{first}.{which}") for which in ("real", "imag")]
-            return apply("&" if function == "isfinite" else "|", *tests)
+                return _question(function, given)
+            real, imag = (_question(function, f"{given}.{part}") for part in ("real", "imag"))
+            return f"({real}) {'&' if function == 'isfinite' else '|'} ({imag})"
         if function == "exp" and expr.dtype.is_float:
-            return called(f"exp_{own}", *args)
-        return to(own, called(function, *args))
+            return f"exp_{own}({given})"
+        row, room = FLOAT_FUNCTIONS.get(function), "np."
+        if function == "complex":
+            room = ""
+        elif row and not row.numpy:
+            room = "math."
+        return to(own, f"{room}{function}({given})")
 
 
 def _as(text: str, machine: str, own: str) -> str:

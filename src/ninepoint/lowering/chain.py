@@ -38,8 +38,8 @@ from ..language.ir import (
     State,
     Values,
 )
-from .fusion import inlined, relabelled, renumbered, unfit
-from .rolling import computed_at, full, needed, rolling_axis
+from .fusion import inlined, relabelled, renumbered
+from .rolling import computed_at, full, needed, rolling_axis, unfit
 from .schedule import Schedule
 
 # A value that a border's rule writes, as the rule's border, the type, and who asks for it: what

@@ -28,7 +28,6 @@ from ..language.ir import (
     Body,
     Cast,
     Expr,
-    Histogram,
     Kernel,
     Offset,
     Read,
@@ -72,15 +71,6 @@ def unlike(label: str, taken: set[str]) -> str:
         name += "_"
     taken.add(name)
     return name
-
-
-def unfit(kernel: Kernel) -> str:
-    """Why a kernel cannot be a part of another one; empty if it can."""
-    if any(isinstance(stage, Histogram) for stage in kernel.stages):
-        return "a histogram slides over a field only"
-    if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
-        return "a window is looped over at each point, in a field only"
-    return ""
 
 
 def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:

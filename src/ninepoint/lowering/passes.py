@@ -17,11 +17,14 @@ The order in which floats are added follows from the window's shape alone: see `
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
-from ..language.ir import Box, Kernel
+from ..language.ir import Box, Expr, Kernel, Reduce
 from .algorithms import staged
-from .schedule import Request
+from .fusion import flattened
+from .rolling import LONGEST, effort, rolled, suitable, together
+from .schedule import NEAR, Request, Schedule
 from .sharing import evened, shared
 from .storage import stored, wholesome, widened
 from .windows import unrolled
@@ -54,3 +57,27 @@ def checked(kernel: Kernel, reach: Box) -> Kernel:
     for look in LOOKS:
         look(kernel, reach)
     return kernel
+
+
+def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Kernel:
+    """The kernel whose values are kept in rows, or several rows at once with nothing kept.
+
+    Both do the same operations; `forms` are the kernel after each pass.
+    """
+    far = any(_adds_far(assign.value) for assign in forms["widened"].body)
+    in_place = None if far else flattened(forms["wholesome"], LONGEST)
+    if in_place is not None and suitable(in_place, schedule):
+        several = replace(in_place, rows=schedule.rows)
+        if together(several)[0] is not None and effort(several) < effort(kept) * schedule.gain:
+            return several
+    return rolled(kept, schedule)
+
+
+def _adds_far(expr: Expr) -> bool:
+    """Whether an operation adds the floats of a window that is large.
+
+    Several rows of 5 x 5 elements of float64, each with its weight, took twice as long (Zen 5).
+    """
+    if not isinstance(expr, Reduce) or expr.kind not in ("sum", "mean"):
+        return False
+    return not expr.result.dtype.is_integer and max(expr.shape) > NEAR

@@ -38,7 +38,7 @@ from ..language.ir import (
     Body,
     Box,
     Call,
-    Expr,
+    Histogram,
     Kernel,
     Offset,
     Read,
@@ -51,8 +51,7 @@ from ..language.ir import (
     replayed,
     shifted,
 )
-from .fusion import flattened, unfit
-from .schedule import FUNCTION, LOAD, NEAR, PASS, STORE, WIDE, Schedule, operation
+from .schedule import FUNCTION, LOAD, PASS, STORE, WIDE, Schedule, operation
 
 
 @frozen
@@ -166,7 +165,7 @@ _POINTERS = 14
 
 # Operations up to which several rows are made at once: a median of 5 x 3 bytes, 307 of them,
 # took 0.1 s longer to compile, a bilateral filter of 3 x 3 with its 36 exponentials 4 s.
-_LONGEST = 310
+LONGEST = 310
 
 # By how much several rows must be less work than as many by themselves, where stages are kept.
 _GAIN = 0.95
@@ -181,39 +180,24 @@ _TURN = 0.92
 _WIDEST = 2
 
 
-def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Kernel:
-    """The kernel whose values are kept in rows, or several rows at once with nothing kept.
-
-    Both do the same operations; `forms` are the kernel after each pass.
-    """
-    far = any(_adds_far(assign.value) for assign in forms["widened"].body)
-    in_place = None if far else flattened(forms["wholesome"], _LONGEST)
-    if in_place is not None and _suitable(in_place, schedule):
-        several = replace(in_place, rows=schedule.rows)
-        if together(several)[0] is not None and effort(several) < effort(kept) * schedule.gain:
-            return several
-    return rolled(kept, schedule)
-
-
-def _adds_far(expr: Expr) -> bool:
-    """Whether an operation adds the floats of a window that is large.
-
-    Several rows of 5 x 5 elements of float64, each with its weight, took twice as long (Zen 5).
-    """
-    if not isinstance(expr, Reduce) or expr.kind not in ("sum", "mean"):
-        return False
-    return not expr.result.dtype.is_integer and max(expr.shape) > NEAR
-
-
 def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Several rows in each turn, where stages roll down the rows and one of them gains by it."""
-    if not kernel.stages or not _suitable(kernel, schedule):
+    if not kernel.stages or not suitable(kernel, schedule):
         return kernel
     several = replace(kernel, rows=schedule.rows)
     return several if effort(several) < effort(kernel) * min(schedule.gain, _TURN) else kernel
 
 
-def _suitable(kernel: Kernel, schedule: Schedule) -> bool:
+def unfit(kernel: Kernel) -> str:
+    """Why a kernel cannot be a part of another one; empty if it can."""
+    if any(isinstance(stage, Histogram) for stage in kernel.stages):
+        return "a histogram slides over a field only"
+    if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
+        return "a window is looped over at each point, in a field only"
+    return ""
+
+
+def suitable(kernel: Kernel, schedule: Schedule) -> bool:
     """Whether the loops can make several rows at once."""
     if schedule.rows == 1 or kernel.ndim < 2 or unfit(kernel):
         return False
@@ -236,7 +220,7 @@ def together(kernel: Kernel, prefix: str = "r") -> tuple[Kernel | None, float]:
     length = sum(FUNCTION if isinstance(a.value, Call) else 1 for a in written.body)
     floats = [sizes[a.name] for a in kernel.body if not a.value.dtype.is_integer]
     narrow = max(floats, default=0) <= _WIDEST * _lane(kernel, sizes)
-    if pointers > _POINTERS or length > _LONGEST or not narrow:
+    if pointers > _POINTERS or length > LONGEST or not narrow:
         return None, alone
     shared = _row_effort(written) / kernel.rows
     if kernel.stages and shared >= _GAIN * alone:

@@ -10,6 +10,7 @@ and the arrays that it is given where they are done: its own, and what they make
 
 from __future__ import annotations
 
+import ast
 import math
 import threading
 from collections.abc import Mapping, Sequence
@@ -30,19 +31,17 @@ from ..arrays.accepted import (
     is_xarray,
     native,
     refuse_foreign,
-    storage_types,
 )
-from ..arrays.borders import Boundary
-from ..arrays.every import Every, per_axis, steps_of
 from ..arrays.keys import Key, kinds
+from ..arrays.regions import Every, steps_of
 from ..backends import cache
-from ..backends.compiled import Compiled
+from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, digest
 from ..base.undisturbed import Later
-from ..language.definitions import ArrayFunction, Function
+from ..language.definitions import ArrayFunction, Function, Unusable, dotted
 from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
 from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
-from ..language.ir import DType, Neighborhood
+from ..language.ir import DType
 from ..language.parameters import (
     array_parameters,
     array_uses,
@@ -58,9 +57,7 @@ from .options import (
     ByName,
     Options,
     Parameters,
-    check_grid,
     check_parameters,
-    overflow_rule,
 )
 
 if TYPE_CHECKING:
@@ -147,8 +144,7 @@ class Definition:
         self._met: Remembered[values.Met] = Remembered(256)
         self._stages: values.Met | None = None
         self.parameters, self.may_call = function.parameters, False
-        meant = replace(options, boundary=options.boundary.meaning)
-        self.token = digest((function, meant))
+        self.token = digest((function, options.meaning))
         # The parameters that are arrays: read with an index, or given to a call as a field; of a
         # ufunc those by position, unless their default is a number.
         arrays = indexed_parameters(function)
@@ -162,7 +158,7 @@ class Definition:
         self.scalars: tuple[str, ...] = tuple(p for p in self.parameters if p not in self.fields)
         self._check_names()
         self._factors = self.factors(options.upsample)
-        if self.may_call or not cache.noted(self.name, self.token):
+        if self.may_call or not is_known(self.name, self.token):
             with_room(self._check_body, function)
         _definitions.add(self.token, self)
 
@@ -295,6 +291,11 @@ class Definition:
             if not arrays:
                 raise mistake("ufunc-no-field", function.place, function.name)
         elif not self.fields:
+            for node in ast.walk(function.definition):
+                held = function.constants.get(dotted(node))
+                if isinstance(held, Unusable):
+                    # What was to look at neighbours, such as a filter.
+                    raise mistake("bad-constant", function.span(node), dotted(node), held.words)
             raise mistake("no-field", function.place, function.name)
 
     def _check_body(self) -> None:
@@ -348,16 +349,24 @@ class Definition:
         if self.options.schedule != Schedule():
             return self.options.schedule
         kinds = tuple(types)
-        return self._schedules.made(kinds, lambda: cache.tuned(self.token, kinds) or Schedule())
+        return self._schedules.made(
+            kinds,
+            lambda: cache.recalled(self._tuned(kinds), lambda found: found) or Schedule(),
+        )
 
     def tune(self, types: DTypes, schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = cache.keep_tuned(self.token, types, schedule)
+        path = cache.keep(self._tuned(types), schedule)
         self._schedules[tuple(types)] = schedule
         # What was compiled is of the schedule before.
         self.compiled.clear()
         self.programs.clear()
         return path
+
+    def _tuned(self, types: DTypes) -> str:
+        """The file of what tuning found on this machine, for choices as they are now."""
+        meaning = self.token, *types, cache.machine(), Schedule()
+        return cache.named("tuned", "\n".join(map(str, meaning)), "schedule")
 
     def with_schedule(self, types: DTypes, schedule: Schedule) -> Definition:
         """Give the same meaning with another schedule, whatever tuning found for these types."""
@@ -413,34 +422,20 @@ _NUMBERS = (int, float, complex, np.generic)
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call, which names its `fields` and has the values of all else.  Pickles.
+    """One call, with its `options`, which names its `fields` and has all else.  Pickles.
 
     Where calls that the definition makes are done before, what they make is among the fields.
     Calls with equal keys give equal results, if they are plain: elements of arrays may change.
     """
 
     definition: Definition
+    options: Options
     scalars: ByName
-    boundary: Boundary
-    cval: Any
-    dtypes: tuple[np.dtype, ...] | None
-    overflow: str | None
-    every: Every
-    factors: tuple[int, ...]
     fields: tuple[str, ...]
-    neighborhood: Neighborhood | None
+    factors: tuple[int, ...]
 
     @staticmethod
-    def of(
-        definition: Definition,
-        values: ByName,
-        boundary: Any = None,
-        cval: Any = None,
-        dtype: Any = None,
-        overflow: str | None = None,
-        every: Any = None,
-        upsample: Any = None,
-    ) -> Call:
+    def of(definition: Definition, values: ByName, **given: Any) -> Call:
         """A call with these values, checked; options that are None are the definition's.
 
         To a ufunc that is given arrays, numbers beside them are scalars.
@@ -450,64 +445,48 @@ class Call:
             arrays = [values[name] for name in fields if name in values]
             if len(arrays) < len(fields) or not all(map(has_no_axes, arrays)):
                 fields = tuple(n for n in fields if n not in values or not is_number(values[n]))
-        options = definition.options
-        given = options.boundary if boundary is None else Boundary.of(boundary)
-        given, cval = given.named(options.cval if cval is None else as_it_is(cval))
-        steps = options.every if every is None else per_axis("every", every)
-        finer = options.upsample if upsample is None else per_axis("upsample", upsample)
-        check_grid(steps, finer)
+        options = definition.options.called(given)
         for name, value in values.items():
             if definition.pointwise and isinstance(value, Spacing):
                 raise TypeError(
                     f"'{name}' of the ufunc '{definition.name}' cannot be {value!r}: a ufunc has "
                     "no axes; give a number."
                 )
-        return Call(
-            definition,
-            {n: as_it_is(values[n]) for n in definition.parameters if n not in fields},
-            given,
-            cval,
-            options.dtype if dtype is None else storage_types(dtype),
-            options.overflow if overflow is None else overflow_rule(overflow),
-            steps,
-            definition.factors(finer),
-            fields,
-            options.neighborhood,
-        )
+        scalars = {n: as_it_is(values[n]) for n in definition.parameters if n not in fields}
+        return Call(definition, options, scalars, fields, definition.factors(options.upsample))
+
+    def with_options(self, **changes: Any) -> Call:
+        """The same call with other options, which are checked."""
+        return replace(self, options=replace(self.options, **changes))
 
     def along(self, rank: int) -> Call:
         """A ufunc done along so many axes at once, as a part of what works along these."""
-        return replace(self, neighborhood=((0, 0),) * rank) if self.definition.pointwise else self
+        pointwise = self.definition.pointwise
+        return self.with_options(neighborhood=((0, 0),) * rank) if pointwise else self
 
     @property
     def is_plain(self) -> bool:
         """Whether it is given numbers only, which never change."""
-        return not self.boundary.conditions and all(
+        return not self.options.boundary.conditions and all(
             isinstance(value, _NUMBERS) for value in self.scalars.values()
         )
 
     @property
     def key(self) -> Any:
         """What tells this call from others, for as long as the arrays it is given are there."""
-        scalars = tuple((name, identity(value)) for name, value in self.scalars.items())
-        return *self.kind, scalars
+        return *self.kind, identities(self.scalars)
 
     @property
     def kind(self) -> Any:
         """What tells calls like this one, which have other numbers, from all others."""
-        return self.definition, self.boundary, type(self.cval), *self._given
+        cval = self.options.cval
+        return self.definition, self.options, type(cval), repr(cval), self.fields
 
     @cached_property
     def token(self) -> str:
         """Names the meaning of the call, arrays of it included: equal tokens, equal results."""
-        given = dict(self.scalars), self.boundary.meaning, *self._given
+        given = self.options.meaning, dict(self.scalars), self.fields
         return digest((self.definition.token, *given))
-
-    @property
-    def _given(self) -> tuple[Any, ...]:
-        """What it is given besides numbers and a boundary."""
-        shapes = self.every, self.factors, self.fields, self.neighborhood
-        return repr(self.cval), self.dtypes, self.overflow, *shapes
 
     @property
     def spacings(self) -> dict[str, Spacing]:
@@ -531,15 +510,20 @@ class Call:
     def settled(self) -> Call:
         """The call with the values as they are now: arrays may change before a task reads them."""
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
-        boundary = self.boundary.with_conditions(
+        boundary = self.options.boundary.with_conditions(
             lambda one, *_: one.of(lambda v: np.array(v) if isinstance(v, np.ndarray) else v)
         )
-        return replace(self, scalars=scalars, boundary=boundary)
+        return replace(self, scalars=scalars).with_options(boundary=boundary)
 
 
-def identity(value: Any) -> Any:
-    """What tells a number from others, or one array from others while it is there."""
-    return (type(value), repr(value)) if isinstance(value, _NUMBERS) else id(value)
+def identities(scalars: ByName) -> tuple[Any, ...]:
+    """What tells numbers by name from others, and arrays from others while they are there."""
+    return tuple(
+        [
+            (name, type(value), repr(value) if isinstance(value, _NUMBERS) else id(value))
+            for name, value in scalars.items()
+        ]
+    )
 
 
 # For each recorded call, in order, the values of its scalars by name.
@@ -583,5 +567,5 @@ def numbers_key(leaves: Leaves) -> Key | None:
     key = kinds([value for leaf in leaves for value in leaf.values()])
     if not key or len(leaves) == 1:
         return key
-    told = [tuple([(n, identity(v)) for n, v in leaf.items()]) for leaf in leaves]
+    told = list(map(identities, leaves))
     return key + tuple([told.index(one) for one in told])

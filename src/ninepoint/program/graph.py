@@ -19,13 +19,11 @@ import numpy as np
 
 from ..arrays.accepted import DTypes
 from ..arrays.borders import Boundary, check_range
-from ..arrays.every import cut_shapes, steps_of
 from ..arrays.grid import results_of
 from ..arrays.layout import Border, Shape
 from ..arrays.numpy import Behind, broadcast_shape
-from ..arrays.regions import finer_values
-from ..backends import cache
-from ..backends.compiled import Compiled
+from ..arrays.regions import cut_shapes, finer_values, steps_of
+from ..backends.compiled import Compiled, recalled
 from ..base.remembered import Remembered, digest
 from ..base.undisturbed import Later
 from ..language.dtypes import Argument
@@ -37,7 +35,7 @@ from .definition import Call, Definition, stages
 
 if TYPE_CHECKING:
     from ..backends import pipeline as pipeline
-    from ..backends.cuda.source import Source
+    from ..backends.cuda.writing import Source
     from ..language.ir import Position
 else:
     # What was compiled before is not lowered.
@@ -102,17 +100,17 @@ class Node:
     @property
     def boundary(self) -> Boundary:
         """Its rules and conditions."""
-        return self.call.boundary
+        return self.call.options.boundary
 
     @property
     def border(self) -> Border:
         """Its border rules; names in the place of conditions, with which results are as large."""
-        return self.call.boundary.on(self.ndim)
+        return self.boundary.on(self.ndim)
 
     @property
     def every(self) -> Shape:
         """Along each axis, of how many points one is made."""
-        return steps_of(self.call.every, self.ndim)
+        return steps_of(self.call.options.every, self.ndim)
 
     @property
     def thins(self) -> bool:
@@ -127,12 +125,12 @@ class Node:
     @property
     def full(self) -> Node:
         """The same call, which makes all points."""
-        return replace(self, call=replace(self.call, every=1))
+        return replace(self, call=self.call.with_options(every=1))
 
     @property
     def cval(self) -> Any:
         """The value of "fill" and "constant"."""
-        return self.call.cval
+        return self.call.options.cval
 
     @property
     def reaches(self) -> tuple[Box, ...]:
@@ -246,8 +244,8 @@ class Graph:
     ) -> Made:
         """Add a call, after those that its definition makes; gives its results, by number.
 
-        `labels` are what its results are called, as far as they have names.  A call of fewer axes
-        than `axes` names works on the last of them.
+        `labels` are what its results are called, if they have names.  A call of fewer axes than
+        `axes` names works on the last of them.
         """
         definition = call.definition
         numbers = dict(zip(call.fields, fields, strict=True))
@@ -266,19 +264,19 @@ class Graph:
                 raise mistake("stage-outputs", one.span, one.callee.name, len(made), len(one.made))
             numbers |= zip(one.made, made, strict=True)
         if definition.calls():
-            call = replace(call, fields=definition.left(call.boundary.uses("keep")))
+            call = replace(call, fields=definition.left(call.options.boundary.uses("keep")))
         given = tuple(numbers[name] for name in call.fields)
         types = tuple(self.dtypes[value] for value in given)
-        program, labels = compiled(call, types), labels or [definition.name]
-        for condition in call.boundary.said:
+        program = compiled(call, types)
+        for condition in call.options.boundary.said:
             for name, dtype in zip(call.fields, types, strict=True):
                 check_range(condition, name, dtype)
         # Raises where the steps are not as many as the axes.
-        steps_of(call.every, program.ndim)
-        node = Node(labels[0], call, given, (), types, None, self.calls).turned(axes)
-        self.calls += 1
+        steps_of(call.options.every, program.ndim)
         dtypes = program.out_dtypes[: len(program.out_dtypes) // program.phases]
-        names = [*labels, *[labels[0]] * len(dtypes)][: len(dtypes)]
+        names = labels or [definition.name] * len(dtypes)
+        node = Node(names[0], call, given, (), types, None, self.calls).turned(axes)
+        self.calls += 1
         return self._add(node, names, dtypes)
 
     def placed(self, wanted: Values) -> tuple[Graph, Made]:
@@ -365,7 +363,8 @@ class Graph:
                 one = smaller[made[0]]
                 how = 'boundary="valid"; give it another border rule.'
                 if one.thins:
-                    how = f"every={one.call.every}; give what is read beside it on the same grid."
+                    every = one.call.options.every
+                    how = f"every={every}; give what is read beside it on the same grid."
                 why = (
                     f"'{one.call.definition.name}' makes '{self.names[made[0]]}' smaller by {how}"
                 )
@@ -397,22 +396,22 @@ def read_by(nodes: Nodes) -> Made:
 
 def compiled(call: Call, types: DTypes) -> Compiled:
     """What a call on fields of these types is compiled to."""
-    definition, options = call.definition, call.definition.options
+    definition, options = call.definition, call.options
     request = Request(
-        call.neighborhood,
-        call.dtypes,
-        call.overflow,
+        options.neighborhood,
+        options.dtype,
+        options.overflow,
         # What a stage made is not kept.
-        len(definition.fields) if call.boundary.uses("keep") else 0,
+        len(definition.fields) if options.boundary.uses("keep") else 0,
         options.fastmath,
         # What was tuned is a call with all it calls.
         options.schedule if definition.calls() else definition.schedule_for(types),
         call.factors,
-        () if call.every == 1 else steps_of(call.every, definition.rank),
+        () if options.every == 1 else steps_of(options.every, definition.rank),
     )
     kinds = definition.kinds(call.fields, types, call.scalars)
     found = _compiled(definition, kinds, request)
-    if request.every and len(found.out_dtypes) > 1 and call.boundary.uses("valid"):
+    if request.every and len(found.out_dtypes) > 1 and options.boundary.uses("valid"):
         # Each result may have a first point of its own: all points are made, and then cut.
         return _compiled(definition, kinds, replace(request, every=()))
     return found
@@ -432,8 +431,6 @@ def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Requ
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:
-            found = cache.compiled(definition.name, (definition.token, key), compile)
-            if not found.unread:
-                cache.note(definition.name, definition.token)
+            found = recalled(definition.name, definition.token, key, compile)
             definition.compiled[key] = found
     return found

@@ -16,7 +16,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import Arrays, DTypes, is_cupy, listed, write
+from ..arrays.accepted import (
+    Arrays,
+    DTypes,
+    as_field,
+    check_dtype,
+    is_chunked,
+    is_cupy,
+    is_device,
+    is_xarray,
+    listed,
+    native,
+    write,
+)
 from ..arrays.arranging import are_writable
 from ..arrays.keys import array_key, array_kind
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
@@ -262,6 +274,36 @@ def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) ->
 
 
 # Arrays that go together in a graph.
+
+
+def typed(names: Sequence[str], fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
+    """The fields of a call as arrays that a stencil takes, and their types."""
+    fields = as_fields(fields, names)
+    return fields, types_of(names, fields)
+
+
+def types_of(names: Sequence[str], fields: Arrays) -> list[np.dtype]:
+    """The types of the fields of a call, which must be those of numbers."""
+    types = [native(np.dtype(field.dtype)) for field in fields]
+    for dtype, name in zip(types, names, strict=True):
+        check_dtype(dtype, name)
+    return types
+
+
+def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """Give arrays of kinds that a stencil takes, all of which can be together in a call."""
+    there = any(map(is_device, values))
+    if there and not any(is_chunked(value) or is_xarray(value) for value in values):
+        # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
+        from ..arrays import cuda
+
+        return cuda.as_fields(values, names)
+    return [
+        value
+        if is_chunked(value) or is_xarray(value) or is_device(value)
+        else as_field(value, name)
+        for value, name in zip(values, names, strict=True)
+    ]
 
 
 def positions(graph: Graph, arrays: Arrays) -> list[Any]:

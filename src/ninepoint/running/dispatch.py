@@ -13,14 +13,9 @@ import numpy as np
 
 from ..arrays.accepted import (
     Arrays,
-    as_field,
     bare,
-    check_dtype,
     is_chunked,
     is_cupy,
-    is_device,
-    is_xarray,
-    native,
     write,
 )
 from ..arrays.channels import working_axes
@@ -30,7 +25,16 @@ from ..backends.memory import empty
 from ..program.definition import Call, Leaves, options_stay
 from ..program.graph import Graph
 from ..program.options import Place
-from ..program.program import BoundProgram, Program, bound, positions, program_of, targets
+from ..program.program import (
+    BoundProgram,
+    Program,
+    as_fields,
+    bound,
+    positions,
+    program_of,
+    targets,
+    typed,
+)
 
 
 def check_target(graph: Graph, there: bool, cut: bool) -> None:
@@ -43,20 +47,6 @@ def check_target(graph: Graph, there: bool, cut: bool) -> None:
                 "border values of lazy arrays are numbers, not arrays or functions; compute the "
                 "arrays first, or name a border rule."
             )
-
-
-def typed(names: Sequence[str], fields: Arrays) -> tuple[list[Any], list[np.dtype]]:
-    """The fields of a call as arrays that a stencil takes, and their types."""
-    fields = as_fields(fields, names)
-    return fields, types_of(names, fields)
-
-
-def types_of(names: Sequence[str], fields: Arrays) -> list[np.dtype]:
-    """The types of the fields of a call, which must be those of numbers."""
-    types = [native(np.dtype(field.dtype)) for field in fields]
-    for dtype, name in zip(types, names, strict=True):
-        check_dtype(dtype, name)
-    return types
 
 
 # Values of all parameters, numbers of all calls, out -> result.
@@ -83,8 +73,11 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         return None
     if not there:
         program.graph.warn()
-    run = bound(program, fields, place.out, place.threads)
-    if isinstance(run, BoundProgram) and program.graph.has_conditions:
+    run, conditions = (
+        bound(program, fields, place.out, place.threads),
+        program.graph.has_conditions,
+    )
+    if isinstance(run, BoundProgram) and conditions:
         # The next call may have other values at the border.
         return None
 
@@ -93,7 +86,7 @@ def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None
         if scalars:
             numbers = leaves or ({name: values[k] for name, k in scalars},)
         # A border of conditions may be given behind all values.
-        if scalars or len(values) > count:
+        if scalars or conditions:
             given = Given(numbers, None, *values[count:])
         return bare(run([values[k] for k in at], given, out))
 
@@ -114,22 +107,18 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     check_target(graph, on_device or device is not None, cut)
     if not on_device and device is None:
         graph.warn()
+    if device is not None:
+        # Imported here: CuPy is optional.
+        from . import sending
     if cut:
         # Imported here: Dask is optional, and the caller has it.
-        from .dividing import Send, on_chunks
+        from .dividing import on_chunks
 
-        send: Send = None
-        if device is not None:
-            # Imported here: CuPy is optional.
-            from .sending import Sent
-
-            send = Sent.from_program
+        send = None if device is None else sending.Sent.from_program
         return on_chunks(program, arrays, send)
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
-    # To the current GPU the fields are copied, and the results back.  CuPy is optional.
-    from . import sending
-
+    # To the current GPU the fields are copied, and the results back.
     fields = [*arrays, *positions(graph, arrays)]
     results = program.results(fields)
     given, made = targets(place.out, results, fields), [empty(*one) for one in results]
@@ -137,19 +126,3 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     for target, result in zip(given, made, strict=False):
         write(target, result)
     return given or made
-
-
-def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """Give arrays of kinds that a stencil takes, all of which can be together in a call."""
-    there = any(map(is_device, values))
-    if there and not any(is_chunked(value) or is_xarray(value) for value in values):
-        # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
-        from ..arrays import cuda
-
-        return cuda.as_fields(values, names)
-    return [
-        value
-        if is_chunked(value) or is_xarray(value) or is_device(value)
-        else as_field(value, name)
-        for value, name in zip(values, names, strict=True)
-    ]

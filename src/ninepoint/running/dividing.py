@@ -34,12 +34,11 @@ from ..arrays.accepted import (
 )
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
-from ..arrays.every import cut_shapes, thinned
 from ..arrays.ghosts import Edges
 from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import FAR, Looking, finer_values, rings
+from ..arrays.regions import FAR, Looking, cut_shapes, finer_values, rings, thinned
 from ..program.graph import Graph, Node, Nodes, Values, read_by
 from ..program.planning import given_on, in_sets
 from ..program.program import Program, bound, positions
@@ -57,12 +56,15 @@ MORE = 0.15
 MOST = 8
 
 
-# What sends the blocks of a program to a GPU, if they are to be sent there.
+# What makes of a program one whose blocks are sent to a GPU, if they are to be.
 Send: TypeAlias = Callable[[Program], Program] | None
 
 
 def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
-    """The wanted values, for lazy arrays among those given, by as few tasks a chunk as can be."""
+    """The wanted values, for lazy arrays among those given, by as few tasks a chunk as can be.
+
+    Blocks in the memory of the CPU may be sent to a GPU, each by its task.
+    """
     graph, wanted = program.graph, program.wanted
     # Positions are where elements are, along all axes.
     axes = {axis for node in graph.nodes for axis in node.works_along}
@@ -89,16 +91,14 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
 
 def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) -> dict[int, Any]:
     """What some nodes make that is needed outside of them, by one task a chunk."""
-    graph = program.graph
+    graph, last = program.graph, nodes[-1]
     given = [values[value] for value in read_by(nodes)]
     engine = engine_of(given)
-    thin = [node for node in nodes if node.thins]
-    finer = any(node.factors for node in graph.nodes)
-    may = engine is chunked and send is None and not finer
-    if thin and may and chunked.takes_whole(nodes, given):
-        thin = []
-    full = [node.full if node in thin else node for node in nodes]
-    order = given_on(program, nodes)
+    # None but the last gives fewer points than it is given.
+    thins, finer = last.thins, any(node.factors for node in graph.nodes)
+    if thins and engine is chunked and send is None and not finer:
+        thins = not chunked.takes_whole(nodes, given)
+    order, full = given_on(program, nodes), [*nodes[:-1], last.full] if thins else nodes
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
     if send is not None and not any(map(is_there, arrays)):
@@ -110,9 +110,8 @@ def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) ->
     if type(done) is Program and engine is chunked:
         follow(done, made)
     found = dict(zip(order, made, strict=True))
-    for node in thin:
-        for value in found.keys() & set(node.outputs):
-            found[value] = thinned(found[value], node.every, node.along)
+    for value in found.keys() & set(last.outputs) if thins else ():
+        found[value] = thinned(found[value], last.every, last.along)
     return found
 
 

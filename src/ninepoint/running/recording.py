@@ -37,9 +37,9 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node
 from ..program.options import Place
-from ..program.program import Bound, Program, bound, program_of
+from ..program.program import Bound, Program, as_fields, bound, program_of, typed, types_of
 from ..program.waiting import before_writing, waiting
-from .dispatch import as_fields, evaluate, typed, types_of
+from .dispatch import evaluate
 
 # What does programs that were computed, by what they depend on.
 _programs: Remembered[Bound] = Remembered(64)
@@ -448,7 +448,7 @@ def _compute(wanted: Sequence[_Node], place: Place) -> None:
         named = order[number].named
         core = named.core[len(named.core) - node.ndim :]
         boundary = unnamed(node.boundary, core, partial(named.edge, dims=dims))
-        return replace(node, call=replace(node.call, boundary=boundary))
+        return replace(node, call=node.call.with_options(boundary=boundary))
 
     # To a ufunc all axes are alike: along those of the first stencil it is a part of one pass.
     first = next((made for made in order if not made.call.definition.pointwise), None)
@@ -490,7 +490,7 @@ def _evaluated(
     key = (place.threads, *goals, *kinds, *parts)
     # Whether these are colour images is asked each time.
     asks = any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays))
-    stays = all(options_stay(c.definition) and not c.boundary.conditions for c in calls)
+    stays = all(options_stay(c.definition) and not c.options.boundary.conditions for c in calls)
     known = stays and not asks and place.device is None and None not in parts
     found = _programs.get(key) if known else None
     if found is not None:

@@ -80,31 +80,30 @@ def checked_out(
     out: object, shapes: Sequence[Shape], dtypes: Sequence[np.dtype], device: int
 ) -> list[DeviceArray]:
     """Check that `out` holds an array on this GPU for each result, which share no memory."""
-    found = list[DeviceArray]()
-    for one, shape, dtype in zip(on_numpy.each_out(out, len(shapes)), shapes, dtypes, strict=True):
-        if not is_device(one):
-            raise TypeError(
-                f"out must be an array on a GPU, as the fields are, not {type(one).__name__} in "
-                "the memory of the CPU."
-            )
-        array = driver.as_array(one, "out")
-        on_numpy.check_target(array, dtype, shape)
-        if driver.device_of(array) != device:
-            raise ValueError(
-                f"out lies on GPU {driver.device_of(array)}, and the fields on GPU {device}; give "
-                "an array of the same GPU."
-            )
-        if _is_read_only(one):
-            raise ValueError("out is read-only.")
-        size = array.dtype.itemsize
-        if any(step % size for step in array.strides) or on_numpy.overlaps_itself(
-            array.shape, array.strides, size
-        ):
-            raise on_numpy.shares_elements(array)
-        if any(overlap(array, other) for other in found):
-            raise ValueError("two of the arrays in out share memory; give each its own.")
-        found.append(array)
+    given = on_numpy.each_out(out, len(shapes))
+    found = [_target(one, device) for one in given]
+    lying = list(map(_lying, found))
+    for one, lies in zip(given, lying, strict=True):
+        lies.flags.writeable = not _is_read_only(one)
+        if any(step % lies.itemsize for step in lies.strides):
+            raise on_numpy.shares_elements(lies)
+    on_numpy.check_targets(lying, shapes, dtypes)
     return found
+
+
+def _target(one: Any, device: int) -> DeviceArray:
+    if not is_device(one):
+        raise TypeError(
+            f"out must be an array on a GPU, as the fields are, not {type(one).__name__} in "
+            "the memory of the CPU."
+        )
+    array = driver.as_array(one, "out")
+    if driver.device_of(array) != device:
+        raise ValueError(
+            f"out lies on GPU {driver.device_of(array)}, and the fields on GPU {device}; give "
+            "an array of the same GPU."
+        )
+    return array
 
 
 def _is_read_only(array: Any) -> bool:
@@ -114,11 +113,14 @@ def _is_read_only(array: Any) -> bool:
     return shown is not None and bool(shown["data"][1])
 
 
+def _lying(array: DeviceArray) -> np.ndarray:
+    """Where an array lies, as one of NumPy's; one without elements may begin nowhere."""
+    return standing(array.data.ptr or 1, array.shape, array.dtype, array.strides)
+
+
 def overlap(one: DeviceArray, other: DeviceArray) -> bool:
     """Whether two arrays may share memory, judged by their bounds."""
-    # One without elements may begin nowhere.
-    a, b = (standing(x.data.ptr or 1, x.shape, x.dtype, x.strides) for x in (one, other))
-    return np.may_share_memory(a, b)
+    return np.may_share_memory(_lying(one), _lying(other))
 
 
 def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> bool:

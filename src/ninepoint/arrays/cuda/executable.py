@@ -25,13 +25,13 @@ from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import listed
 from ninepoint.arrays.arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
 from ninepoint.arrays.layout import Border, Region, Shape, layout
-from ninepoint.arrays.numpy import fitting_cval
 from ninepoint.arrays.regions import Node
 from ninepoint.backends.compiled import Compiled
-from ninepoint.backends.cuda import cubins, driver
+from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
+from ninepoint.backends.cuda.patches import STACK, Launch
 from ninepoint.backends.cuda.printing import Array
-from ninepoint.backends.cuda.source import STACK, Launch, Source
+from ninepoint.backends.cuda.writing import Source
 from ninepoint.base import limits
 from ninepoint.base.frozen import frozen
 from ninepoint.base.remembered import Remembered
@@ -78,7 +78,7 @@ class Executable:
         along: on_numpy.Behind,
         out: Any = None,
     ) -> None:
-        program, cval = node.compiled, node.cval
+        program = node.compiled
         understood(program)
         source, ndim = node.text(border), program.ndim
         shape = on_numpy.broadcast_shape([field.shape for field in fields])
@@ -96,10 +96,10 @@ class Executable:
             if lies is None or _is_scattered(lies):
                 own, lies = _copy_of(field, shape, order)
                 self._copied.append((k, own))
-            arrays.append(_Array(f"field{k}", lies, (0,) * ndim))
+            arrays.append(_Array(f"f{k}", lies, (0,) * ndim))
         lengths = tuple(shape[axis] for axis in order)
         lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
-        on_numpy.check_values(border, cval, program)
+        self._constants = _constants(node, border)
         regions = layout(core, program.reaches, border).extents
         self._made = [
             ((*lead, *region.shape), dtype)
@@ -112,14 +112,12 @@ class Executable:
         if not self._in_place:
             written = [standing(SOMEWHERE, *one) for one in self._made]
         for k, (lies, region) in enumerate(zip(written, regions, strict=True)):
-            arrays.append(_Array(f"out{k}", lies, region.start))
+            arrays.append(_Array(f"o{k}", lies, region.start))
         self._scratch = list[tuple[Shape, np.dtype]]()
         self._starts = list[_Start]()
-        self._constants: tuple[Any, ...] = ()
         if math.prod(shape) and any(math.prod(one) for one, _ in self._made):
             between = [_between(one, lead, core) for one in source.scratch]
             self._scratch = [(one.lies.shape, one.lies.dtype) for one in between]
-            self._constants = _constants(program, source, cval)
             self._starts = _starts(program, source, [*arrays, *between], lead, core)
         # What makes of numbers what a function is given.
         self._given: list[Callable[[Any], Any]] = [
@@ -149,18 +147,12 @@ class Executable:
         return results
 
 
-def _constants(program: Compiled, source: Source, cval: Any) -> tuple[Any, ...]:
-    """The constants of the text; raises where one does not fit.
-
-    Nobody reads beside positions.
-    """
-    read = program.field_dtypes[: len(program.field_dtypes) - len(program.positions)]
-    return tuple(
-        dtype.type(0)
-        if rule == "constant" and dtype not in read
-        else dtype.type(fitting_cval(cval, dtype, "the result"))
-        for dtype, rule in source.constants
-    )
+def _constants(node: Node, border: Border) -> list[Any]:
+    """The constants of the text; raises where one does not fit."""
+    program = node.compiled
+    found = on_numpy.check_values(border, node.cval, program)
+    rules = ["constant"] * len(program.field_dtypes) + ["fill"] * len(program.out_dtypes)
+    return [one[()] for rule, one in zip(rules, found, strict=True) if border.uses(rule)]
 
 
 # Where an array begins.
@@ -183,10 +175,15 @@ class _Array:
         """The elements from one to the next along each axis."""
         return tuple(step // self.lies.itemsize for step in self.lies.strides)
 
+    @property
+    def origin(self) -> int:
+        """How far from its begin the point 0 of each core axis is [bytes]."""
+        return -sum(map(operator.mul, self.start, self.lies.strides[-len(self.start) :]))
+
 
 def _between(one: Array, lead: Shape, core: Shape) -> _Array:
     """An array between two launches."""
-    low, high = one.region or ((), ())
+    low, high = one.region
     region = Region(zip(low, map(operator.add, core, high), strict=True))
     lies = standing(SOMEWHERE, (*lead, *region.shape), one.dtype)
     return _Array(one.name, lies, region.start)
@@ -237,35 +234,27 @@ def _starts(
     program: Compiled, source: Source, arrays: Sequence[_Array], lead: Shape, core: Shape
 ) -> list[_Start]:
     """Say what is started, for arrays that lie so: with so long a stack, and core axes."""
-    steps = [one.steps for one in arrays]
-    # Where the point 0 of each core axis stands, in elements.
-    origins = [-sum(map(operator.mul, one.start, one.steps[len(lead) :])) for one in arrays]
+    ndim = program.ndim
     # All axes are alike at points: they are as few as can be.
-    axes = (*lead, *core) if program.at_points else lead
-    stack, merged = merged_axes(axes, [step[: len(axes)] for step in steps])
-    if program.at_points:
-        core = tuple(stack[-1:]) or (1,)
-        cores = [tuple(step[-1:]) or (1,) for step in merged]
-        stack, merged = stack[:-1], [step[:-1] for step in merged]
-    else:
-        cores = [step[len(lead) :] for step in steps]
+    free = len(lead) + len(core) if program.at_points else len(lead)
+    axes, merged = merged_axes((*lead, *core)[:free], [one.steps[:free] for one in arrays])
+    axes = (*axes, *(*lead, *core)[free:]) or (1,)
+    steps = [(*own, *one.steps[free:]) or (1,) for own, one in zip(merged, arrays, strict=True)]
     reach = max(map(abs, (*program.reach.lo, *program.reach.hi)))
-    far = any(_is_far(core, steps, reach) for steps in cores)
-    functions = cubins.functions(
-        source.text, program.name, program.fastmath, far, driver.current()
-    )
+    far = any(_is_far(axes[-ndim:], one[-ndim:], reach) for one in steps)
+    functions = driver.functions(source.text, program.name, program.fastmath, far)
     starts = list[_Start]()
     # The first axes of a long stack are gone through one by one.
-    extra = max(0, len(stack) - STACK)
-    for frame in np.ndindex(*stack[:extra]):
+    extra = max(0, len(axes) - ndim - STACK)
+    for frame in np.ndindex(*axes[:extra]):
         placed = {}
-        for k, one in enumerate(arrays):
-            size, own = one.lies.itemsize, merged[k]
-            place = (origins[k] + sum(map(operator.mul, frame, own))) * size
-            placed[one.name] = _Placed(k, place, size, cores[k], tuple(own[extra:]))
+        for k, (one, own) in enumerate(zip(arrays, steps, strict=True)):
+            size = one.lies.itemsize
+            place = one.origin + sum(map(operator.mul, frame, own)) * size
+            placed[one.name] = _Placed(k, place, size, own[extra:])
         for launch in source.launches:
             used = [placed[name] for name in launch.arrays]
-            starts.append(_start(launch, functions, core, tuple(stack[extra:]), used))
+            starts.append(_start(launch, functions, axes[extra:], used))
     return starts
 
 
@@ -276,49 +265,47 @@ class _Placed:
     number: int
     place: int
     itemsize: int
-    core: Shape
-    frames: Shape
+    steps: Shape
 
 
 def _start(
-    launch: Launch,
-    functions: cubins.Functions,
-    core: Shape,
-    stack: Shape,
-    arrays: Sequence[_Placed],
+    launch: Launch, functions: driver.Functions, axes: Shape, arrays: Sequence[_Placed]
 ) -> _Start:
     """One launch for arrays that lie so, in the order in which it names them."""
-    missing = STACK - len(stack)
-    told = [*core, *((1,) * missing), *stack]
-    told += [step for one in arrays for step in one.core]
-    told += [step for one in arrays for step in ((0,) * missing + one.frames)]
+    missing = STACK + len(launch.tile) - len(axes)
+    lengths = (*(1,) * missing, *axes)
+    stack, core = lengths[:STACK], lengths[STACK:]
+    steps = [(*(0,) * missing, *one.steps) for one in arrays]
+    told = [*core, *stack]
+    told += [step for one in steps for step in one[STACK:]]
+    told += [step for one in steps for step in one[:STACK]]
     points = [
         max(0, n + high - low) for n, low, high in zip(core, launch.low, launch.high, strict=True)
     ]
-    frames = math.prod(stack)
-    tile = launch.tile
-    count = frames * math.prod(-(-n // size) for n, size in zip(points, tile, strict=True))
+    count = math.prod(stack)
+    count *= math.prod(-(-n // size) for n, size in zip(points, launch.tile, strict=True))
     if count > MOST_BLOCKS:
         raise ValueError(
             f"an array of {core} and a stack of {stack} is more than one launch on a GPU can do; "
             "give parts of the stack."
         )
-    wide = [(k, arrays[k], size) for k, size in enumerate(launch.wide) if size]
+    wide = [
+        (k, one, size)
+        for k, (one, size) in enumerate(zip(arrays, launch.wide, strict=False))
+        if size
+    ]
     can = all(
-        one.core[-1] == 1
-        and not any(step * one.itemsize % size for step in (*one.core[:-1], *one.frames))
+        one.steps[-1] == 1 and not any(step * one.itemsize % size for step in one.steps[:-1])
         for _, one, size in wide
     )
-    module = functions.module
-    plain: Any = driver.function(module, launch.plain) if launch.plain else None
-    chosen: Any = driver.function(module, launch.function) if can else plain
-    grid, block, geometry = (count,), launch.threads, driver.by_value(np.array(told, np.int64))
-    places = [(one.number, one.place) for one in arrays]
+    plain: Any = driver.function(functions.module, launch.plain) if launch.plain else None
+    chosen: Any = driver.function(functions.module, launch.function) if can else plain
+    geometry = driver.by_value(np.array(told, np.int64))
 
     def start(pointers: Sequence[int], more: Sequence[Any]) -> None:
-        given = [pointers[k] + place for k, place in places]
+        given = [pointers[one.number] + one.place for one in arrays]
         uneven = any(given[k] % size for k, _, size in wide)
-        (plain if uneven else chosen)(grid, block, (*given, *more, geometry))
+        (plain if uneven else chosen)((count,), launch.threads, (*given, *more, geometry))
 
     return start
 

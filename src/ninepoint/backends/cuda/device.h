@@ -21,7 +21,7 @@ typedef unsigned long long npt_uint64;
 #define NPT_NAN64 __longlong_as_double(0x7ff8000000000000ll)
 #define NPT_INF64 __longlong_as_double(0x7ff0000000000000ll)
 
-// What a launch is told of its arrays: see `source.py`.
+// What a launch is told of its arrays: see `patches.py`.
 template <int axes, int arrays> struct npt_geometry {
   npt_int64 length[axes], stack[3], core[arrays][axes], frame[arrays][3];
 };
@@ -69,10 +69,6 @@ NPT npt_place<N> npt_start(const npt_geometry<N, arrays> &g, const npt_patch<N> 
 
 // Where the element beyond the ends of an axis of length n comes from; -1 for the constant.
 
-// The nearest position from low to below high.
-NPT npt_index npt_within(npt_index i, npt_index low, npt_index high) {
-  return i < low ? low : i < high ? i : high - 1;
-}
 NPT npt_index npt_nearest(npt_index i, npt_index n) { return i < 0 ? 0 : n - 1; }
 NPT npt_index npt_constant(npt_index, npt_index) { return -1; }
 NPT npt_index npt_wrap(npt_index i, npt_index n) {
@@ -92,6 +88,11 @@ NPT npt_index npt_mirror(npt_index i, npt_index n) {
 typedef npt_index npt_find(npt_index, npt_index);
 template <npt_find before, npt_find after> NPT npt_index npt_at(npt_index i, npt_index n) {
   return i < 0 ? before(i, n) : i < n ? i : after(i, n);
+}
+// The same of an axis that goes from `low` to below `high`.
+template <npt_find before, npt_find after>
+NPT npt_index npt_found(npt_index i, npt_index low, npt_index high) {
+  return npt_at<before, after>(i - low, high - low) + low;
 }
 
 // Integers.

@@ -18,7 +18,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...base.frozen import frozen
+from ...base.remembered import Remembered
 from ...base.undisturbed import imported
+from .. import cache as disk
 from . import failures
 
 # An array in the memory of a GPU, of CuPy.
@@ -224,11 +227,6 @@ def name(device: int) -> str:
     return str(cupy().cuda.runtime.getDeviceProperties(device)["name"].decode())
 
 
-def architecture(device: int) -> str:
-    """What a GPU can do, as two digits or three: "90" is 9.0."""
-    return str(cupy().cuda.Device(device).compute_capability)
-
-
 def described() -> str:
     """Name every GPU, what it can do, its memory, and what CUDA its driver is for."""
     module = cupy()
@@ -244,7 +242,68 @@ def described() -> str:
     return f"{names}; driver for CUDA {_version(runtime.driverGetVersion())}"
 
 
-# Machine code.
+# Machine code: made of texts by NVRTC, kept on disk, loaded once for each GPU.
+
+# How every text is compiled, so that its bits are those of the CPU.
+_OPTIONS = ("--std=c++17", "--fmad=false")
+
+# And besides, for arrays that are too large for distances of 32 bits.
+_FAR = ("--define-macro=NPT_INDEX=long long",)
+
+# What a compiler may do with floats beside what keeps every bit: all that "fastmath" means.
+# Numbers too small to be normal are numbers in either case: images are dark somewhere.
+_FAST = ("--fmad=true", "--prec-div=false", "--prec-sqrt=false")
+
+_modules: Remembered[Functions] = Remembered(512)
+_loading = threading.Lock()
+
+
+@frozen
+class Functions:
+    """The functions of a module of machine code.
+
+    `made` tells that they were compiled by this process, not loaded from the disk.
+    """
+
+    module: Any
+    made: bool
+
+
+def functions(text: str, name: str, fastmath: bool, far: bool) -> Functions:
+    """The functions of a text on the current GPU.
+
+    `name` is for files; `far` is for arrays that are too large for distances of 32 bits.
+    """
+    key = text, fastmath, far, current()
+    found = _modules.get(key)
+    if found is not None:
+        return found
+    options = (*_OPTIONS, *(_FAST if fastmath else ()), *(_FAR if far else ()))
+    with _loading:
+        return _modules.made(key, lambda: _loaded(text, name, options))
+
+
+def known() -> list[Functions]:
+    """The functions that are there by now."""
+    return list(_modules.values())
+
+
+def _loaded(text: str, name: str, options: Sequence[str]) -> Functions:
+    # What the GPU can do, as two digits or three: "90" is 9.0.
+    kind = str(cupy().cuda.Device().compute_capability)
+    meaning = "\n".join((compiler(), kind, *options, text))
+    try:
+        module, from_disk = disk.remembered(
+            disk.named(name, meaning, "cubin"),
+            loaded,
+            lambda: compiled(text, name, kind, options),
+        )
+        return Functions(module, not from_disk)
+    except ValueError as error:
+        raise RuntimeError(
+            f"the GPU's driver does not take machine code of CUDA's compiler {compiler()} "
+            f"({error}); install a newer driver, or the CuPy of an older CUDA."
+        ) from error
 
 
 @cache

@@ -11,26 +11,73 @@ a border; elsewhere each element is.
 
 Kernels with loops, and with windows that are looped over, are done point by point: a patch is one
 column of one row then, has no tiles, and reads elements where they are.
+
+All functions of a text are called alike:
+
+    (array*, ..., coefficient*, ..., scalar, ..., constant, ..., Geometry)
+
+first the arrays that the launch names, fields and coefficients as pointers to constants; then
+every coefficient array of the kernel, contiguous; then every scalar, as the type of its values;
+then constants: what stands beyond the ends of each field where the border says "constant", and
+in each output where it says "fill", of its dtype; last `Geometry`, a struct by value, of 64-bit
+integers in this order:
+
+    length[N]               the lengths of the fields along the core axes
+    stack[STACK]            the lengths of the stack's axes, the last of which changes fastest
+    core[arrays][N]         for each array of the launch, what is added to its pointer for a step
+                            along each core axis, in elements; 0 where it is broadcast
+    frame[arrays][STACK]    the same along the stack's axes
+
+Its pointer is that of the element that stands at the point 0 of each core axis, in frame 0: for
+scratch, which is larger than the fields, and for outputs under "valid", which are smaller, that
+element may lie inside the memory, or before it.
+
+The grid has one axis: a block does `tile` points along the core axes of one frame, and the blocks
+are counted along the last core axis first, then the others, then the frames.  Along each core
+axis a launch does the points from `low` to the length of the fields plus `high`: all of the
+fields, or of a scratch; under "valid" it leaves out itself what the outputs do not have.
+
+A half float is two bytes to a function, a bool one, and a complex number its two parts.
+
+Positions along an axis, and distances inside a frame, are of 32 bits; where an axis or a frame of
+any of a launch's arrays has 2**30 elements or more, or a frame stretches over as many, the text is
+to be compiled with `FAR`, for 64 bits.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
 
+from ...analysis.ranges import Interval
 from ...analysis.rewrite import reads
 from ...base.frozen import frozen
 from ...language.dtypes import computed
 from ...language.ir import Box, Carried, Kernel, Noting, Offset, Read, Reduce, named
 from ..numba.points import plus
-from .bodies import Body, Function
-from .printing import C_TYPES, Array, Rules, block, either, ends, finders, left_out, loaded, stored
-from .source import Launch
+from .bodies import Body
+from .printing import (
+    C_TYPES,
+    Array,
+    Local,
+    Rules,
+    block,
+    either,
+    ends,
+    finders,
+    left_out,
+    loaded,
+    stored,
+    stored_type,
+)
+
+# Axes of the stack that a text goes through; stacks of more axes are merged, or done in parts.
+STACK = 3
 
 # Threads of a block along the last core axis, and along the last but one.
 _THREADS = {1: (128,), 2: (4, 32)}
@@ -82,10 +129,10 @@ class Tile:
         low, count = min(near), max(near) - min(near) + rows
         return Tile(name, field, lead, low, count, _power(-min(columns)), _power(max(columns)))
 
-    def is_far(self, columns: int, array: Array) -> bool:
+    def is_far(self, columns: int, itemsize: int) -> bool:
         """Whether it goes too far beside so many columns; longer loads begin where they may."""
         beside = max(self.before, self.behind)
-        narrow = columns * array.dtype.itemsize < WIDEST
+        narrow = columns * itemsize < WIDEST
         return max(beside, self.rows) > _SPAN or (narrow and beside > columns)
 
 
@@ -101,11 +148,10 @@ class Shape:
     tiles: tuple[Tile, ...] = ()
 
 
-def shape_of(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array]) -> Shape:
+def shape_of(kernel: Kernel, outs: Sequence[np.dtype], fields: Mapping[str, np.dtype]) -> Shape:
     """The most rows, and then columns, whose values fit the registers and that compile soon.
 
     Points above each other share more than those side by side.
-    Arrays that are read have their names in the kernel.
     """
     if any(isinstance(a.value, Reduce | Noting | Carried) for a in kernel.body):
         return Shape()
@@ -113,7 +159,7 @@ def shape_of(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array])
     for read in reads(kernel.body):
         *lead, row, column = (0, *read.offset)[-max(2, kernel.ndim) :]
         planes[read.field, tuple(lead)].append((row, column))
-    sizes = [a.dtype.itemsize for a in (*outs, *(fields[name] for name, _ in planes))]
+    sizes = [one.itemsize for one in (*outs, *(fields[name] for name, _ in planes))]
     most = max(1, WIDEST // max(sizes))
     halves = [most >> k for k in range(most.bit_length())]
     tried = [n for n in halves if n == most or n * min(sizes) >= _LEAST]
@@ -123,7 +169,7 @@ def shape_of(kernel: Kernel, outs: Sequence[Array], fields: Mapping[str, Array])
             Tile.of(f"x{k}", *plane, places, rows)
             for k, (plane, places) in enumerate(planes.items())
         )
-        far = any(one.is_far(columns, fields[one.field]) for one in tiles)
+        far = any(one.is_far(columns, fields[one.field].itemsize) for one in tiles)
         if not tiles or far or not 1 < points <= _POINTS or points * len(kernel.body) > _LONGEST:
             continue
         live = sum(_words(one, (rows + 1) * columns) for one in outs)
@@ -140,33 +186,69 @@ def _power(count: int) -> int:
     return 1 << (count - 1).bit_length() if count > 0 else 0
 
 
-def _words(array: Array, count: int) -> int:
+def _words(dtype: np.dtype, count: int) -> int:
     """How many registers so many elements take."""
-    return -(-array.dtype.itemsize * count // 4)
+    return -(-dtype.itemsize * count // 4)
+
+
+@frozen
+class Launch:
+    """One function of a text: its name there, and how it is started.
+
+    `arrays` are the names of fields, scratch and outputs, in the order of its arguments.  In this
+    order `wide` says of how many bytes the vectors are in which they are read or written, 0 for
+    none; it needs pointers and steps (but the last axis') that are multiples of it, and unit steps
+    along the last axis; where they are not, `plain` is the function to start.
+    """
+
+    function: str
+    arrays: tuple[str, ...]
+    threads: tuple[int, int, int]
+    tile: Offset
+    low: Offset
+    high: Offset
+    wide: Offset = ()
+    plain: str = ""
 
 
 @dataclass
-class Patches(Function):
+class Patches:
     """A launch that makes the points from `begin` to the lengths plus `end`, patch by patch.
 
-    It reads `fields`, by their names in the kernel.  Results have `reaches`, whose ends are
-    written as the border says; those of a stage have none.
+    It reads `fields`, by their names in the kernel, and is given `constants`.  Results have
+    `reaches`, whose ends are written as the border says; those of a stage have none.
 
     Where a thread makes several points there is a function for arrays whose rows can be loaded in
     vectors, and another for all.
     """
 
+    name: str
+    kernel: Kernel
+    known: Mapping[str, Interval]
+    outs: Sequence[Array]
     begin: Offset
     end: Offset
     fields: Mapping[str, Array]
     rules: Rules
+    constants: Sequence[str]
     reaches: Sequence[Box] = ()
+    # The arrays that it uses.
+    arrays: list[Array] = field(default_factory=list, init=False)
     # Positions that are mapped into the fields once for all reads, by axis and step.
     _found: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        self.shape = shape = shape_of(self.kernel, self.outs, self.fields)
+        self.ndim = self.kernel.ndim
+        self.coefficients = {
+            name: Local(f"c{k}", dtype, tuple(shape))
+            for k, (name, dtype, shape) in enumerate(self.kernel.coefficients)
+        }
+        types = {name: one.dtype for name, one in self.fields.items()}
+        types |= {name: one.dtype for name, one in self.coefficients.items()}
+        self.body = Body(self.name, self.kernel, self.known, types, self._read)
+        for name, one in self.coefficients.items():
+            self.body.memory(name, one, len(one.shape))
+        self.shape = shape = shape_of(self.kernel, [one.dtype for one in self.outs], types)
         # The lengths of a patch along each core axis, the threads of a block, and its points.
         self.own = ((1,) * (self.ndim - 2) + (shape.rows, shape.columns))[-self.ndim :]
         self.threads = ((1,) * self.ndim + _THREADS[min(self.ndim, 2)])[-self.ndim :]
@@ -189,14 +271,54 @@ class Patches(Function):
     def text(self) -> list[str]:
         """The text of the function."""
         for one in self.shape.tiles:
-            self.use(self.fields[one.field])
+            self._used(self.fields[one.field])
         made = self._patch() if self.plain else self._point()
         for target in self.outs:
-            self.use(target)
+            self._used(target)
         head = self._head()
         if self.plain:
             head += ["const bool inside =", f"  {self._inside()};", *self._loads()]
-        return self.lines([*head, *made], math.prod(self.threads))
+        return self._function([*head, *made])
+
+    def _function(self, body: Sequence[str]) -> list[str]:
+        """The text of the function with this body.
+
+        The same body is that of a function called `plain`, if there is one: it is told whether
+        rows are read and written in vectors, where they are `wide`.
+        """
+        threads = math.prod(self.threads)
+        kernel = f'extern "C" __global__ void __launch_bounds__({threads}) '
+        given = [*self._parameters(), f"const npt_geometry<{self.ndim}, {len(self.arrays)}> g"]
+        parameters = "(\n    " + ",\n    ".join(given) + ") {"
+        head = ["", *self.body.tables]
+        if not self.plain:
+            return [*head, *block(f"{kernel}{self.name}{parameters}", body)]
+        inner, names = f"{self.name}_body", ", ".join(one.rpartition(" ")[2] for one in given)
+        return [
+            *head,
+            *block(f"template <bool wide> NPT void {inner}{parameters}", body),
+            *block(f"{kernel}{self.name}{parameters}", [f"{inner}<true>({names});"]),
+            *block(f"{kernel}{self.plain}{parameters}", [f"{inner}<false>({names});"]),
+        ]
+
+    def _parameters(self) -> list[str]:
+        kernel = self.kernel
+        parameters = [
+            f"{'' if a in self.outs else 'const '}{a.stored} *__restrict__ {a.name}"
+            for a in self.arrays
+        ]
+        parameters += [
+            f"const {stored_type(one.dtype)} *__restrict__ {one.name}"
+            for one in self.coefficients.values()
+        ]
+        parameters += [f"{C_TYPES[d.numpy.name]} k{k}" for k, (_, d) in enumerate(kernel.scalars)]
+        return [*parameters, *self.constants]
+
+    def _used(self, array: Array) -> Array:
+        """The array, noted as used."""
+        if array not in self.arrays:
+            self.arrays.append(array)
+        return array
 
     def _head(self) -> list[str]:
         """The position of the first point, i0, i1, ..., and the steps of arrays along the axes.
@@ -215,11 +337,11 @@ class Patches(Function):
                 f"const npt_index i{axis} = here.at[{axis}], n{axis} = here.length[{axis}];"
             )
         for k, array in enumerate(self.arrays):
-            lines.append(f"{array.parameter} += npt_frame(g, {k}, here.frame);")
+            lines.append(f"{array.name} += npt_frame(g, {k}, here.frame);")
         for k, array in enumerate(self.arrays):
             for axis in range(self.ndim):
                 step = f"npt_index(g.core[{k}][{axis}])"
-                lines.append(f"const npt_index {array.parameter}_{axis} = {step};")
+                lines.append(f"const npt_index {array.name}_{axis} = {step};")
         return lines
 
     def _inside(self) -> str:
@@ -231,7 +353,7 @@ class Patches(Function):
                 tests.append(f"i{axis} >= {low}")
             if high > -self.end[axis] or self.own[axis] > 1:
                 tests.append(f"i{axis} < {plus(f'n{axis}', -high)}")
-        steps = [f"({array.parameter}_{self.ndim - 1} == 1)" for array in self.arrays]
+        steps = [f"({array.name}_{self.ndim - 1} == 1)" for array in self.arrays]
         tests.append(f"wide | ({' & '.join(steps)})")
         return " & ".join(f"({test})" for test in tests)
 
@@ -240,7 +362,7 @@ class Patches(Function):
         length, columns = self.own[axis], self.shape.columns
         lows, highs = [self.begin[axis]], [length - 1 - self.end[axis]]
         for one in self.shape.tiles:
-            low, high = (end[axis] for end in self._region(one))
+            low, high = (end[axis] for end in self.fields[one.field].region)
             first = (*one.lead, one.low, -one.before)[-self.ndim :]
             last = (*one.lead, one.low + one.rows - 1, columns + one.behind - 1)[-self.ndim :]
             lows.append(low - first[axis])
@@ -250,11 +372,6 @@ class Patches(Function):
                 lows.append(-reach.lo[axis])
                 highs.append(length - 1 + reach.hi[axis])
         return max(lows), max(highs)
-
-    def _region(self, one: Tile) -> tuple[Offset, Offset]:
-        """How far beyond both ends of each axis an array reaches; a field does not."""
-        nothing = (0,) * self.ndim
-        return self.fields[one.field].region or (nothing, nothing)
 
     # What is loaded.
 
@@ -273,59 +390,72 @@ class Patches(Function):
     def _near(self, array: Array, lead: Sequence[int]) -> str:
         """Where the thread's first column is of a row that is so far from its first one."""
         steps = array.steps([plus(f"i{k}", step) for k, step in enumerate(lead)])
-        return f"{array.parameter} + ({' + '.join([*steps, f'i{self.ndim - 1}'])})"
+        return f"{array.name} + ({' + '.join([*steps, f'i{self.ndim - 1}'])})"
 
     def _down(self, array: Array) -> str:
         """How far the next row is."""
-        return f"{array.parameter}_{self.ndim - 2}" if self.ndim > 1 else "0"
+        return f"{array.name}_{self.ndim - 2}" if self.ndim > 1 else "0"
 
     def _mapped(self, one: Tile) -> list[str]:
         """Load a tile wherever its rows come from, or by elements if they cross an end."""
-        array, rules = self.fields[one.field], self.rules
-        if array.region is not None:
-            rules = (("nearest", "nearest"),) * self.ndim
-        low, high = self._region(one)
+        array = self.fields[one.field]
+        rules = array.rules or (("nearest", "nearest"),) * self.ndim
+        low, high = array.region
         lines, absent = list[str](), list[str]()
         for axis, step in enumerate(one.lead):
-            place, n = plus(f"i{axis}", step), f"n{axis}"
-            inside = f"npt_within({place}, {low[axis]}, {plus(n, high[axis])})"
-            found = f"at{axis}({place}, {n})" if array.region is None else inside
-            lines.append(f"const npt_index a{axis} = {found};")
+            place = f"{plus(f'i{axis}', step)}, {low[axis]}, {plus(f'n{axis}', high[axis])}"
+            lines.append(f"const npt_index a{axis} = npt_found<{finders(rules[axis])}>({place});")
             absent += [f"a{axis}"] * ("constant" in rules[axis])
         steps = array.steps([f"a{axis}" for axis in range(len(one.lead))])
-        lines.append(f"const {array.stored} *const row = {' + '.join([array.parameter, *steps])};")
+        lines.append(f"const {array.stored} *const row = {' + '.join([array.name, *steps])};")
         there = f"({' | '.join(absent)}) >= 0" if absent else "true"
         # First position, ends and step of rows and of columns.
         told, ways = ["{0, 0, 1, 0}"] * (self.ndim < 2), [finders(("nearest", "nearest"))]
         for axis, first in enumerate((one.low, 0)[-self.ndim :], max(0, self.ndim - 2)):
             span = (plus(f"i{axis}", first), str(low[axis]), plus(f"n{axis}", high[axis]))
-            told.append(f"{{{', '.join((*span, f'{array.parameter}_{axis}'))}}}")
+            told.append(f"{{{', '.join((*span, f'{array.name}_{axis}'))}}}")
             ways.append(finders(rules[axis]))
-        if array.region is None and (constant := self.constant(array.dtype, "constant")):
-            told.append(constant)
+        if any("constant" in pair for pair in rules):
+            told.append(array.beyond)
         given = ", ".join(["row", there, *told])
         return block("{", [*lines, f"{one.name}.map<{', '.join(ways[-2:])}, wide>({given});"])
 
     # What is computed.
 
-    def _body(self, take: Callable[[Body, str, Read], None]) -> Body:
-        """What is computed at a point; what is read `take` gives its name in the body."""
-        storage = {name: one.dtype for name, one in {**self.fields, **self.coefficients}.items()}
-        text = Body(self, storage, self._read)
+    def _computed(self) -> list[tuple[str, str]]:
+        """Write what is computed at a point; the types of its results, and their names in C++."""
+        body = self.body
         for name, expr in named(self.kernel.body).items():
-            if isinstance(expr, Read):
-                take(text, name, expr)
+            if not isinstance(expr, Read):
+                body.lines += body.written(name, expr)
+            elif self.plain:
+                machine = body.declare(name, expr)
+                body.take(name, machine, self._element(expr, machine))
             else:
-                text.lines += text.written(name, expr)
-        return text
+                body.types[name] = computed(self.fields[expr.field].dtype).name
+                body.lines.append(f"{name} = {self._read(expr.field, expr.offset, {})}")
+        return [(body.machine(one), body.result(one)) for one in self.kernel.outputs]
+
+    def _element(self, read: Read, machine: str) -> str:
+        """An element of a tile, as it is computed with."""
+        *lead, row, column = (0, *read.offset)[-max(2, self.ndim) :]
+        one = next(t for t in self.shape.tiles if (t.field, t.lead) == (read.field, tuple(lead)))
+        element = f"{one.name}.at({plus('r', row - one.low)}, {plus('e', column)})"
+        return loaded(machine, self.fields[read.field].dtype, element)
+
+    def _point(self) -> list[str]:
+        """One point, and its results."""
+        pairs = enumerate(zip(self.outs, self._computed(), strict=True))
+        puts = [self._put(k, stored(target.dtype, *made)) for k, (target, made) in pairs]
+        lines = self.body.printed()
+        return [*(found for _, found in sorted(self._found.items())), *lines, *puts]
 
     def _patch(self) -> list[str]:
         """All points of the patch, and their results, by rows where everything is inside."""
-        columns, rows, text = self.shape.columns, self.shape.rows, self._body(self._taken)
+        columns, rows = self.shape.columns, self.shape.rows
         kinds, puts, fills, whole = list[str](), list[str](), list[str](), list[str]()
-        inner = [text.result(one) for one in self.kernel.outputs]
-        for k, (one, value) in enumerate(zip(self.kernel.outputs, inner, strict=True)):
-            target, machine = self.outs[k], text.machine(one)
+        pairs = zip(self.outs, self._computed(), strict=True)
+        for k, (target, (machine, value)) in enumerate(pairs):
             made = stored(target.dtype, machine, value)
             kind = C_TYPES[machine] if made == value else target.stored
             kinds.append(f"{kind} w{k}[{rows}][{columns}];")
@@ -335,39 +465,13 @@ class Patches(Function):
             near = f"{self._near(target, (0,) * (self.ndim - 1))} + r * {self._down(target)}"
             whole.append(f"npt_store<wide, {columns}>({near}, 1, y{k}[r]);")
         each = f"NPT_EACH(r, {rows}) {{"
-        points = block(f"NPT_EACH(e, {columns}) {{", [*text.printed(), *puts])
+        points = block(f"NPT_EACH(e, {columns}) {{", [*self.body.printed(), *puts])
         lines = [*kinds, *block(each, [*points, *fills])]
         return [*lines, *either("inside", block(each, whole), self._placed())]
 
-    def _taken(self, text: Body, name: str, read: Read) -> None:
-        """Give an element of a tile its name."""
-        machine, dtype = text.declare(name, read), self.fields[read.field].dtype
-        *lead, row, column = (0, *read.offset)[-max(2, self.ndim) :]
-        one = next(t for t in self.shape.tiles if (t.field, t.lead) == (read.field, tuple(lead)))
-        element = f"{one.name}.at({plus('r', row - one.low)}, {plus('e', column)})"
-        text.take(name, machine, loaded(machine, dtype, element))
-
-    def _point(self) -> list[str]:
-        """One point, and its results."""
-        text = self._body(self._take)
-        made = [(text.machine(one), text.result(one)) for one in self.kernel.outputs]
-        pairs = enumerate(zip(self.outs, made, strict=True))
-        puts = [self._put(k, stored(target.dtype, *one)) for k, (target, one) in pairs]
-        lines = text.printed()
-        return [*(found for _, found in sorted(self._found.items())), *lines, *puts]
-
-    def _take(self, text: Body, name: str, read: Read) -> None:
-        """Give an element its name, that is read where it is."""
-        text.types[name] = computed(self.fields[read.field].dtype).name
-        before, element = self._read(text, read.field, read.offset, {})
-        text.lines += [*before, f"{name} = {element}"]
-
-    def _read(
-        self, text: Body, field: str, offset: Sequence[int], along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        """An element of a field, moved along axes, and the lines that come before it."""
-        array = self.use(self.fields[field])
-        lines = list[str]()
+    def _read(self, field: str, offset: Sequence[int], along: Mapping[int, str]) -> str:
+        """An element of a field, moved along axes."""
+        array, text = self._used(self.fields[field]), self.body
         places = list[str]()
         absent = list[str]()
         for axis, step in enumerate(offset):
@@ -375,22 +479,21 @@ class Patches(Function):
             if axis in along:
                 place = f"{place} + {along[axis]}"
             inside = self.begin[axis] + step >= 0 >= self.end[axis] + step and axis not in along
-            if array.region is None and not inside:
+            if array.rules and not inside:
                 found = f"at{axis}({place}, {text.index(f'n{axis}')})"
                 if axis in along:
-                    place = text.new("place")
-                    lines.append(f"{place} = {found}")
+                    place = found
                 else:
                     place = text.index(f"a{axis}{'m' if step < 0 else 'p'}{abs(step)}")
                     self._found[axis, step] = f"const npt_index {place} = {found};"
-                absent += [place] * ("constant" in self.rules[axis])
+                absent += [place] * ("constant" in array.rules[axis])
             places.append(place)
         text.memory(field, array, len(places))
         element = f"{field}[{', '.join(places)}]"
         if absent:
-            name = text.constant(array.dtype)
+            name = text.beyond(array)
             element = f"({name} if ({' | '.join(absent)}) < 0 else {element})"
-        return lines, element
+        return element
 
     # What is stored.
 
@@ -422,16 +525,15 @@ class Patches(Function):
 
         def other(rule: str) -> str:
             if rule == "fill":
-                return self.constant(target.dtype, "fill")
+                return f"b{len(self.kernel.fields) + position}"
             name, dtype = self.kernel.fields[position]
-            source = self.use(self.fields[name]).at(here)
+            source = self._used(self.fields[name]).at(here)
             if dtype == target.dtype:
                 return source
             kept = loaded(computed(dtype).name, dtype, source)
             return f"npt_as<{target.stored}>::from({kept})"
 
-        places = [(f"i{axis}", f"n{axis}") for axis in range(self.ndim)]
-        tests = ends(self.rules, self.reaches[position], places) if self.reaches else []
+        tests = ends(self.rules, self.reaches[position]) if self.reaches else []
         skipped = [test for test, rule in tests if rule == "valid"]
         written = [one for one in tests if one[1] != "valid"]
         for test, rule in reversed(written):

@@ -19,8 +19,8 @@ fill        o0[...] = i1 < 1 ? b1 : t4          where a result has no neighbour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -48,7 +48,6 @@ from ...loops.nodes import (
     Variable,
     While,
 )
-from ...loops.operations import Loose, apply, operand
 from ...loops.values import convert, wrapped
 
 # The rules before and after an array along each core axis.
@@ -73,32 +72,38 @@ C_TYPES |= {name: f"npt_{name}" for name in ("int64", "uint64", *PARTS)} | {"boo
 
 @frozen
 class Array:
-    """An array of a text: its name in launches, its parameter, and what its elements are.
+    """An array of a text: its name, and what its elements are.
 
-    What a launch before has made has no border, but reaches beyond the ends by a `region`: from
-    its first corner to the length of the fields plus its second one.
+    A field has the rules of its border.  What a launch before has made has none, but reaches
+    beyond the ends by a `region`: from its first corner to the length of the fields plus its
+    second one.
     """
 
     name: str
-    parameter: str
     dtype: np.dtype
-    region: tuple[Offset, Offset] | None = None
+    rules: Rules = ()
+    region: tuple[Offset, Offset] = ((), ())
 
     @property
     def stored(self) -> str:
         """How its elements are called."""
         return stored_type(self.dtype)
 
+    @property
+    def beyond(self) -> str:
+        """The constant that stands beyond the ends of a field."""
+        return f"b{self.name[1:]}"
+
     def steps(self, places: Sequence[str]) -> list[str]:
         """How far a position is, along each of the first axes."""
         return [
-            f"{f'({place})' if ' ' in place else place} * {self.parameter}_{axis}"
+            f"{f'({place})' if ' ' in place else place} * {self.name}_{axis}"
             for axis, place in enumerate(places)
         ]
 
     def at(self, places: Sequence[str]) -> str:
         """The element at a position along each core axis."""
-        return f"{self.parameter}[{' + '.join(self.steps(places))}]"
+        return f"{self.name}[{' + '.join(self.steps(places))}]"
 
 
 @frozen
@@ -116,9 +121,6 @@ class Local:
             first = f"({text})" if " " in text else text
             text = f"{first} * {length} + {place}"
         return f"{self.name}[{text}]"
-
-
-Memory: TypeAlias = Array | Local
 
 
 def stored_type(dtype: np.dtype) -> str:
@@ -166,19 +168,18 @@ def left_out(rules: Rules, reach: Box) -> list[tuple[int, int]]:
     ]
 
 
-def ends(rules: Rules, reach: Box, places: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Tests whether a point is left out at an end, and the rule that says so.
+def ends(rules: Rules, reach: Box) -> list[tuple[str, str]]:
+    """Tests whether the point i0, i1, ... is left out at an end, and the rule that says so.
 
-    `places` are its position and the length along each axis.  At a corner the first axis decides,
-    and its beginning over its end.
+    At a corner the first axis decides, and its beginning over its end.
     """
     found = list[tuple[str, str]]()
-    counts = left_out(rules, reach)
-    for (before, after), (low, high), (place, length) in zip(rules, counts, places, strict=True):
+    for axis, (low, high) in enumerate(left_out(rules, reach)):
+        before, after = rules[axis]
         if low:
-            found.append((f"{place} < {low}", before))
+            found.append((f"i{axis} < {low}", before))
         if high:
-            found.append((f"{place} >= {length} - {high}", after))
+            found.append((f"i{axis} >= n{axis} - {high}", after))
     return found
 
 
@@ -194,20 +195,26 @@ _CALLED = {
 }  # fmt: skip
 
 
-@dataclass
 class Printer:
     """Prints statements; `names` are those that what is there already has in C++.
 
-    An array whose only element is a result has one too, under which this is left.  `fresh` gives a
-    name that nothing else has, and names of `indices` stand for positions.
+    An array whose only element is a result has one too, under which this is left.  Names of
+    `indices` stand for positions.
     """
 
-    names: dict[str, str]
-    indices: set[str]
-    arrays: dict[str, Memory]
-    fresh: Callable[[], str]
-    # What names are the negative of.
-    negatives: dict[str, Value] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.names = dict[str, str]()
+        self.indices = set[str]()
+        self.arrays = dict[str, Array | Local]()
+        # What names are the negative of.
+        self._negatives = dict[str, Value]()
+        self._made = 0
+
+    def named(self, name: str) -> str:
+        """Give a name one in C++ that nothing else has."""
+        own = self.names[name] = f"t{self._made}"
+        self._made += 1
+        return own
 
     def lines(self, statements: Sequence[Statement]) -> list[str]:
         """The lines of statements."""
@@ -221,17 +228,17 @@ class Printer:
                 text = self._text(value)
                 opposite = _opposite(value)
                 if opposite is not None:
-                    self.negatives[name] = opposite
+                    self._negatives[name] = opposite
                 machine = C_TYPES[value.type]
                 if self._is_index(value):
                     self.indices.add(name)
                     machine = "npt_index"
                 # In templates NVRTC looks for the value of what is `const`, and for those of all
                 # that this is made of, as often as it is read: minutes for a median.
-                return [f"{machine} {self._named(name)} = {text};"]
+                return [f"{machine} {self.named(name)} = {text};"]
             case Variable(name, value):
                 text = self._text(value)
-                return [f"{C_TYPES[value.type]} {self._named(name)} = {text};"]
+                return [f"{C_TYPES[value.type]} {self.named(name)} = {text};"]
             case Assign(name, value):
                 return [f"{self.names[name]} = {self._text(value)};"]
             case Store(array, _, value):
@@ -248,14 +255,10 @@ class Printer:
                 # Texts store nothing but results, and take no memory.
                 raise AssertionError(node)
 
-    def _named(self, name: str) -> str:
-        self.names[name] = self.fresh()
-        return self.names[name]
-
     def _for(self, node: For) -> list[str]:
         self.indices.add(node.index)
         start, stop = self._text(node.start), self._text(node.stop)
-        own = self._named(node.index)
+        own = self.named(node.index)
         step = f"{own}++" if node.step == 1 else f"{own} += {node.step}"
         head = f"for (npt_index {own} = {start}; {own} < {stop}; {step}) {{"
         return block(head, self.lines(node.body))
@@ -268,7 +271,7 @@ class Printer:
                 # A short one becomes as long as what it is beside.
                 is_short = machine == "int64" and abs(held) < 2**31
                 text = str(held) if is_short else number(machine, held)
-                return Loose(text) if text.startswith("-") else text
+                return f"({text})" if text.startswith("-") else text
             case Name(_, name):
                 return self.names[name]
             case Load(array, index):
@@ -319,14 +322,13 @@ class Printer:
                     if isinstance(test, Op):
                         test = replace(test, args=tuple(map(self._negative, test.args)))
                     chosen = list(map(self._negative, chosen))
-                parts = (operand(self._text(one)) for one in (test, *chosen))
-                return Loose("{} ? {} : {}".format(*parts))
+                return "({} ? {} : {})".format(*map(self._text, (test, *chosen)))
             case "not" | "~" | "-", (arg,):
-                return apply("!" if value.op == "not" else value.op, self._text(arg))
+                return f"({'!' if value.op == 'not' else value.op}{self._text(arg)})"
             case op, _ if machine in BITS and (op in _MODULAR or op == "<<"):
                 return self._wrapping(value)
             case op, _ if op in _INFIX:
-                return apply(op, *map(self._text, args))
+                return _infix(op, *map(self._text, args))
             case _:
                 return self._called(_CALLED.get(value.op, value.op), args)
 
@@ -336,7 +338,7 @@ class Printer:
             case Op(machine, "to", (arg,)) if machine in BITS:
                 return replace(value, args=(self._negative(arg),))
             case Name(_, name):
-                opposite = self.negatives.get(name)
+                opposite = self._negatives.get(name)
             case _:
                 opposite = _opposite(value)
         return value if opposite is None else Op(value.type, "negative", (opposite,))
@@ -346,7 +348,7 @@ class Printer:
         if machine in PARTS:
             return f"npt_as<{C_TYPES[machine]}>::from({text})"
         if machine == "bool":
-            return apply("!=", text, "{}" if arg.type in PARTS else "0")
+            return _infix("!=", text, "{}" if arg.type in PARTS else "0")
         return cast(machine, text)
 
     def _wrapping(self, value: Op) -> str:
@@ -355,12 +357,17 @@ class Printer:
         first, last = map(self._text, value.args)
         if value.exact or (own and value.op in _MODULAR):
             # What the ranges of kernels prove to fit in 32 bits does not wrap.
-            return apply(value.op, first, last)
+            return _infix(value.op, first, last)
         unsigned = f"uint{max(32, BITS[value.type])}"
         if value.op in _MODULAR:
             last = cast(unsigned, last)
-        text = apply(value.op, cast(unsigned, first), last)
+        text = _infix(value.op, cast(unsigned, first), last)
         return text if value.type == unsigned else cast(value.type, text)
+
+
+def _infix(op: str, left: str, right: str) -> str:
+    """An operator between its operands, which may stand for an operand itself."""
+    return f"({left} {op} {right})"
 
 
 def _opposite(value: Value) -> Value | None:

@@ -122,7 +122,7 @@ NPT void npt_row(npt_chunk<T, N> &to, const T *row, bool there, npt_index first,
   } else {
 #pragma unroll 4
     for (int k = 0; k < N; k++) {
-      const npt_index place = npt_at<before, after>(first + k - low, high - low) + low;
+      const npt_index place = npt_found<before, after>(first + k, low, high);
       to.push(there && place >= low ? row[place * step] : constant);
     }
   }
@@ -155,8 +155,7 @@ template <class T, int ROWS, int L, int V, int R> struct npt_tile {
   template <npt_find above, npt_find below, npt_find before, npt_find after, bool wide>
   NPT void map(const T *plane, bool there, npt_span rows, npt_span columns, T constant = T()) {
     NPT_EACH(r, ROWS) {
-      const npt_index place =
-          npt_at<above, below>(rows.first + r - rows.low, rows.high - rows.low) + rows.low;
+      const npt_index place = npt_found<above, below>(rows.first + r, rows.low, rows.high);
       const T *const row = plane + place * rows.step;
       const bool has = there && place >= rows.low;
       const npt_index first = columns.first;

@@ -1,30 +1,74 @@
 """The one door to a GPU's text: of a kernel that was lowered.
 
 Compiled, rules of a border   ->   Source: in patches, or point by point
+
+On a GPU a border costs next to nothing where it is met, in the kernel: each function of a text
+takes whole arrays and does every point of them, with the rule of the border where a neighbour
+lies outside.  So a text is written for one border, and a call is a few launches:
+
+    text  ->  Launch, Launch, ...      each reads fields and scratch, and writes scratch or outputs
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from importlib import resources
 
 import numpy as np
 
 from ...analysis.ranges import machine_type, ranges
+from ...base.frozen import frozen
 from ...base.remembered import Remembered
+from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Box, Kernel, Values
 from ...lowering import rolling
 from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed
 from ..compiled import Compiled
-from .bodies import field_arrays, out_arrays
-from .patches import Patches, padded, shape_of
-from .printing import Array, Rules, maps
-from .source import Source
+from .patches import Launch, Patches, padded, shape_of
+from .printing import Array, Rules, maps, stored_type
 
 # Operations up to which a kernel is done in one piece, counting what its neighbours compute as
 # well: a stage costs a launch, and is written and read.
 LONGEST = 320
+
+
+@frozen
+class Source:
+    """The functions of a whole text, and the launches that compute every output, in order.
+
+    An array of `scratch` stands between two launches, contiguous: along each core axis it has the
+    points of its region.
+    """
+
+    functions: str
+    launches: tuple[Launch, ...]
+    scratch: tuple[Array, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it: ninepoint's arithmetic, then the functions."""
+        return _support() + self.functions
+
+
+@cache
+def _support() -> str:
+    folder = resources.files(__package__)
+    files = [folder.joinpath(name) for name in ("device.h", "vectors.h")]
+    text = "".join(file.read_text(encoding="utf-8") + "\n" for file in files)
+    # C's functions of floats, by the names that texts have for them.
+    lines = []
+    for name, row in FLOAT_FUNCTIONS.items():
+        if name == "exp":
+            continue  # It has bits of its own.
+        for kind, end in (("float", "f"), ("double", "")):
+            names = ("x", "y")[: row.arguments]
+            taken = ", ".join(f"{kind} {one}" for one in names)
+            call = f"{row.c}{end}({', '.join(names)})"
+            lines.append(f"NPT {kind} npt_{name}({taken}) {{ return {call}; }}\n")
+    return text.replace('#include "functions.h"\n', "".join(lines))
 
 
 # Texts, by the kernel and the rules of its border.
@@ -51,9 +95,11 @@ def written(compiled: Compiled, rules: Rules) -> Source:
     request, outs = replace(forms.request, slides=False), compiled.out_dtypes
     rows = passed(ROWS, forms.stored, request, reach)
     kernel = flattened(rows["wholesome"], LONGEST)
-    if kernel is None or not shape_of(kernel, out_arrays(outs), field_arrays(kernel)).tiles:
+    if kernel is None or not shape_of(kernel, outs, dict(kernel.fields)).tiles:
         kernel = rows["shared"]
-    return points(checked(kernel, reach), title(compiled.name), compiled.reaches, outs, rules)
+    # What every text has begins with "npt_".
+    name = f"kernel_{compiled.name}"
+    return points(checked(kernel, reach), name, compiled.reaches, outs, rules)
 
 
 def points(
@@ -69,12 +115,17 @@ def points(
     on.  Functions are called after `name`.
     """
     known, need = ranges(kernel), rolling.needed(kernel)
-    told = [(dtype, "constant") for _, dtype in kernel.fields] + [(one, "fill") for one in outs]
+    told = [("constant", dtype) for _, dtype in kernel.fields] + [("fill", one) for one in outs]
     asked = {rule for pair in rules for rule in pair}
-    # Those that a rule asks for, each once.
-    constants = tuple(one for one in dict.fromkeys(told) if one[1] in asked)
-    arrays, scratch = field_arrays(kernel), list[Array]()
-    parts = list[Patches]()
+    constants = [
+        f"{stored_type(dtype)} b{k}" for k, (rule, dtype) in enumerate(told) if rule in asked
+    ]
+    here = (0,) * kernel.ndim
+    arrays = {
+        name: Array(f"f{k}", dtype, rules, (here, here))
+        for k, (name, dtype) in enumerate(kernel.fields)
+    }
+    scratch, parts = list[Array](), list[Patches]()
     for position, stage in enumerate(kernel.stages):
         # Steps in a chain are no points, and nothing slides along rows here.
         assert isinstance(stage, Values)
@@ -86,22 +137,16 @@ def points(
         )
         made = dict[str, Array]()
         for value, own in zip(stage.names, stage.values, strict=True):
-            number, dtype = len(scratch), np.dtype(machine_type(own.dtype, known[value]))
-            region = padded(low, high, dtype)
-            made[value] = Array(f"scratch{number}", f"v{number}", dtype, region)
+            dtype = np.dtype(machine_type(own.dtype, known[value]))
+            made[value] = Array(f"v{len(scratch)}", dtype, (), padded(low, high, dtype))
             scratch.append(made[value])
         called, targets = f"{name}_{len(parts) + 1}", list(made.values())
-        parts.append(Patches(one, known, constants, called, targets, low, high, arrays, rules))
+        parts.append(Patches(called, one, known, targets, low, high, arrays, rules, constants))
         arrays = arrays | made
-    here, results = (0,) * kernel.ndim, out_arrays(outs)
+    results = [Array(f"o{k}", dtype) for k, dtype in enumerate(outs)]
     parts.append(
-        Patches(kernel, known, constants, name, results, here, here, arrays, rules, reaches)
+        Patches(name, kernel, known, results, here, here, arrays, rules, constants, reaches)
     )
     lines = [*maps(rules), *(line for part in parts for line in part.text()), ""]
     launches = tuple(part.launch() for part in parts)
-    return Source("\n".join(lines), launches, tuple(scratch), constants)
-
-
-def title(name: str) -> str:
-    """What the functions of a kernel begin with; what every text has begins with "npt_"."""
-    return "kernel_" + "".join(c if c.isascii() else "_" for c in name)
+    return Source("\n".join(lines), launches, tuple(scratch))

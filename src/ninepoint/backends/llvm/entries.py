@@ -28,7 +28,6 @@ import numpy as np
 
 c: Any = None
 machine: Any = None
-f32 = np.float32
 
 # What computes a block of a kernel is called so.
 BLOCK = "ninepoint_block"
@@ -39,16 +38,16 @@ BLOCK = "ninepoint_block"
 DATA, SHAPE, STRIDES = 2, 4, 5
 
 # The record of a kernel, in words: where its machine code begins, None, how many arguments there
-# are, arrays among them, axes of these, words of all values; then what each argument is [bytes].
+# are, arrays among them, axes of these, words of all; then what each argument is [bytes].
 CODE, NONE, KINDS, ARRAYS, AXES, WORDS, FIRST = range(7)
-# Of each its axes, the letter of its kind, its size, and where it is among the values.
-OF_AXES, OF_LETTER, OF_SIZE, OF_VALUE, PER_KIND = range(5)
+# Of each its axes, the letter of its kind, its size, and where its words are among those of all.
+OF_AXES, OF_LETTER, OF_SIZE, OF_PLACE, PER_KIND = range(5)
 
 BOOL, UINT, FLOAT, COMPLEX = map(ord, "bufc")
 
 
-# What a job is told: a record, views, values, and where the table is.
-RECORD, VIEWS, VALUES, TABLE, TOLD = range(5)
+# What a job is told: a record, views, values, where the table is, the crew, of how many threads.
+RECORD, VIEWS, VALUES, TABLE, CREW, THREADS, TOLD = range(7)
 
 # A table says how many pieces there are, and then of each one how many bytes are copied for it and
 # what becomes of each of its arrays: the table of `pad` and a constant, or nothing if it is read
@@ -63,21 +62,16 @@ def entry(self, arguments, count):
     """
     record, held = self[DATA], machine.room(TOLD)
     kinds = record[KINDS]
-    views = machine.room(record[ARRAYS] * (2 * record[AXES] + 1))
-    values = machine.room(record[WORDS])
+    views = machine.room(record[WORDS])
+    values = views + 8 * record[ARRAYS] * (2 * record[AXES] + 1)
     held[RECORD], held[VIEWS], held[VALUES] = record, views, values
-    told = machine.room(3)
-    told[0], told[1], told[2] = 0, 0, 0
+    held[TABLE], held[CREW], held[THREADS] = 0, 0, 0
     for k in range(count - kinds):
-        told[k] = c.PyLong_AsLongLong(arguments[kinds + k])
-    held[TABLE] = told[0]
-    if not taken(record, arguments, views, values):
+        held[TABLE + k] = c.PyLong_AsLongLong(arguments[kinds + k])
+    if not taken(record, arguments, views):
         return 0
     thread = c.PyEval_SaveThread()
-    if held[TABLE] == 0:
-        status = machine.do(record[CODE], views, values)
-    else:
-        status = done(held, held[TABLE][COUNT], told[1], told[2])
+    status = done(held) if held[TABLE] else machine.do(record[CODE], views, values)
     c.PyEval_RestoreThread(thread)
     if status != 0:
         # Nothing else is raised by text that reads what it was proved to have.
@@ -128,18 +122,15 @@ def piece(axes, at, whole, view, free, size):
     return (free + size + 63) & -64
 
 
-def taken(record, arguments, views, values):
+def taken(record, arguments, words):
     """Write views of the arrays of a call, and its values; whether Python has raised nothing."""
-    count = record[ARRAYS]
     for k in range(record[KINDS]):
-        kind, argument = kind_of(record, k), arguments[k]
-        axes, value = kind[OF_AXES], values + kind[OF_VALUE]
+        kind = kind_of(record, k)
+        axes, at = kind[OF_AXES], words + kind[OF_PLACE]
         if axes == 0:
-            number(argument, kind, value)
-        elif k >= count:
-            described(argument, axes, value)
+            number(arguments[k], kind[OF_LETTER], at)
         else:
-            described(argument, axes, views + 8 * k * (2 * axes + 1))
+            described(arguments[k], axes, at)
     return c.PyErr_Occurred() == 0
 
 
@@ -155,29 +146,19 @@ def described(array, axes, at):
         at[1 + k], at[1 + axes + k] = array[SHAPE][k], array[STRIDES][k]
 
 
-def number(argument, kind, at):
-    """Write a number of Python's in a type; what it raises stays to be asked for."""
-    letter, size = kind[OF_LETTER], kind[OF_SIZE]
+def number(argument, letter, at):
+    """Write a number of Python's, floats in double precision; its error is asked for later."""
     if letter == FLOAT:
-        real(c.PyFloat_AsDouble(np.float64, argument), size, at)
+        machine.put(at, c.PyFloat_AsDouble(np.float64, argument))
     elif letter == COMPLEX:
-        size = size >> 1
-        real(c.PyComplex_RealAsDouble(np.float64, argument), size, at)
-        real(c.PyComplex_ImagAsDouble(np.float64, argument), size, at + size)
+        machine.put(at, c.PyComplex_RealAsDouble(np.float64, argument))
+        machine.put(at + 8, c.PyComplex_ImagAsDouble(np.float64, argument))
     elif letter == BOOL:
-        machine.put(at, c.PyObject_IsTrue(np.int32, argument) > 0)
+        at[0] = c.PyObject_IsTrue(np.int32, argument) > 0
     elif letter == UINT:
         at[0] = c.PyLong_AsUnsignedLongLong(argument)
     else:
         at[0] = c.PyLong_AsLongLong(argument)
-
-
-def real(value, size, at):
-    """Write a float of so many bytes."""
-    if size == 4:
-        machine.put(at, f32(value))
-    else:
-        machine.put(at, value)
 
 
 def pad(self, arguments, count):
@@ -259,7 +240,7 @@ def column(kind, to, row, source, step, constant):
 # Where the parts of a crew are [bytes].  What different threads write lies on lines of its own.
 # It does one job at a time, each part of which is a piece of a table.
 SPIN = 0
-JOB, PARTS = 64, 72
+JOB = 64
 GENERATION, OPEN = 128, 136
 NEXT, FAILED = 192, 200
 BUSY, OWNED = 256, 264
@@ -296,25 +277,25 @@ def member(crew):
 
 def work(crew):
     """Do parts of a job as long as there are any."""
-    held, count = machine.get(crew + JOB), machine.get(crew + PARTS)
+    held = machine.get(crew + JOB)
+    count = held[TABLE][COUNT]
     k = machine.add(crew + NEXT, 1)
     while k < count:
         machine.either(crew + FAILED, c.ninepoint_part(held, k))
         k = machine.add(crew + NEXT, 1)
 
 
-def done(held, count, crew, threads):
+def done(held):
     """Do the parts of a job, alone if a crew has another one or is none; 0 if all went well."""
-    status = 0
+    crew, status = held[CREW], 0
     if crew == 0 or machine.swap(crew + OWNED, 0, 1) != 0:
-        for k in range(count):
+        for k in range(held[TABLE][COUNT]):
             status |= c.ninepoint_part(held, k)
         return status
     machine.set(crew + JOB, held)
-    machine.set(crew + PARTS, count)
     machine.set(crew + NEXT, 0)
     machine.set(crew + FAILED, 0)
-    machine.set(crew + OPEN, threads - 1)
+    machine.set(crew + OPEN, held[THREADS] - 1)
     machine.add(crew + GENERATION, 1)
     c.pthread_mutex_lock(crew + GATE)
     c.pthread_cond_broadcast(crew + WAKE)

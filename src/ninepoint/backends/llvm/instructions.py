@@ -91,10 +91,10 @@ class Instructions:
     def __init__(self, declared: dict[str, str], flags: str) -> None:
         # What the module declares, and the flags of its arithmetic on floats.
         self.declared, self.flags = declared, flags
-        # What stands before all else, then the rest; and where that is now, if it goes on there.
+        # What stands before all else, then the rest; and whether it goes on there.
         self.front = list[str]()
         self.lines = list[str]()
-        self.here, self.open = "begin", True
+        self.open = True
         self._made = 0
 
     def name(self) -> str:
@@ -134,7 +134,7 @@ class Instructions:
     def at(self, label: str) -> None:
         """Write what is done at a place."""
         self.lines.append(f"{label}:")
-        self.here, self.open = label, True
+        self.open = True
 
     # Memory.
 

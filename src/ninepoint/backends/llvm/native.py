@@ -48,8 +48,8 @@ class Kind:
 
     @property
     def words(self) -> int:
-        """How many words it takes among the values of a call."""
-        return 1 + 2 * self.ndim if self.ndim else -(-self.dtype.itemsize // 8)
+        """How many words it takes among those of a call."""
+        return 1 + 2 * self.ndim if self.ndim else 1 + (self.dtype.kind == "c")
 
 
 def arrays_of(kinds: Sequence[Kind]) -> int:
@@ -110,13 +110,10 @@ def padding() -> Callable[..., None] | None:
 
 def _record(kinds: Sequence[Kind], code: int) -> np.ndarray:
     """What the entries of a kernel are told of it."""
-    arrays, axes = arrays_of(kinds), kinds[0].ndim
-    values = sum(kind.words for kind in kinds[arrays:])
-    words = [code, id(None), len(kinds), arrays, axes, values]
-    at = 0
+    sizes = [kind.words for kind in kinds]
+    words = [code, id(None), len(kinds), arrays_of(kinds), kinds[0].ndim, sum(sizes)]
     for k, kind in enumerate(kinds):
-        words += [kind.ndim, ord(kind.dtype.kind), kind.dtype.itemsize, at]
-        at += 8 * kind.words if k >= arrays else 0
+        words += [kind.ndim, ord(kind.dtype.kind), kind.dtype.itemsize, 8 * sum(sizes[:k])]
     return np.array(words, np.int64)
 
 
@@ -135,10 +132,11 @@ def block(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
 
 
 def _packed(kind: Kind, value: Any) -> bytes:
-    """The words of an argument: of an array where it begins, its shape and its strides."""
+    """The words of an argument, as `entries` writes them."""
     if kind.ndim:
         return struct.pack(f"{kind.words}q", value.ctypes.data, *value.shape, *value.strides)
-    return np.array(value, kind.dtype).tobytes().ljust(8 * kind.words, b"\0")
+    wide = {"f": "f8", "c": "c16"}.get(kind.dtype.kind, kind.dtype)
+    return np.array(value, wide).tobytes().ljust(8, b"\0")
 
 
 def _function(address: int, record: np.ndarray) -> Callable[..., None]:

@@ -40,6 +40,9 @@ from ...loops.nodes import (
 from .entries import BLOCK
 from .instructions import LINE, TYPES, Instructions, Memory, constant, stored, table
 
+# How numbers are given that are shorter.
+_GIVEN = {"float32": "float64", "complex64": "complex128"}
+
 
 def printed(loops: Module, arrays: int) -> str:
     """Print the function `band` of the loops as that which computes a block (see `entries`).
@@ -174,8 +177,10 @@ class _Writer(Instructions):
                 first, *words = (self.new(f"load i64, ptr {place}") for place in places)
                 given += [self.address(first), *words]
             else:
-                at += parameter.type == "complex128"
-                given.append(self.load(parameter.type, places[0]))
+                machine = _GIVEN.get(parameter.type, parameter.type)
+                at += machine == "complex128"
+                value = self.load(machine, places[0])
+                given.append(self.convert(value, machine, parameter.type))
         self.take(given)
 
     def whole(self) -> None:
@@ -233,18 +238,17 @@ class _Writer(Instructions):
 
     def _for(self, node: For) -> None:
         start, stop = self.value(node.start), self.value(node.stop)
-        test, body, after, end = self.labels(4)
-        index, next_one, before = self.name(), self.name(), self.here
+        (test, body, after, end), place = self.labels(4), self.variable("i64")
+        self.do(f"store i64 {start}, ptr {place}")
         self.go(test)
         self.at(test)
-        self.do(f"{index} = phi i64 [ {start}, %{before} ], [ {next_one}, %{after} ]")
-        goes_on = self.new(f"icmp slt i64 {index}, {stop}")
-        self.choose(goes_on, body, end)
-        self.values[node.index] = index
+        index = self.values[node.index] = self.new(f"load i64, ptr {place}")
+        self.choose(self.new(f"icmp slt i64 {index}, {stop}"), body, end)
         self.block(node.body)
         self.go(after)
         self.at(after)
-        self.do(f"{next_one} = add nsw i64 {index}, {node.step}")
+        next_one = self.new(f"add nsw i64 {index}, {node.step}")
+        self.do(f"store i64 {next_one}, ptr {place}")
         self.go(test)
         self.at(end)
 

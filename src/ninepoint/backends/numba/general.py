@@ -53,7 +53,7 @@ _OURS: dict[Any, Any] = {
     np.median: relative.middle,
     in_order: relative.in_order,
 }
-_ALONG = "max min mean median std var prod any all ptp".split()
+_ALONG = "max amax min amin mean median std var prod any all ptp".split()
 
 # What `relative.along` is called, which is no name of a user's.
 _OWN = "#along"
@@ -304,7 +304,6 @@ class _Along(ast.NodeTransformer):
         name, given = node.func.attr, [*node.args, *options]
         if ast.unparse(node.func) not in self._function.constants:
             given = [node.func.value, *given]
-        name = {"amax": "max", "amin": "min"}.get(name, name)
         if name not in _ALONG or len(given) != 2:
             return node
         made = ast.Call(ast.Name(_OWN, ast.Load()), [ast.Constant(name), *given], [])

@@ -58,10 +58,13 @@ from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
 from ...lowering.chain import Absent
 from ...lowering.rolling import Kept, together
 from ..compiled import Module
-from .layout import LIBRARY, Layout, RowFunction, Terms, as_tuple
+from ..llvm import library
 from .points import indented, plus
 from .ranks import sliding_function
-from .rows import WORD, row_function
+from .rows import WORD, Layout, RowFunction, Terms, as_tuple, row_function
+
+# What text may call.
+LIBRARY = vars(library).keys() - {"np", "math"}
 
 
 class Loops(Layout):

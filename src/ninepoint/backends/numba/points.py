@@ -103,6 +103,7 @@ _PROGRAMS = {
     "argmax": _PLACE.replace("<", ">"),
 }
 
+# All elements in a buffer, whose number is 0 if one is NaN; and those that are no NaN.
 _ALL = """
 $at = 0
 $strange = False
@@ -110,6 +111,7 @@ for all:
     $buffer[$at] = $item
     $at += 1
     $strange = $strange | ($item != $item)
+$at = 0 if $strange else $at
 """
 
 _VALID = """
@@ -119,11 +121,16 @@ for all:
     $at += 1 if $item == $item else 0
 """
 
-# Which of so many elements that are no NaN is wanted, and how far from the next.
+# Which of so many elements is wanted, and how far from the next.
 _PLACES = {
+    "quantile": """
+$low = $rank
+$part = $fraction
+""",
     "nanrank": """
 $low = int($at * $q / 100) if int($at * $q / 100) < $at else $at - 1
 $low = max($low, 0)
+$part = 0.0
 """,
     "nanquantile": """
 $part = $q * ($at - 1 if $at else 0)
@@ -134,13 +141,15 @@ $part = $part - $low
 
 # What lies between the element of a rank and the next one.
 _BETWEEN = """
-$high = $type($second)
-if $part == 0.5:
-    $own = ($own + $high) / $type(2.0)
-elif $part > 0.5:
-    $own = $high - ($high - $own) * $type(1.0 - $part)
-elif $part > 0.0:
-    $own = $own + ($high - $own) * $type($part)
+$own = $type($first)
+if $part > 0.0:
+    $high = $type($second)
+    if $part == 0.5:
+        $own = ($own + $high) / $type(2.0)
+    elif $part > 0.5:
+        $own = $high - ($high - $own) * $type(1.0 - $part)
+    else:
+        $own = $own + ($high - $own) * $type($part)
 """
 
 _WORD = re.compile(r"\$(\w+)")
@@ -176,24 +185,22 @@ class Window:
             return textwrap.indent("\n".join(loops), head) + "\n"
 
         text = filled(program, self.name, told)
-        return _EACH.sub(each, text + "\n").strip("\n").split("\n")
+        return [*filter(None, _EACH.sub(each, text + "\n").split("\n"))]
 
-    def between(self, found: Sequence[str]) -> list[str]:
-        """What lies between an element and the next, which are `found`; NaN where one is."""
-        _, part = quantile_position(self.count, self.reduce.quantile)
-        program = "$own = $type($first)" + _BETWEEN * bool(part)
-        program += "\n$own = $type(nan) if $strange else $own" * self.known.nan
-        return self.lines(program, first=found[0], second=found[1], part=part)
+    def ranked(
+        self, gathered: str, search: str, first: str, second: str, **words: object
+    ) -> list[str]:
+        """The element of some rank, or what lies between it and the next; NaN where there is none.
 
-    def places(self) -> list[str]:
-        """Which of so many elements that are no NaN is wanted."""
-        return self.lines(_PLACES[self.reduce.kind], q=repr(self.reduce.quantile))
-
-    def valid(self, found: Sequence[str]) -> list[str]:
-        """What is wanted of so many elements that are no NaN, of which two are `found`."""
-        between = _BETWEEN if self.reduce.kind == "nanquantile" else "\n"
-        program = f"$own = $type($first){between}$own = $own if $at else $type(nan)"
-        return self.lines(program, first=found[0], second=found[1])
+        Elements are `gathered`, and programs say what comes before these two are known.
+        """
+        kind, (low, part) = self.reduce.kind, quantile_position(self.count, self.reduce.quantile)
+        between = _BETWEEN.replace("$first", first).replace("$second", second)
+        program = gathered + _PLACES[kind] + search + between
+        if self.known.nan or kind != "quantile":
+            program += "$own = $own if $at else $type(nan)"
+        told = {"q": repr(self.reduce.quantile), "rank": low, "fraction": part}
+        return self.lines(program, **told, **words)
 
 
 class Point(Operations):
@@ -216,10 +223,8 @@ class Point(Operations):
         self.buffers = dict[str, str]()
         self.looks = False
 
-    def element(
-        self, field: str, origin: Offset, along: Mapping[int, str]
-    ) -> tuple[list[str], str]:
-        """An element so far from an offset along some axes, and the lines that come before it."""
+    def element(self, field: str, origin: Offset, along: Mapping[int, str]) -> str:
+        """An element so far from an offset along some axes."""
         raise NotImplementedError
 
     def written(self, name: str, expr: Expr) -> list[str]:
@@ -276,18 +281,11 @@ class Point(Operations):
 
     def ranked(self, window: Window) -> list[str]:
         """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
-        name, count, reduce = window.name, window.count, window.reduce
-        buffer, machine = f"buffer_{name}", self.machine(reduce.result)
-        self.buffers[buffer] = f"np.empty({count}, dtype=np.{machine})"
-        if reduce.kind == "quantile":
-            low, _ = quantile_position(count, reduce.quantile)
-            length = f"0 if strange_{name} else {count}"
-            found = tuple(f"select({buffer}, {length}, {k})" for k in (low, low + 1))
-            return [*window.lines(_ALL), *window.between(found)]
-        first, at = f"low_{name}", f"at_{name}"
-        ranks = first, f"{first} + 1 if part_{name} else {first}"
-        found = tuple(f"select({buffer}, {at}, {rank})" for rank in ranks)
-        return [*window.lines(_VALID), *window.places(), *window.valid(found)]
+        machine = self.machine(window.reduce.result)
+        self.buffers[f"buffer_{window.name}"] = f"np.empty({window.count}, dtype=np.{machine})"
+        gathered = _ALL if window.reduce.kind == "quantile" else _VALID
+        two = (f"select($buffer, $at, {rank})" for rank in ("$low", "$low + 1"))
+        return window.ranked(gathered, "", *two)
 
     def _item(self, name: str, assign: Assign, reduce: Reduce) -> list[str]:
         """The lines that make an element of a window, or a part of that."""
@@ -304,9 +302,8 @@ class Point(Operations):
                 last = len(expr.origin) - 1
                 if expr.lanes > 1 and last in along:
                     along[last] = f"{expr.lanes} * {along[last]}"
-                lines, text = self.element(expr.field, expr.origin, along)
-                text = self._guarded(name, inner, reduce, text)
-                return [*lines, f"{inner} = {text}"]
+                text = self.element(expr.field, expr.origin, along)
+                return [f"{inner} = {self._guarded(name, inner, reduce, text)}"]
             case Weight():
                 machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
                 values = (Const(expr.dtype, text).value for text in expr.texts)
@@ -398,8 +395,7 @@ class Point(Operations):
             if outside(expr, axis, self.known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        before, text = self.element(expr.field, expr.origin, along)
-        return [*lines, *before, f"{name} = {text}"]
+        return [*lines, f"{name} = {self.element(expr.field, expr.origin, along)}"]
 
     def _inside(self, name: str, expr: Inside) -> list[str]:
         index, length = interval(expr.index, self.known), expr.length
@@ -469,8 +465,7 @@ def _added(window: Window, terms: Sequence[str], sums: Mapping[str, str]) -> lis
     """Add terms over a window, short pieces of its last axis first."""
     *outer, length = window.reduce.shape
     last, pieces = len(outer), length > 2 * PIECE
-    end = f"p0 + {PIECE}"
-    elements = f"p0, {end} if {end} < {length} else {length}" if pieces else str(length)
+    elements = f"p0, min(p0 + {PIECE}, {length})" if pieces else str(length)
     lines = [name.replace("$", "$line_") for name in sums]
     adds = [f"{line} = {line} + {term}" for line, term in zip(lines, sums.values(), strict=True)]
     body = [

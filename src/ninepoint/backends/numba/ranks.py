@@ -37,8 +37,8 @@ from ...base import limits
 from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
 from ...lowering.rolling import Kept
-from .layout import Layout, RowFunction, as_tuple
 from .points import filled, plus
+from .rows import Layout, RowFunction, as_tuple
 
 # A program, in which `$word` stands for a name of the function's own; the texts of what is made
 # once for all rows, and tables with their types.
@@ -233,14 +233,11 @@ for j in range(n):
 
 def _masks(machine: np.dtype) -> list[int]:
     """What `keyed` needs to know of a type, and the bits of NaN."""
-    full = 2 ** (8 * machine.itemsize) - 1
+    bits = np.dtype(f"uint{8 * machine.itemsize}")
+    full = int(np.iinfo(bits).max)
     top = full // 2 + 1
-    match machine.kind:
-        case "f":
-            bits = np.dtype(f"uint{8 * machine.itemsize}")
-            infinite, nan = (int(machine.type(v).view(bits)) for v in (math.inf, math.nan))
-            return [top, top, full, infinite ^ top, nan]
-        case "i":
-            return [top, top, top, full, 0]
-        case _:
-            return [top, 0, 0, full, 0]
+    if machine.kind == "f":
+        infinite, nan = np.array([math.inf, math.nan], machine).view(bits).tolist()
+        return [top, top, full, infinite ^ top, nan]
+    flipped = top if machine.kind == "i" else 0
+    return [top, flipped, flipped, full, 0]
