@@ -13,8 +13,6 @@ STEP-th program goes through a GPU too, or through the stand-in of tests/cuda fo
 printed as a program that can be run, in this folder.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import faulthandler
@@ -33,6 +31,7 @@ from typing import Any
 import numpy as np
 
 import drawing
+import kernels
 import ninepoint as npt
 import on_gpu
 import seams
@@ -88,7 +87,7 @@ class Running:
         kept = dict(names)
         names["named"], names["options"] = dict(names["named"]), dict(names["options"])
         try:
-            drawing.executed(way.text, names)
+            kernels.executed(way.text, names)
             found = [np.asarray(one) for one in names["listed"](names["found"])]
         except on_gpu.REFUSED as error:
             return type(error), str(error)
@@ -129,11 +128,7 @@ class Running:
 
 
 def alike(
-    made: Outcome,
-    right: Outcome,
-    target: str = "call",
-    loose: Sequence[bool] = (),
-    text: str = "",
+    made: Outcome, right: Outcome, target: str = "call", loose: Sequence[bool] = (), text: str = ""
 ) -> bool:
     """Whether two outcomes are alike, to the bit but for the signs of zeros and kinds of NaN.
 

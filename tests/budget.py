@@ -5,8 +5,6 @@ that neither layout nor prose changes them.  A budget goes down with its package
 says in the commit why.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 import tokenize

@@ -1,7 +1,5 @@
 """Folders of this run, tests that leave nothing behind and end, Dask clients, golden files."""
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import gc
@@ -16,7 +14,6 @@ import seams
 import verify_kernels
 from leftovers import DaskTraces, Traces, keep_dask
 from ninepoint.lowering import passes
-from seconds import Seconds
 
 CACHE = "NINEPOINT_CACHE_DIR"
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
@@ -30,8 +27,6 @@ _stderr = []
 
 
 def pytest_configure(config):
-    if not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Seconds())
     # A busy machine would make tests of what is printed fail.
     os.environ.setdefault("NINEPOINT_QUIET", "1")
     # What holds of every kernel is looked at after each pass, whatever other processes compiled.

@@ -3,8 +3,6 @@
 A script and not a test: it must run without pytest, in an environment of its own.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 

@@ -7,16 +7,12 @@
 What is built stays in a folder, by hashes, so that nothing is built twice in a run of the tests;
 with NINEPOINT_EMULATOR_DIR that folder is shared and stays.  The addresses, the casts, the shifts
 and the bounds of arrays in registers are checked by UBSan: the process ends with a message where
-one of them is wrong.  `guarded` copies an array to memory with pages at its ends that nobody may
-touch.
+one of them is wrong.
 """
-
-from __future__ import annotations
 
 import atexit
 import ctypes
 import hashlib
-import mmap
 import os
 import re
 import shutil
@@ -113,10 +109,7 @@ class Function:
         return list(found[:count])
 
     def __call__(
-        self,
-        grid: int | Sequence[int],
-        threads: int | Sequence[int],
-        arguments: Sequence[Any],
+        self, grid: int | Sequence[int], threads: int | Sequence[int], arguments: Sequence[Any]
     ) -> None:
         """Launch it: arrays and addresses (`int`) are pointers, NumPy values go by value.
 
@@ -256,26 +249,4 @@ def _aligned(data: bytes) -> np.ndarray:
     first = -room.ctypes.data % 16
     made = room[first : first + len(data)]
     made[:] = np.frombuffer(data, np.uint8)
-    return made
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def guarded_bytes(nbytes: int, at_end: bool = True) -> np.ndarray:
-    """Bytes with pages before and behind them that nobody may touch."""
-    page = mmap.PAGESIZE
-    size = -(-max(nbytes, 1) // page) * page
-    memory = mmap.mmap(-1, size + 2 * page)
-    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    for at in (base, base + page + size):
-        assert _libc.mprotect(ctypes.c_void_p(at), page, 0) == 0
-    first = page + (size - nbytes if at_end else 0)
-    return np.frombuffer(memory, np.uint8, nbytes, first)
-
-
-def guarded(array: np.ndarray, at_end: bool = True) -> np.ndarray:
-    """A copy that ends (or begins) at such a page: reads beyond it are a crash."""
-    made = guarded_bytes(array.nbytes, at_end).view(array.dtype).reshape(array.shape)
-    made[...] = array
     return made

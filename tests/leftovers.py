@@ -6,8 +6,6 @@ directory.  `DaskTraces` does so for Dask clients and clusters, before and after
 client that stays takes the work of all tests after it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import sys

@@ -4,8 +4,6 @@ Texts are what NVRTC is given, with the options of OPTIONS; nvcc makes machine c
 driver is needed.
 """
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -6,8 +6,6 @@ with strictly("end"):  arrays of the stand-in end at pages that nobody may touch
     found = program(cupy.asarray(x))
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import sys
@@ -19,6 +17,7 @@ from typing import Any
 import numpy as np
 
 import ninepoint as npt
+from compared import each
 
 STANDIN = Path(__file__).parent / "cuda" / "standin"
 
@@ -55,6 +54,13 @@ def prepared(calls: Iterable[Callable[[], Any]]) -> Iterator[None]:
                 with contextlib.suppress(*REFUSED):
                     call()
     yield
+
+
+def same(found: Any, wanted: Any) -> None:
+    """Check that results are equal to the last bit, wherever they are."""
+    for one, other in zip(each(found), map(np.asarray, each(wanted)), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one if isinstance(one, np.ndarray) else one.get(), other)
 
 
 def negated_extremes(x: Any) -> Any:

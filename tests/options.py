@@ -1,7 +1,5 @@
 """A call and its options: what every target takes, or refuses in the same words."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import ninepoint as npt

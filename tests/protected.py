@@ -7,8 +7,6 @@ either.  Where machine code looks outside, the process ends, and says in which t
 Python is tried in a forked child, and told as an `AssertionError` with the text of the kernel.
 """
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

@@ -11,8 +11,6 @@ and it is refused alike.  One that takes longer than the limit ends the process,
 it waits for.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import faulthandler
@@ -59,9 +57,6 @@ SLOW = 4.0
 _numbers = itertools.count()
 _killing = threading.Event()
 killed = Counter[str]()
-
-
-# What the text of a way calls.
 
 
 class Stop(Exception):
@@ -170,9 +165,6 @@ def killing(after: float) -> Iterator[None]:
         timer.cancel()
         timer.join()
         _killing.clear()
-
-
-# What is drawn.
 
 
 def drawn(rng: Random, program: Program, kills: float) -> tuple[Way, Way, agree.Running]:
@@ -286,9 +278,6 @@ def _ended(rng: Random, program: Program, right: agree.Outcome) -> str:
             parts = rng.sample(range(count), count)
         made.append(f"scale.saved(found[{k}], {suffix!r}, {stop}, {parts}{cut})")
     return f"found = [{', '.join(made)}]"
-
-
-# The driver.
 
 
 def check(kind: str, seed: int, kills: float) -> str:

@@ -1,7 +1,5 @@
 """Arrays that can be sliced, as those of files are, and Dask arrays that are views of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

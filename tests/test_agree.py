@@ -5,10 +5,6 @@ more seeds are tried by `python tests/agree.py FIRST LAST`, and every night; tho
 in tests/cuda.
 """
 
-from __future__ import annotations
-
-import subprocess
-import sys
 from collections import Counter
 
 import dask.array as da
@@ -18,10 +14,13 @@ import xarray as xr
 
 import agree
 import drawing
+import kernels
 import ninepoint as npt
 import scale
 import seams
 import ways
+from nightly import at_night
+from own_process import printed
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
 INTERPRETED = {"kernel": (50, 2), "pipeline": (16, 2), "steps": (16, 2), "ufunc": (50, 2)}
@@ -50,27 +49,33 @@ def agrees(kind: str, seeds: range, most: int, *, compiled: bool = False) -> Non
     assert counts["arrays"] >= len(seeds) // 3
 
 
-@pytest.mark.parametrize(("kind", "seeds", "most"), batches(INTERPRETED, 0))
+@pytest.mark.parametrize(
+    ("kind", "seeds", "most"),
+    [*batches(INTERPRETED, 0), *map(at_night, batches(NIGHTLY, 100_000, 5))],
+)
 def test_every_way_gives_what_the_definition_says(kind, seeds, most):
     agrees(kind, seeds, most)
 
 
-@pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 50_000))
+@pytest.mark.usefixtures("protected_pages")
+@pytest.mark.parametrize(
+    ("kind", "seeds", "most"),
+    [*batches(COMPILED, 50_000), *map(at_night, batches(COMPILED, 60_000))],
+)
 def test_so_does_machine_code(kind, seeds, most):
     agrees(kind, seeds, most, compiled=True)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("kind", "seeds", "most"), batches(NIGHTLY, 100_000, 5))
-def test_many_programs(kind, seeds, most):
-    agrees(kind, seeds, most)
+# Limits with which small arrays go the ways of large ones: copied a few rows at a time, in slabs
+# and ends, with kernels that are transposed; and faces are given apart, as to many workers.
+SMALL = {"block_elements": 40, "whole_bytes": (0, 0, 0), "transposed_points": 0}
+SMALL |= {"workers_together": -1}
 
 
-@pytest.mark.nightly
-@pytest.mark.usefixtures("protected_pages")
-@pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 60_000))
-def test_many_programs_as_machine_code(kind, seeds, most):
-    agrees(kind, seeds, most, compiled=True)
+@pytest.mark.parametrize("kind", ["kernel", "pipeline"])
+def test_small_arrays_that_go_the_ways_of_large_ones(kind):
+    with seams.limits(**SMALL):
+        agrees(kind, range(70_000, 70_000 + 2 * BATCH[kind]), 6)
 
 
 @pytest.mark.parametrize("kind", scale.KINDS)
@@ -83,17 +88,17 @@ def test_what_lies_in_stores_gives_the_same(kind):
 @pytest.mark.nightly
 def test_many_that_lie_in_stores():
     for options in (["1000", "1100"], ["1000", "1010", "--workers"]):
-        subprocess.run([sys.executable, scale.__file__, *options], check=True, timeout=800)
+        printed(scale.__file__, *options)
 
 
 def test_a_failure_is_a_program(capsys):
     """It says which seed and which way, and can be run as it is printed."""
-    program = drawing.draw("kernel", 0)
+    program = drawing.draw("kernel", 3)
     running = agree.Running(program)
     made = running(ways.first(program))
     failure = str(running.disagreement(ways.ways(program, None)[0], made, made))
-    assert failure.startswith("# kernel 0, ")
-    drawing.executed(failure)
+    assert failure.startswith("# kernel 3, ")
+    kernels.executed(failure)
     # What is right, and what the way gives.
     told = capsys.readouterr().out
     half = len(told) // 2
@@ -111,16 +116,8 @@ def test_the_table_of_refusals_is_read():
 
 
 # What random programs have found.
-
-
-@npt.stencil
-def alike(x):
-    return x[0, 0]
-
-
-@npt.stencil
-def alike_row(x):
-    return x[0]
+alike = npt.stencil(lambda x: x[0, 0])
+alike_row = npt.stencil(lambda x: x[0])
 
 
 @npt.stencil(boundary="keep")
@@ -135,9 +132,7 @@ def second_is_whole(a, b):
     return s[1, 0]
 
 
-@npt.stencil
-def differing(x, y, unused=1):
-    return x[0, 1] - 10 * y[0, 0]
+differing = npt.stencil(lambda x, y, unused=1: x[0, 1] - 10 * y[0, 0])
 
 
 @npt.stencil
@@ -146,9 +141,7 @@ def staged(x, y, unused=1):
     return s[0, 1] - 10 * y[0, 0]
 
 
-@npt.stencil(every=2)
-def coarse(x):
-    return x[0]
+coarse = npt.stencil(lambda x: x[0], every=2)
 
 
 @npt.stencil(boundary="keep")
@@ -195,14 +188,8 @@ def test_no_steps_give_numbers_of_the_machines_byte_order():
 
 
 def test_a_border_value_where_nobody_looks_need_not_fit():
-    @npt.stencil(boundary=npt.dirichlet(0))
-    def here(x):
-        return x[0] * 2
-
-    @npt.stencil
-    def beside(x):
-        return here(x)[1]
-
+    here = npt.stencil(lambda x: x[0] * 2, boundary=npt.dirichlet(0))
+    beside = npt.stencil(lambda x: here(x)[1])
     x = np.arange(6)
     for kernel, right in ((here, x * 2), (beside, [*x[1:] * 2, 0])):
         for made in (kernel(x), kernel.debug(x), kernel(da.from_array(x, chunks=3)).compute()):
@@ -210,10 +197,7 @@ def test_a_border_value_where_nobody_looks_need_not_fit():
 
 
 def test_numbers_that_are_given_mix_with_floats_as_literals_do():
-    @npt.stencil
-    def kernel(x, k):
-        return x[0] * (k * 0.5) + k / 4
-
+    kernel = npt.stencil(lambda x, k: x[0] * (k * 0.5) + k / 4)
     image = np.arange(5, dtype="float32")
     assert kernel(image, 3).dtype == "float32"
     np.testing.assert_array_equal(kernel(image, 3), kernel.debug(image, 3))

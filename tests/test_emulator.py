@@ -1,7 +1,5 @@
 """The emulator of CUDA: it computes what a GPU does, and tells what a GPU would not tell."""
 
-from __future__ import annotations
-
 import faulthandler
 import os
 
@@ -9,6 +7,7 @@ import numpy as np
 import pytest
 
 import emulator
+import protected
 
 pytestmark = pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
 
@@ -26,7 +25,7 @@ extern "C" __global__ void crooked(const char *x, int *y) { y[0] = *(const int *
 
 def test_values_as_arguments_and_mistakes_that_end_the_process():
     functions = emulator.functions(TEXT)
-    x, y = emulator.guarded(np.arange(128, dtype=np.int32)), np.zeros(128, np.int32)
+    x, y = protected.between(np.arange(128, dtype=np.int32), at_end=True), np.zeros(128, np.int32)
     numbers = np.zeros(1, np.dtype([("a", "f8"), ("b", "i4", 3)], align=True))
     numbers["a"], numbers["b"] = 2.5, (7, 8, 9)
     functions["scaled"](2, 64, [x, y, numbers[0], np.int8(-3)])

@@ -4,8 +4,6 @@ It passes where every call has the type that is written beside it, and where all
 as a mistake is one: marks that nothing needs are mistakes themselves.
 """
 
-from __future__ import annotations
-
 from typing import Any, assert_type
 
 import dask.array as da

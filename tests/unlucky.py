@@ -1,7 +1,5 @@
 """Unlucky names: those that generated text, or a call, has for something else as well."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 from dataclasses import replace

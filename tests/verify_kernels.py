@@ -7,8 +7,6 @@ A pass that breaks one of these is wrong, even where the numbers happen to be ri
 looked at after every pass; see `ninepoint.lowering.passes`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
@@ -112,11 +110,7 @@ class _Check:
             _check_atom("a result", value, known)
 
     def expression(
-        self,
-        name: str,
-        expr: Expr,
-        known: Mapping[str, DType],
-        within: ir.Reduce | ir.Loop | None,
+        self, name: str, expr: Expr, known: Mapping[str, DType], within: ir.Reduce | ir.Loop | None
     ) -> None:
         for atom in ir.atoms(expr):
             _check_atom(name, atom, known)

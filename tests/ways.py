@@ -8,8 +8,6 @@
 A text uses the names of `Program.text`, so that what fails can be printed below it and run.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 import re
@@ -18,6 +16,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+import dask.array as da
 import numpy as np
 from dask._task_spec import convert_legacy_graph
 
@@ -103,12 +102,20 @@ def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> l
     return rng.sample(found, most) if 0 < most < len(found) else found
 
 
-# Dask.
-
 COMPUTED = """\
-from ways import in_any_order
-found = listed(dask.compute(*found, scheduler=in_any_order))
+from ways import as_told, in_any_order
+found = listed(dask.compute(*map(as_told, found), scheduler=in_any_order))
 """
+
+
+def as_told(lazy: Any) -> Any:
+    """The same array, each chunk of which is seen to have the shape that was told."""
+
+    def look(block: Any, block_info: Any = None) -> Any:
+        assert np.shape(block) == block_info[None]["chunk-shape"], block_info
+        return block
+
+    return lazy.map_blocks(look, dtype=lazy.dtype) if isinstance(lazy, da.Array) else lazy
 
 
 def in_any_order(graph: Any, keys: Any, **options: Any) -> Any:
@@ -315,20 +322,27 @@ class _Ways:
         more = ", out=tuple(out)" if len(results) > 1 else ", out=out[0]"
 
         def into(name: str, made: str, before: str = "") -> Way:
-            text = f"{before}out = {made}\n"
-            return self.way(name, more=more, before=text, after=native, target="out")
+            text, after = f"{before}out = {made}\n", native
+            if "gaps" in name:
+                # Nothing is written between.
+                after += "assert not any(one.base[..., 1].any() for one in out)\n"
+            return self.way(name, more=more, before=text, after=after, target="out")
 
         for name, made in {
             "out": "np.empty(shape, dtype)",
             "out again": "np.empty(shape, dtype)",
             "out in another order": "np.empty(shape[::-1], dtype).T",
-            "out with gaps": "np.empty((*shape, 2), dtype)[..., 0]",
+            "out backwards": "np.flip(np.empty((*shape, 1), dtype))[..., 0]",
+            "out with gaps": "np.zeros((*shape, 2), dtype)[..., 0]",
+            "out of other bytes": "np.empty(shape, np.dtype(dtype).newbyteorder())",
+            "out at an odd place": "np.ndarray(shape, dtype, bytearray(10**6), 1)",
         }.items():
             yield into(name, f"[{made} for shape, dtype in {shapes}]")
         if self.states_are(results) and results[0].ndim:
             names = list(self.program.fields)[: len(results)]
             text = f"named |= {{n: np.array(fields[n]) for n in {names}}}\n"
             yield into("over the fields", f"[named[n] for n in {names}]", text)
+            yield into("over the fields, turned", f"[named[n][::-1] for n in {names}]", text)
             text = (
                 f"held = {{n: np.concatenate([fields[n][:1], fields[n]]) for n in {names}}}\n"
                 f"named |= {{n: held[n][1:] for n in {names}}}\n"

@@ -1,11 +1,10 @@
 """Kernels of the tests of arrays in chunks, and what these tests ask again and again."""
 
-from __future__ import annotations
-
 import dask
 import numpy as np
 
 import ninepoint as npt
+from compared import each
 
 
 @npt.stencil(boundary="nearest")
@@ -20,18 +19,11 @@ def far(x, y):
     return x[-3, 0] + y[0, 2], x[0, 1] - y[0, 0]
 
 
-@npt.stencil
-def near(x):
-    return x[-1, -1] + 2 * x[1, 1] - x[0, 0]
+near = npt.stencil(lambda x: x[-1, -1] + 2 * x[1, 1] - x[0, 0])
 
 
 def image(*shape):
     return np.random.default_rng(1).integers(0, 999, shape)
-
-
-def each(results):
-    """The results of a call, of which there may be one, as a tuple."""
-    return results if isinstance(results, tuple) else (results,)
 
 
 def equal(lazy, wanted):

@@ -1,32 +1,25 @@
 """Stencils on Dask arrays: lazy, in chunks of sizes that are told, in as few tasks as it takes."""
 
-from __future__ import annotations
-
 import math
-import os
 import pickle
 import time
+from functools import partial
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
+import xarray as xr
+from chunked import equal, far, image, mean, near, tasks_of
+from dask.graph_manipulation import bind, clone
+from dask.utils import key_split
 
-dask = pytest.importorskip("dask")
+import ninepoint as npt
+from compared import nothing_compiled, whole
+from seams import interpreted
+from ways import as_told
 
-import dask.array as da  # noqa: E402
-import xarray as xr  # noqa: E402
-from chunked import equal, far, image, mean, near, tasks_of  # noqa: E402
-from dask.graph_manipulation import bind, clone  # noqa: E402
-from dask.utils import key_split  # noqa: E402
-
-import ninepoint as npt  # noqa: E402
-import weighted  # noqa: E402
-from seams import interpreted  # noqa: E402
-from weighted import whole, window  # noqa: E402
-
-
-@npt.stencil
-def line(x):
-    return x[1] - x[-1]
+line = npt.stencil(lambda x: x[1] - x[-1])
 
 
 @npt.stencil(boundary="reflect")
@@ -56,13 +49,13 @@ def test_nothing_is_computed_at_the_call_and_then_what_is_needed_once():
 
 def test_chunks_of_the_result():
     x = da.zeros((10, 12), chunks=((3, 3, 1, 3), (5, 7)))
-    kernel = weighted.stencil(window([(-3, 1), (0, 2)]), window([(0, 0), (-6, 0)]))
+    kernel = npt.stencil(lambda x: (x[-3, 0] + x[1, 2], x[0, -6] - x[0, 0]))
     one, two = kernel(x, boundary="valid")
     assert one.chunks == ((3, 1, 2), (5, 5))
     assert two.chunks == ((3, 3, 1, 3), (6,))
     one, two = kernel(x, boundary="nearest")
     assert one.chunks == two.chunks == x.chunks
-    beyond = weighted.stencil(window([(-10, 1)]))
+    beyond = npt.stencil(lambda x: x[-10] + x[1])
     assert beyond(x, axes=(0,), boundary="valid").shape == (0, 12)
 
 
@@ -257,45 +250,7 @@ def test_tasks_are_called_by_what_they_do():
     assert names == ["gaussian", "median", "erode", "behind+1", "mean*6", "mean*2", "mean+2"]
 
 
-@npt.stencil
-def edged(x, y):
-    """Two results of two, which look to different sides."""
-    a, b = far(x, y)
-    return a[-1, 0] + b[0, 1] * x[0, 0], b[0, 0]
-
-
-def test_blocks_of_axes_in_any_order():
-    """What was noted of one block gives what the next one needs."""
-    rng = np.random.default_rng(1)
-    x = rng.integers(0, 99, (8, 2, 16, 12)).astype("float32")
-    y = rng.integers(0, 99, (16, 12)).astype("int16")
-    for axes, other in (((-2, -1), y), ((-4, -1), y[:8, None, None])):
-        for rows in (4, 16):
-            lazy = [da.from_array(a, chunks=(4, 2, rows, 3)[4 - a.ndim :]) for a in (x, other)]
-            for rule in ("valid", (("mirror", "fill"), ("reflect", "constant"))):
-                made = edged(*lazy, boundary=rule, axes=axes)
-                equal(made, edged(x, other, boundary=rule, axes=axes))
-
-
-def test_faces_that_are_given_apart(limited, as_python):
-    """As to many workers: with the corners that came along the axes before."""
-    limited(workers_together=-1)
-    for seed in range(12):
-        rng = np.random.default_rng(seed)
-        ndim = 1 + seed % 3
-        kernel, rule = weighted.drawn(rng, ndim), weighted.boundary(rng, ndim)
-        shape = (3, *rng.integers(9, 14, ndim).tolist())
-        fields = [whole(*shape, seed=k) for k in range(len(kernel.fields))]
-        if len(fields) > 1:
-            fields[1] = fields[1][seed % 3, ..., : 1 if seed % 2 else None]
-        cut = rng.integers(2, 9, 1 + ndim).tolist()
-        lazy = [da.from_array(x, chunks=tuple(cut[1 + ndim - x.ndim :])) for x in fields]
-        equal(kernel(*lazy, boundary=rule), kernel(*fields, boundary=rule))
-
-
 # Keys: equal calls have equal ones, and calls that mean anything else have others.
-
-
 def made(step=1, extra=0.5, weights=(1, 2, 1), **options):
     constant = np.array(weights)
 
@@ -335,41 +290,26 @@ def test_equal_calls_have_equal_keys_and_others_do_not():
         assert weighed(x, other)[0].name != name
 
 
-# Steps.
-
-
-def test_steps_that_are_left_over_compile_nothing(tmp_path, monkeypatch):
+def test_steps_that_are_left_over_compile_nothing():
     """They are done by kernels that are there."""
-    monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
 
     @npt.stencil(boundary="wrap", schedule=npt.Schedule(steps=4))
     def drift(u):
         return u[0, 0] + 0.1 * (u[-1, 0] - 2 * u[0, 0] + u[0, 1] + 0.7 * u[1, -1])
 
-    def kept():
-        return {file for _, _, files in os.walk(tmp_path) for file in files}
-
-    u = np.random.default_rng(0).random((40, 60))
-    x = da.from_array(u, chunks=(20, 30))
-    wanted = [u]
+    u, seen = np.random.default_rng(0).random((40, 60)), []
+    x, wanted = da.from_array(u, chunks=(20, 30)), [u]
     for _ in range(63):
         wanted.append(drift(wanted[-1]))
     drift.iterate(x, steps=61).compute(scheduler="sync")
-    known = kept()
-    assert known
-    seen = []
-    for steps, every in [(63, None), (62, 30)]:
-        lazy = drift.iterate(
-            x, steps=steps, every=every, callback=lambda step, _: seen.append(step)
-        )
-        equal(lazy, wanted[steps])
-    assert kept() == known
+    look = lambda step, _: seen.append(step)  # noqa: E731
+    with nothing_compiled():
+        for steps, every in [(63, None), (62, 30)]:
+            equal(drift.iterate(x, steps=steps, every=every, callback=look), wanted[steps])
     assert seen == [63, 30, 60, 62]
 
 
-@npt.stencil(boundary="fill")
-def plain(c):
-    return c[0]
+plain = npt.stencil(lambda c: c[0], boundary="fill")
 
 
 def test_short_floats_are_rounded_between_steps_that_share_a_stage():
@@ -382,3 +322,45 @@ def test_short_floats_are_rounded_between_steps_that_share_a_stage():
     u, c = (random.random(14) * 50).astype("float16"), random.random(14).astype("float32")
     lazy = step.iterate(da.from_array(u, chunks=14), da.from_array(c, chunks=14), steps=2)
     equal(lazy, step.iterate(u, c, steps=2))
+
+
+added = npt.stencil(lambda x, y: 2 * x[0, 0] + y[0, 0])
+inner = npt.stencil(lambda x, y: x[-1, 0] + y[1, 1], boundary="valid")
+coarse = npt.stencil(lambda x: x[0, 0] + x[0, 1], boundary="nearest", every=(1, 2))
+flat = npt.stencil(lambda x, y: x[-1] + y[0], boundary="nearest")
+of_fewer = npt.stencil(lambda x, y: x[0, 0] + coarse(y)[0, 0])
+of_fewest = npt.stencil(lambda x, y: inner(x, y)[0, 0] * x[0, 0])
+
+
+def test_a_stage_with_fewer_points_and_a_field_without_axes(as_python):
+    """Each chunk has the shape that was told, as random programs look at it."""
+    rng = np.random.default_rng(1)
+    pair, cuts = rng.random((3, 2)), [(-1, -1), (None, -1), (-1, None), (2, 1)]
+    fields, apart = (rng.random((6, 5)), np.array(3.0)), [(-1, None), (2, ()), ((4, 2), ())]
+    for call, given, ways in (
+        (of_fewer, (rng.random((3, 4)), pair), cuts),
+        (of_fewest, (pair, pair[::-1]), cuts),
+        (flat, fields, apart),
+    ):
+        for chunks in ways:
+            lazy = [
+                one if cut is None else da.from_array(one, chunks=cut)
+                for one, cut in zip(given, chunks, strict=True)
+            ]
+            made, wanted = call(*lazy), call(*given)
+            assert made.shape == wanted.shape
+            equal(as_told(made), wanted)
+
+
+def test_fields_of_xarray_that_broadcast_and_are_saved(tmp_path):
+    x = xr.DataArray(np.arange(3.0), dims="x", coords={"x": [1, 2, 3]})
+    y = xr.DataArray(np.arange(4.0), dims="y")
+    for one, other in [(x.chunk(), y.chunk()), (x, y.chunk()), (x.chunk(2), y)]:
+        for call in (npt.ufunc(lambda x, y: 2 * x + y), partial(added, dims=("x", "y"))):
+            xr.testing.assert_identical(call(one, other).compute(), call(x, y))
+    lat, field = np.arange(4.0)[:, None], np.random.default_rng(0).random((4, 6))
+    npt.save(added(lat, da.from_array(field)), tmp_path / "sum.zarr")
+    equal(npt.open(tmp_path / "sum.zarr"), added(lat, field))
+    # Chunks without points.
+    lazy = npt.filters.mean(da.from_array(np.zeros((0, 6)), chunks=((0, 0), (2, 4))))
+    assert lazy.compute().shape == (0, 6)

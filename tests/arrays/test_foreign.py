@@ -1,7 +1,5 @@
 """Arrays of other libraries: taken as they are, or refused with the cure; never lost or loaded."""
 
-from __future__ import annotations
-
 import array
 
 import dask
@@ -17,27 +15,10 @@ import zarr
 import ninepoint as npt
 
 X = np.array([1.0, 4.0, 9.0, 16.0])
-
-
-@npt.stencil(boundary="nearest")
-def change(x):
-    return x[1] - x[0]
-
-
-@npt.stencil(boundary="nearest")
-def staged(x):
-    s = change(x)
-    return s[0]
-
-
-@npt.stencil(boundary="nearest")
-def moved(y, x):
-    return x[1] - x[0] + 0 * y[0]
-
-
-@npt.stencil(standard_indexing="x")
-def table(y, x):
-    return y[0] * x[0]
+change = npt.stencil(lambda x: x[1] - x[0], boundary="nearest")
+staged = npt.stencil(lambda x: change(x)[0], boundary="nearest")
+moved = npt.stencil(lambda y, x: x[1] - x[0] + 0 * y[0], boundary="nearest")
+table = npt.stencil(lambda y, x: y[0] * x[0], standard_indexing="x")
 
 
 ALONE = {

@@ -1,24 +1,17 @@
 """Arrays that can be sliced, as those of files are: each chunk is one task that reads its part."""
 
-from __future__ import annotations
-
 import pickle
 
+import dask
+import dask.array as da
 import numpy as np
-import pytest
+from chunked import equal, far, mean, near
 
-dask = pytest.importorskip("dask")
-
-import dask.array as da  # noqa: E402
-from chunked import equal, far, mean, near  # noqa: E402
-
-import agree  # noqa: E402
-import drawing  # noqa: E402
-import ninepoint as npt  # noqa: E402
-import ways  # noqa: E402
-from seams import interpreted, limits, view  # noqa: E402
-from sliced import Sliced, sliced  # noqa: E402
-from weighted import RULES, whole  # noqa: E402
+import ninepoint as npt
+from compared import whole
+from kernels import RULES
+from seams import interpreted, limits, view
+from sliced import Sliced, sliced
 
 
 def is_one_task_a_chunk(made):
@@ -141,40 +134,7 @@ def test_blocks_of_which_a_result_has_nothing():
             equal(made, kernel(*[mean(a)] * count, boundary=rule))
 
 
-def read_in_chunks(program):
-    """The first call of a random program, on fields that are read as those of files are."""
-    rng, held = np.random.default_rng(program.seed), []
-    for name, one in program.fields.items():
-        if np.ndim(one.values) and (rng.random() < 0.7 or not held):
-            chunks = tuple(int(rng.integers(1, max(n, 1) + 1)) for n in one.values.shape)
-            held.append(f"{name!r}: sliced(fields[{name!r}], chunks={chunks})")
-    text = f"""\
-import seams
-from sliced import sliced
-
-named |= {{{", ".join(held)}}}
-# Regions whatever is decoded twice, or each chunk once for its block and once for its faces.
-with seams.limits(decoded_ratio={rng.choice(["np.inf", "0.0"])}, held_bytes=0):
-    {ways.first(program).text}
-    found = dask.compute(*listed(found), scheduler="sync")
-"""
-    return ways.Way("read in chunks", "Dask", text)
-
-
-@pytest.mark.parametrize("kind", ["kernel", "pipeline"])
-def test_random_programs_on_what_is_read_in_chunks(kind):
-    with interpreted():
-        for seed in range(80_000, 80_012):
-            program = drawing.draw(kind, seed)
-            running = agree.Running(program)
-            right, way = running(ways.first(program)), read_in_chunks(program)
-            made = running(way)
-            if not (agree.refused("Dask", made) or agree.alike(made, right, "Dask")):
-                raise running.disagreement(way, made, right)
-
-
 def test_every_other_point_is_saved_in_other_chunks(tmp_path):
-    pytest.importorskip("zarr")
     a = whole(40, 40, dtype="int64")
     made = mean(sliced(a, -1), every=2)
     path = npt.save(made, tmp_path / "out.zarr", chunks=(10, 5), progress=False)

@@ -1,7 +1,5 @@
 """Values, slopes and mixes at the border: by the reference, on every path, and their words."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 from functools import partial
@@ -39,17 +37,6 @@ rng = np.random.default_rng(5)
 field = rng.random((17, 19))
 rows, columns = rng.random(17), rng.random(19)
 
-BORDERS = [
-    (npt.dirichlet(columns, at="cell"), npt.neumann(rows)),
-    ((npt.dirichlet(wall, at="cell"), "keep"), ("fill", npt.neumann(0.5, dx=0.1))),
-    (("valid", npt.dirichlet(columns, at="face")), "wrap"),
-    ("mirror", (npt.robin(rows, 1, 2.0), "reflect")),
-    (npt.robin(1.0, 0.5, wall), (npt.dirichlet(1.0, at="cell"), npt.dirichlet(2.0, at="cell"))),
-    ((npt.extrapolate(2), "keep"), (npt.dirichlet(rows), npt.extrapolate(1))),
-    ((npt.robin(1.0, 2.0, 3.0), npt.extrapolate(2)), (npt.neumann(0.5, dx=0.1), "fill")),
-    (("valid", npt.dirichlet(2.0)), "wrap"),
-]
-
 
 def same(stencil: npt.Stencil, *fields: Any, **options: Any) -> None:
     equal(stencil(*fields, **options), stencil.debug(*fields, **options))
@@ -68,29 +55,6 @@ def on_chunks(call: Any, wanted: Any, chunks: Any = (5, 7), **options: Any) -> N
 def in_pieces(limited: Any) -> None:
     """Have arrays, however small, done in slabs and ends as large ones are."""
     limited(whole_bytes=(0, 0, 0))
-
-
-@pytest.mark.parametrize("border", BORDERS)
-def test_arrays_in_slabs_and_ends(border: Any, limited: Any, as_python: Any) -> None:
-    in_pieces(limited)
-    # What was prepared before goes the way that it went.
-    heated, wider = npt.stencil(heat.__wrapped__), npt.stencil(far.__wrapped__)
-    wanted = heat.debug(field, boundary=border, cval=2)
-    for _ in range(2):
-        equal(heated(field, boundary=border, cval=2), wanted)
-    out = np.empty_like(wanted)
-    assert heated(field, boundary=border, cval=2, out=out, threads=2) is out
-    equal(out, wanted)
-    if wanted.shape == field.shape:
-        own = field.copy()
-        equal(heated(own, boundary=border, cval=2, out=own), wanted)
-    some = heated(field, boundary=border, cval=2, every=(2, 3))
-    equal(some, wanted[::2, ::3])
-    for chunks in [(5, 7), (1, 19)]:
-        on_chunks(heated, wanted, chunks, boundary=border, cval=2)
-        on_chunks(partial(heated, every=(2, 3)), some, chunks, boundary=border, cval=2)
-    if "keep" not in str(border):
-        same(wider, field, field[::-1], boundary=border, cval=2)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -130,6 +94,8 @@ def test_names_for_the_same() -> None:
     for stencil, fields in ((heat, (field,)), (far, (field, field[::-1]))):
         for one, name in ((npt.dirichlet(3, at="cell"), "constant"), (npt.neumann(0), "reflect")):
             equal(stencil(*fields, boundary=one), stencil(*fields, boundary=name, cval=3))
+    assert repr(npt.dirichlet(7)) == "npt.dirichlet(7)"
+    assert repr(npt.dirichlet(7, at="cell")) == "npt.dirichlet(7, at='cell')"
     mixed = ((npt.robin(0, 2, 1), npt.robin(2, 0, 1)), "wrap")
     apart = ((npt.neumann(0.5), npt.dirichlet(0.5, at="face")), "wrap")
     np.testing.assert_allclose(heat(field, boundary=mixed), heat(field, boundary=apart))
@@ -155,10 +121,7 @@ def test_values_are_laid_as_the_fields_are() -> None:
 def test_each_image_of_a_stack_that_is_copied_has_its_own_values(limited: Any) -> None:
     limited(block_elements=100)
 
-    @npt.stencil
-    def apart(x):
-        return x[1, 0] - x[-1, 0]
-
+    apart = npt.stencil(lambda x: x[1, 0] - x[-1, 0])
     x, values = np.random.default_rng(3).random((6, 9, 8)), np.arange(48.0).reshape(6, 8)
     wanted = [
         apart(one, boundary=((npt.dirichlet(own), "nearest"), "nearest"))
@@ -210,9 +173,7 @@ def curved(u):
     return s[-1] + s[1]
 
 
-@npt.stencil
-def twice(u):
-    return 2 * before(u)[0]
+twice = npt.stencil(lambda u: 2 * before(u)[0])
 
 
 def test_stages_and_pickles() -> None:
@@ -301,10 +262,7 @@ def test_values_that_no_result_looks_at_are_not_asked_for() -> None:
 
 
 def test_values_beside_no_elements() -> None:
-    @npt.stencil
-    def across(u):
-        return u[-1, 0] + u[0, 1]
-
+    across = npt.stencil(lambda u: u[-1, 0] + u[0, 1])
     empty = np.empty((2, 0))
     assert across(empty, boundary=("nearest", npt.dirichlet(np.ones(2)))).shape == (2, 0)
     for call in (across, across.debug):
@@ -318,3 +276,13 @@ def test_values_that_do_not_fit_a_lazy_array_are_refused_when_it_is_called() -> 
     lazy = da.zeros((4, 4), chunks=2, dtype="uint8")
     with pytest.raises(TypeError, match="dirichlet at the face makes fractions, and field"):
         heat(lazy, boundary=npt.dirichlet(1))
+
+
+def test_rules_with_names_hold_for_what_conditions_extend() -> None:
+    """Beside a condition of the same axis too, where the array is shorter than the call looks."""
+    before = npt.dirichlet(np.array([2.0, 2.0, 1.0, 0.5, 2.0])), "mirror"
+    beside = npt.robin(1.5, 1, np.array([1.0, 2.0]), dx=0.5), npt.robin(0.0, 1, 2, dx=0.5)
+    kernel = npt.stencil(lambda x: (x[-2, -1], x[2, -2]), boundary=(before, beside))
+    x = np.random.default_rng(0).random((2, 5))
+    for made, wanted in zip(kernel(x), kernel.debug(x), strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-12)

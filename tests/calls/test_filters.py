@@ -4,8 +4,6 @@ SciPy computes in float64 whatever it is given, so results on float64 differ by 
 only: `TINY` is a hundred units in the last place of the greatest value in an image.
 """
 
-from __future__ import annotations
-
 import inspect
 import itertools
 
@@ -161,20 +159,11 @@ def test_footprints_of_other_shapes():
     equal(filters.maximum(x, footprint=[1, 0, 1], axes=0), wanted)
 
 
-# Types.
-
-
-@pytest.mark.parametrize(
-    ("name", "dtype", "made"),
-    [
-        ("mean", "uint8", "uint8"),
-        ("mean", "int16", "int16"),
-        ("gaussian", "uint8", "uint8"),
-        ("median of an even size", "uint8", "uint8"),
-        ("sobel", "uint8", "int16"),
-        ("laplace", "uint8", "int16"),
-    ],
-)
+@pytest.mark.parametrize(("name", "dtype", "made"), [
+    ("mean", "uint8", "uint8"), ("mean", "int16", "int16"), ("gaussian", "uint8", "uint8"),
+    ("median of an even size", "uint8", "uint8"), ("sobel", "uint8", "int16"),
+    ("laplace", "uint8", "int16"),
+])  # fmt: skip
 def test_integers_are_rounded_to_nearest_and_saturated_and_slopes_exact(name, dtype, made):
     ours, theirs, given = PAIRS[name]
     x = image((19, 21), dtype)
@@ -305,9 +294,6 @@ def test_alike_values_count_as_in_skimage():
     np.testing.assert_allclose(got, wanted, atol=1e-5)
 
 
-# Axes, and other arrays.
-
-
 GIVEN = {
     "bilateral": (20.0,), "correlate": (KERNEL,), "percentile": (30,), "threshold_local": (5,),
 }  # fmt: skip
@@ -406,9 +392,6 @@ def test_every_name_is_a_filter_of_an_image():
         assert next(iter(inspect.signature(getattr(filters, name)).parameters)) == "x"
 
 
-# What is missing.
-
-
 def at_rank(q):
     return lambda v: np.sort(v)[min(int(len(v) * q / 100), len(v) - 1)]
 
@@ -422,17 +405,11 @@ def holes():
     return x
 
 
-@pytest.mark.parametrize(
-    ("function", "of_what_is_left", "q"),
-    [
-        (filters.mean, np.mean, ()),
-        (filters.maximum, np.max, ()),
-        (filters.erode, np.min, ()),
-        (filters.median, at_rank(50), ()),
-        (filters.percentile, at_rank(30), (30,)),
-        (filters.local_std, np.std, ()),
-    ],
-)
+@pytest.mark.parametrize(("function", "of_what_is_left", "q"), [
+    (filters.mean, np.mean, ()), (filters.maximum, np.max, ()), (filters.erode, np.min, ()),
+    (filters.median, at_rank(50), ()), (filters.percentile, at_rank(30), (30,)),
+    (filters.local_std, np.std, ()),
+])  # fmt: skip
 def test_too_few_values_give_nan(function, of_what_is_left, q):
     x = holes()
     views = np.lib.stride_tricks.sliding_window_view(np.pad(x, 1, "symmetric"), (3, 3))
@@ -452,9 +429,6 @@ def test_without_nan_nothing_changes():
         for function in (filters.median, filters.minimum):
             counted = function(x, footprint=cross, min_count=4)
             equal(counted, function(x, footprint=cross), strict=True)
-
-
-# Shapes of windows.
 
 
 def test_shapes_are_those_of_other_packages():

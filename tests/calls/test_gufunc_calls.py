@@ -1,7 +1,5 @@
 """Compiling, caching, pickling, threads and errors of gufuncs, and the checks of their indices."""
 
-from __future__ import annotations
-
 import _thread
 import math
 import os
@@ -10,8 +8,6 @@ import random
 import re
 import runpy
 import signal
-import subprocess
-import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -20,19 +16,23 @@ import dask.array as da
 import numba
 import numpy as np
 import pytest
-from gufunc_reference import TOTAL
 from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
+from own_process import printed
+
+
+@npt.gufunc("(n)->()")
+def total(x):
+    result = 0.0
+    for value in x:
+        result += value
+    return result
 
 
 def run(path, text, *arguments, **variables):
     path.write_text(text)
-    command = [sys.executable, str(path), *map(str, arguments)]
-    environment = os.environ | variables
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return printed(path, *arguments, **variables)
 
 
 PROGRAM = """
@@ -64,37 +64,14 @@ def test_a_warm_start_compiles_nothing_and_pickles_leave_main(tmp_path):
     kept, cache = tmp_path / "pickle", tmp_path / "cache"
     program, variables = tmp_path / "program.py", {"NINEPOINT_CACHE_DIR": str(cache)}
     # Nothing is compiled at decoration.
-    assert run(program, PROGRAM, kept, **variables) == "False [0.0, 2.5, 5.0]\n"
+    assert run(program, PROGRAM, kept, **variables) == "False [0.0, 2.5, 5.0]"
     made = {file: file.stat().st_mtime_ns for file in cache.iterdir()}
     # Lines above it are not its meaning.
-    printed = run(program, "# a comment\n" + PROGRAM, kept, **variables)
-    assert printed == "True [0.0, 2.5, 5.0]\n"
+    assert run(program, "# a comment\n" + PROGRAM, kept, **variables) == "True [0.0, 2.5, 5.0]"
     assert {file: file.stat().st_mtime_ns for file in cache.iterdir()} == made
     scaled = pickle.loads(kept.read_bytes())
     equal(scaled(np.arange(3)), [0, 2.5, 5])
     assert pickle.loads(pickle.dumps(scaled)) is scaled
-
-
-def test_debug_runs_where_numba_does_not_compile_and_calls_say_that_they_do_not(tmp_path):
-    text = """
-import numpy as np
-import ninepoint as npt
-@npt.gufunc("(n)->()")
-def mean(x):
-    return x.sum() / len(x)
-@npt.gufunc("(n),()->(n)")
-def scaled(x, p, out):
-    for i in range(len(x)):
-        out[i] = x[i] * p
-print(mean.debug(np.arange(6).reshape(2, 3)), scaled.debug(np.arange(3.0), 2))
-try:
-    mean(np.arange(3.0))
-except Exception as error:
-    print(error)
-"""
-    printed = run(tmp_path / "program.py", text, NUMBA_DISABLE_JIT="1")
-    assert printed.startswith("[1. 4.] [0. 2. 4.]\n")
-    assert "does not run with NUMBA_DISABLE_JIT=1; unset that variable, or call" in printed
 
 
 def test_dtypes_that_the_text_proves_are_those_of_debug():
@@ -140,17 +117,14 @@ def test_functions_that_it_calls():
 
 
 def test_options_and_looks():
-    assert (repr(TOTAL), TOTAL.signature) == ("<gufunc total(n)->()>", "(n)->()")
-    assert (TOTAL.nin, TOTAL.nout) == (1, 1)
-    assert "float64, a number, stored" in TOTAL.explain("int8")
-    assert TOTAL(5 * [1]) == 5
-    assert TOTAL(np.ones(3, "float16")).dtype == np.float64
+    assert (repr(total), total.signature) == ("<gufunc total(n)->()>", "(n)->()")
+    assert (total.nin, total.nout) == (1, 1)
+    assert "float64, a number, stored" in total.explain("int8")
+    assert total(5 * [1]) == 5
+    assert total(np.ones(3, "float16")).dtype == np.float64
     for error, x, options in [(ValueError, [1], {"threads": 0}), (TypeError, np.ma.ones(3), {})]:
         with pytest.raises(error, match=r"threads=0|masked"):
-            TOTAL(x, **options)
-
-
-# Errors.
+            total(x, **options)
 
 
 def test_errors_of_the_function_are_its_own_and_floats_give_none():
@@ -180,25 +154,19 @@ def test_what_numba_cannot_compile_is_shown_at_the_users_line():
         return x.partitioned(1)
 
     def outer(x):
-        y = x * 2
-        return inner(y)
+        return inner(x * 2)
 
     def beside_a_proved_dtype(x):
         out = np.zeros(len(x))
         out[0] = x.no_such_thing
         return out
 
-    for function, line in [
-        (outer, "return x.partitioned(1)"),
-        (beside_a_proved_dtype, "out[0] = x.no_such_thing"),
-    ]:
+    for function, line in ((outer, "return x.partitioned(1)"),
+                           (beside_a_proved_dtype, "out[0] = x.no_such_thing")):  # fmt: skip
         with pytest.raises(npt.StencilError, match=r"\[body-not-compiled\]") as caught:
             npt.gufunc("(n)->(n)")(function)(np.ones(3))
         assert caught.value.diagnostic.span.text.strip() == line
         assert "Traceback" not in str(caught.value)
-
-
-# Indices that lie outside.
 
 
 def written(x, i):
@@ -302,9 +270,6 @@ def test_lines_are_those_of_the_file_as_it_is_now(tmp_path):
             last(np.ones(3))
 
 
-# Threads, interrupts and children.
-
-
 @npt.gufunc("()->()")
 def busy(seconds):
     # Machine code that looks at no clock: some 1e9 additions a second.
@@ -347,21 +312,15 @@ def test_many_threads_call_at_once_and_share_a_large_stack():
     wanted = [np.array([sum(row.tolist()) for row in stack]) for stack in stacks]
 
     def work(k):
-        return [TOTAL(stacks[k]) for _ in range(30)]
+        return [total(stacks[k]) for _ in range(30)]
 
     with ThreadPoolExecutor(4) as pool:
         for found, right in zip(pool.map(work, range(4)), wanted, strict=True):
             np.testing.assert_allclose(found, [right] * 30, rtol=1e-12)
     stack = np.random.default_rng(3).random((30000, 40))
-    equal(TOTAL(stack, threads=2), TOTAL(stack, threads=1))
-    equal(TOTAL(stack.T, axis=0, threads=3), TOTAL(stack))
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-def test_forked_child():
-    stack = np.ones((20000, 20))
-    wanted = TOTAL(stack)
+    equal(total(stack, threads=2), total(stack, threads=1))
+    equal(total(stack.T, axis=0, threads=3), wanted := total(stack))
     child = os.fork()
     if not child:
-        os._exit(0 if np.array_equal(TOTAL(stack), wanted) else 1)
+        os._exit(0 if np.array_equal(total(stack), wanted) else 1)
     assert os.waitpid(child, 0)[1] == 0

@@ -1,9 +1,5 @@
 """Stencils on NumPy arrays: borders, stacks, memory of any order, out=, blocks and threads."""
 
-from __future__ import annotations
-
-import tracemalloc
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -11,56 +7,15 @@ import pytest
 from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
-import weighted
-from nightly import only
-from weighted import RULES, each, whole, window
+from compared import most_memory, whole
 
-
-@npt.stencil
-def moved(x):
-    return x[-2, 1]
-
-
-@npt.stencil
-def pair(x, y, a):
-    return x[-2, 1] + a * y[0, -1], x[1, 0] - y[0, 3]
+pair = npt.stencil(lambda x, y, a: (x[-2, 1] + a * y[0, -1], x[1, 0] - y[0, 3]))
 
 
 @pytest.fixture
 def uneven() -> npt.Stencil:
     """A stencil that prepared nothing yet, so that limits hold."""
     return npt.stencil(lambda x: x[-1, 2] * 3 + x[0, -2] - x[2, 1])
-
-
-@pytest.fixture(params=["whole", "blocks"])
-def _blocks(request: pytest.FixtureRequest, limited: Any) -> None:
-    """Arrays that are copied as a whole, or a few rows at a time."""
-    if request.param == "blocks":
-        limited(block_elements=40, whole_bytes=(0, 0, 0))
-
-
-# Borders.
-
-
-@pytest.mark.parametrize("first", only(2, range(0, 30, 10)))
-@pytest.mark.usefixtures("_blocks", "as_python")
-def test_every_rule_axis_side_and_size(first: int) -> None:
-    for seed in range(first, first + 10):
-        rng = np.random.default_rng(seed)
-        ndim = int(rng.integers(1, 4))
-        kernel = weighted.drawn(rng, ndim)
-        shape = tuple(int(k) for k in rng.integers(0 if rng.random() < 0.1 else 1, 8, ndim))
-        lead = [(), (), (2,), (0,), (2, 3)][int(rng.integers(5))] if ndim < 3 else ()
-        fields = [whole(*lead, *shape, seed=seed + k) for k in range(len(kernel.fields))]
-        if len(fields) > 1 and rng.random() < 0.5:
-            cut = tuple(slice(0, 1 if rng.random() < 0.4 else None) for _ in fields[1].shape)
-            fields[1] = fields[1][cut]
-            fields[1] = fields[1][0] if lead and fields[1].size and seed % 2 else fields[1]
-        options = {"boundary": weighted.boundary(rng, ndim), "cval": -9}
-        wanted = each(kernel.debug(*fields, **options))
-        for _ in range(2):
-            for one, other in zip(each(kernel(*fields, **options)), wanted, strict=True):
-                equal(one, other, f"seed {seed}", strict=True)
 
 
 PADDED = {"nearest": "edge", "reflect": "symmetric", "mirror": "reflect", "wrap": "wrap"}
@@ -79,7 +34,7 @@ def test_arrays_far_smaller_than_the_footprint(rule: str) -> None:
 
 @pytest.mark.usefixtures("as_python")
 def test_names_of_rules_and_pairs() -> None:
-    kernel = weighted.stencil(window([(-2, 1), (-1, 2)]))
+    kernel = npt.stencil(lambda x: x[-2, 2] - 3 * x[1, -1] + x[0, 0])
     x = whole(5, 6)
     for one, other in [
         ((("edge", "nearest"), "symmetric"), (("nearest", "nearest"), "reflect")),
@@ -94,18 +49,9 @@ def test_names_of_rules_and_pairs() -> None:
 @pytest.mark.usefixtures("as_python")
 def test_values_that_fit() -> None:
     for cval, dtype in [
-        (2.0, "i4"),
-        (255, "u1"),
-        (True, "u1"),
-        (np.int16(-4), "i1"),
-        (0.1, "f4"),
-        (float("inf"), "f4"),
-        (float("nan"), "f4"),
-        (-0.0, "f8"),
-        (1 + 2j, "c8"),
-        (2**64 - 1, "u8"),
-        (np.array(3), "i8"),
-    ]:
+        (2.0, "i4"), (255, "u1"), (True, "u1"), (np.int16(-4), "i1"), (0.1, "f4"), (np.inf, "f4"),
+        (np.nan, "f4"), (-0.0, "f8"), (1 + 2j, "c8"), (2**64 - 1, "u8"), (np.array(3), "i8"),
+    ]:  # fmt: skip
         made = npt.stencil(lambda x: x[-1])(np.zeros(3, dtype), cval=cval)[0]
         wanted = np.asarray(cval).astype(dtype)
         equal(made, wanted[()], strict=True)
@@ -124,115 +70,15 @@ def test_a_value_that_does_not_fit_is_refused_before_anything_runs() -> None:
     kernel(x, boundary="wrap", cval=10**400)
 
 
-def test_every_rule_on_stacks_of_tiny_images(uneven: npt.Stencil) -> None:
-    x = whole(100, 20, 5, 4)
-    for rule in RULES:
-        equal(uneven(x, boundary=rule)[7, 3], uneven.debug(x[7, 3], boundary=rule))
-
-
-# Memory of any order.
-
-
-def odd_arrays() -> dict[str, np.ndarray]:
-    x = whole(4, 40, 50)
-    unaligned = np.zeros(x.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(x.shape)
-    record = np.zeros(x.shape, [("a", "f8"), ("x", "f8"), ("b", "f8")])["x"]
-    every_second = np.zeros((8, 80, 100))[::2, ::2, ::2]
-    for one in (unaligned, record, every_second):
-        one[...] = x
-    frozen = x.copy()
-    frozen.flags.writeable = False
-    return {
-        "fortran": np.asfortranarray(x),
-        "transposed": np.ascontiguousarray(x.transpose(2, 0, 1)).transpose(1, 2, 0),
-        "reversed": np.ascontiguousarray(x[::-1, ::-1, ::-1])[::-1, ::-1, ::-1],
-        "every_second": every_second,
-        "record": record,
-        "unaligned": unaligned,
-        "foreign": x.astype(x.dtype.newbyteorder()),
-        "frozen": frozen,
-        "constant": np.broadcast_to(x[:1, :1, :1], x.shape),
-        "same_rows": np.broadcast_to(x[:, :1], x.shape),
-    }
-
-
-@pytest.mark.parametrize(
-    ("elements", "rule"), [(262_144, "keep"), (700, "reflect"), (20, "fill"), (20, "keep")]
-)
-def test_odd_arrays(rule: str, elements: int, limited: Any, uneven: npt.Stencil) -> None:
-    limited(block_elements=elements)
-    for x in odd_arrays().values():
-        before = x.copy()
-        wanted = uneven(np.array(x, np.float64, order="C"), boundary=rule)
-        for threads in (1, 2):
-            equal(uneven(x, boundary=rule, threads=threads), wanted)
-        equal(x, before)
-        for name, out in odd_arrays().items():
-            if name not in ("frozen", "constant", "same_rows"):
-                assert uneven(x, boundary=rule, out=out) is out
-                equal(out, wanted)
-            if name in ("every_second", "record"):
-                # Nothing is written between.
-                assert np.count_nonzero(out.base) == np.count_nonzero(out)
-
-
-@pytest.mark.parametrize("lead", [(200, 30), (7, 2, 5)])
-def test_a_stack_of_odd_strides(lead: Any, limited: Any, uneven: npt.Stencil) -> None:
-    limited(block_elements=3000)
-    x = whole(*lead[::-1], 6, 7)
-    axes = (*range(len(lead))[::-1], -2, -1)
-    wanted = uneven(x, boundary="wrap").transpose(axes)
-    equal(uneven(x.transpose(axes), boundary="wrap"), wanted)
-    out = np.empty_like(x).transpose(axes)
-    uneven(x.transpose(axes), boundary="wrap", out=out)
-    equal(out, wanted)
-
-
-@pytest.mark.parametrize("dtype", ["bool", "float16", "int32", "complex128"])
-def test_every_size_of_elements(dtype: str) -> None:
-    rng = np.random.default_rng(3)
-    for boundary, shape in [("constant", (300, 500)), ("keep", (2, 2, 9, 8)), ("wrap", (50, 90))]:
-        options = {"boundary": boundary, "cval": 1}
-        x = rng.integers(0, 100, shape).astype(dtype)
-        result = moved(x, **options)
-        foreign, wide = x.astype(x.dtype.newbyteorder(">")), np.repeat(x, 2, -1)
-        # Of foreign ones elements are converted, and none are by machine code.
-        gaps, foreign_gaps = wide[..., ::2], wide.astype(foreign.dtype)[..., ::2]
-        for same in (x, foreign, gaps, foreign_gaps, gaps):
-            equal(moved(same, **options), result)
-        one = x[(0,) * (len(shape) - 2)][-9:, -8:].copy()
-        equal(moved(one, **options), moved.debug(one, **options))
-
-
-@pytest.mark.parametrize("rule", ["fill", "keep", "constant", "mirror"])
-@pytest.mark.usefixtures("_blocks")
-def test_out_may_overlap(rule: str, uneven: npt.Stencil) -> None:
-    x = whole(30, 40)
-    wanted = uneven(x[:20], boundary=rule)
-    for shift in (0, 1, 5):
-        y = x.copy()
-        uneven(y[:20], boundary=rule, out=y[shift : shift + 20])
-        equal(y[shift : shift + 20], wanted)
-    y = x[:20].copy()
-    uneven(y, boundary=rule, out=y[::-1])
-    equal(y[::-1], wanted)
-
-
 def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
     kernel = npt.stencil(lambda x: x[0, 0] - x[1, -1])
     stored = np.memmap(tmp_path / "x", ">f4", "w+", shape=(40, 500, 500))
     stored[...] = whole(500, 500)
     out = np.empty((40, 500, 500), np.float32)
     wanted = kernel(whole(500, 500, dtype="float32"), boundary="nearest")
-    tracemalloc.start()
-    kernel(stored, boundary="nearest", out=out, threads=1)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = most_memory(lambda: kernel(stored, boundary="nearest", out=out, threads=1))
     assert peak < stored.nbytes / 2
     equal(out[7], wanted)
-
-
-# Threads.
 
 
 @pytest.mark.parametrize("rule", ["fill", "reflect", "valid"])
@@ -254,15 +100,3 @@ def test_threads_change_nothing(rule: str, limited: Any, uneven: npt.Stencil) ->
     wanted = uneven(turned.astype(float), boundary=rule, threads=1)
     limited(block_elements=500)
     equal(uneven(turned, boundary=rule, threads=3), wanted)
-
-
-def test_calls_at_once_do_not_share_blocks(uneven: npt.Stencil) -> None:
-    images = [whole(300, 400, seed=k) for k in range(6)]
-    wanted = [uneven(image, threads=1) for image in images]
-
-    def alike(k: int) -> bool:
-        made = (uneven(images[k], threads=1) for _ in range(50))
-        return all(np.array_equal(one, wanted[k]) for one in made)
-
-    with ThreadPoolExecutor(6) as pool:
-        assert all(pool.map(alike, range(6)))

@@ -1,10 +1,7 @@
 """Stacks that lie innermost in memory: colour channels, levels of a volume."""
 
-from __future__ import annotations
-
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -14,11 +11,7 @@ from compared import same as equal
 RNG = np.random.default_rng(5)
 FRAME = RNG.integers(0, 255, (9, 13, 3), dtype="uint8")
 VOLUME = RNG.random((7, 8, 40))
-
-
-@npt.stencil
-def uneven(x):
-    return x[-1, 2] * 3 + x[0, 1] - x[1, -1]
+uneven = npt.stencil(lambda x: x[-1, 2] * 3 + x[0, 1] - x[1, -1])
 
 
 @npt.stencil
@@ -66,23 +59,6 @@ def same(function: Any, *images: Any, **options: Any) -> None:
         equal(out, wanted)
 
 
-@pytest.mark.parametrize("boundary", ["keep", "valid"])
-def test_small_frames_and_volumes(boundary: Any) -> None:
-    others = FRAME[:, ::2], FRAME[::-1], FRAME[..., ::-1], FRAME.astype(">i2"), FRAME[..., :1]
-    for image in (FRAME, FRAME[:2, :2], FRAME[:, :1].copy(), FRAME[:1].copy(), *others):
-        same(uneven, image, boundary=boundary)
-    same(curved, VOLUME, VOLUME[::-1].copy(), boundary=boundary)
-    # Stacks of two axes, and fields that lack them; results lie as the fields do.
-    pairs = RNG.integers(0, 255, (9, 13, 2, 3), dtype="uint8")
-    made = uneven(pairs, axes=(0, 1), boundary=boundary)
-    wanted = planar(uneven, pairs.reshape(9, 13, 6), boundary=boundary)
-    equal(made, wanted.reshape(*wanted.shape[:2], 2, 3))
-    assert made.flags.c_contiguous
-    u, c = VOLUME[..., :3].copy(), VOLUME[..., 5]
-    wanted = planar(curved, u, np.broadcast_to(c[..., None], u.shape), boundary=boundary)
-    equal(curved(u, c[..., None], axes=(0, 1), boundary=boundary), wanted)
-
-
 def test_a_histogram_and_sums_that_run() -> None:
     same(far_median, np.tile(FRAME, (3, 2, 1)))
     same(box, FRAME)
@@ -98,30 +74,7 @@ def test_pipelines() -> None:
     equal(uneven(x, axes=(0, 1)) - x, uneven(single, axes=(0, 1)) - single)
 
 
-MIXED: Any = (("fill", "mirror"), ("reflect", "nearest"))
 CORNERS: Any = (("keep", "fill"), ("fill", "keep"))
-
-
-@pytest.mark.parametrize("boundary", ["keep", "wrap", MIXED, CORNERS])
-def test_core_axes_in_another_order(boundary: Any, limited: Any) -> None:
-    limited(transposed_points=0)
-    square = FRAME[..., 0].copy()
-    options = {"boundary": boundary, "dtype": "int16", "overflow": "wrap"}
-    wanted = uneven(square, **options)
-    turned = np.asfortranarray(square)
-    gaps = np.zeros((13, 18), "uint8")
-    gaps[:, ::2] = square.T
-    for image in (turned, turned[::-1][::-1], gaps[:, ::2].T):
-        for out in (None, np.zeros_like(wanted), np.zeros_like(wanted, order="F")):
-            for _ in range(2):
-                equal(uneven(image, **options, out=out), wanted)
-    assert uneven(turned).flags.f_contiguous
-    equal(uneven(turned, every=(2, 3), **options), uneven(square, every=(2, 3), **options))
-    # Of a volume in Fortran's order the stack lies innermost as well.
-    film = np.asfortranarray(FRAME.transpose(2, 0, 1))
-    wanted = uneven(np.ascontiguousarray(film), **options)
-    for _ in range(2):
-        equal(uneven(film, **options), wanted)
 
 
 @pytest.mark.parametrize("boundary", ["reflect", CORNERS])
@@ -136,22 +89,6 @@ def test_reads_at_computed_offsets(boundary: Any, limited: Any) -> None:
         for image in (FRAME, film, np.asfortranarray(FRAME), np.asfortranarray(film)):
             result = sheared(image, axes=(0, 1), boundary=boundary)
             equal(result, planar(sheared, image, boundary=boundary))
-
-
-@pytest.mark.parametrize("boundary", ["reflect", "wrap"])
-def test_pipelines_whose_axes_lie_in_another_order(boundary: Any, limited: Any) -> None:
-    limited(transposed_points=0)
-    square = np.tile(FRAME[..., 0], (5, 4))
-    wanted = edges(square, boundary=boundary)
-    turned = np.asfortranarray(square)
-    for threads in (1, 2):
-        result = edges(turned, boundary=boundary, threads=threads)
-        # Where not all calls take an axis for a ring, they are done one by one.
-        assert result.flags.f_contiguous or boundary == "wrap"
-        equal(result, wanted)
-    equal(edges(square[::-1][::-1].T, axes=(1, 0), boundary=boundary).T, wanted)
-    cut = da.from_array(turned, chunks=(30, 40))
-    equal(edges(cut, boundary=boundary).compute(scheduler="sync"), wanted)
 
 
 def test_explain_says_how() -> None:

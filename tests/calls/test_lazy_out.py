@@ -1,7 +1,5 @@
 """Recorded values: what arrays have, they have; what `out=` overwrites is computed before."""
 
-from __future__ import annotations
-
 import gc
 
 import dask.array as da
@@ -13,7 +11,6 @@ import ninepoint as npt
 from compared import same
 
 TABLE = np.arange(4.0)
-
 k = npt.stencil(lambda x: x[-1] + x[0] + x[1], boundary="nearest")
 both = npt.stencil(lambda x: (x[-1] - x[1], x[0] + x[1]), boundary="nearest")
 heat = npt.stencil(lambda u: u[0] + 0.25 * (u[-1] - 2 * u[0] + u[1]), boundary="nearest")

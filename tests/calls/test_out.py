@@ -1,9 +1,8 @@
 """`out=` takes arrays of other dtypes where NumPy would round, and none that would wrap."""
 
-from __future__ import annotations
-
 import warnings
 
+import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal as equal
@@ -13,16 +12,8 @@ import ninepoint as npt
 RNG = np.random.default_rng(0)
 FILM = RNG.random((5, 40, 30)) * 1e3
 KEEP = (("keep", "mirror"), ("fill", "nearest"))
-
-
-@npt.stencil
-def alike(x):
-    return x[0, 0]
-
-
-@npt.stencil(boundary="nearest")
-def kernel(x):
-    return x[-1, 2] / 3 + x[0, 1]
+alike = npt.stencil(lambda x: x[0, 0])
+kernel = npt.stencil(lambda x: x[-1, 2] / 3 + x[0, 1], boundary="nearest")
 
 
 @npt.stencil(boundary="nearest")
@@ -37,9 +28,7 @@ def two_staged(x):
     return s[-1, 2] / 3, s[0, 1]
 
 
-@npt.stencil
-def turned(x, y):
-    return 2 * x[0, 1] + y[1, -1] - y[-3, 0], y[0, 1] - x[-1, 0]
+turned = npt.stencil(lambda x, y: (2 * x[0, 1] + y[1, -1] - y[-3, 0], y[0, 1] - x[-1, 0]))
 
 
 def lazily(x, **options):
@@ -57,17 +46,14 @@ def layouts(shape, dtype):
     ]
 
 
-@pytest.mark.parametrize(
-    ("way", "dtype", "options"),
-    [
-        (kernel, "longdouble", {"boundary": KEEP, "cval": 0.1}),
-        (kernel, "float16", {"axes": (2, 0)}),
-        (staged, "float32", {"boundary": "constant", "cval": 1 / 3, "threads": 2}),
-        (staged, "longdouble", {"boundary": "valid"}),
-        (lazily, "float16", {"boundary": KEEP, "cval": 0.1}),
-        (lazily, "float32", {"axes": (2, 0)}),
-    ],
-)
+@pytest.mark.parametrize(("way", "dtype", "options"), [
+    (kernel, "longdouble", {"boundary": KEEP, "cval": 0.1}),
+    (kernel, "float16", {"axes": (2, 0)}),
+    (staged, "float32", {"boundary": "constant", "cval": 1 / 3, "threads": 2}),
+    (staged, "longdouble", {"boundary": "valid"}),
+    (lazily, "float16", {"boundary": KEEP, "cval": 0.1}),
+    (lazily, "float32", {"axes": (2, 0)}),
+])  # fmt: skip
 def test_floats_are_rounded_once(way, dtype, options):
     wanted = np.asarray(way(FILM, **options)).astype(dtype)
     for out in layouts(wanted.shape, dtype):
@@ -151,3 +137,26 @@ def test_results_take_the_place_of_fields(rule, threads):
                 made = tuple(now[name] for name in out)
                 turned(*(now[name] for name in fields), **options, out=made)
                 equal(made, wanted)
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">c16"])
+def test_dtype_of_the_other_byte_order(dtype):
+    x, options = (
+        np.arange(60, dtype=">u1").reshape(6, 10),
+        {"dtype": dtype, "overflow": "saturate"},
+    )
+    plain = npt.stencil(lambda x: 2 * x[0, 0] + x[0, 1])
+    decorated = npt.stencil(**options)(plain.__wrapped__)
+    staged = npt.stencil(
+        lambda x: plain(x, dtype=dtype, overflow="saturate")[0, 1] + x[0, 0], **options
+    )
+    exact, chunked = plain(x).astype(np.dtype(dtype).newbyteorder("=")), da.from_array(x, chunks=3)
+    for found in (decorated(x), plain(x, **options), decorated(chunked).compute(),
+                  decorated.debug(x)):  # fmt: skip
+        equal(found, exact, strict=True)
+        assert found.dtype.isnative
+    equal(staged(x), staged(chunked).compute(), strict=True)
+    assert decorated.iterate(exact, steps=2).dtype == exact.dtype
+    out = np.empty(x.shape, dtype)
+    assert decorated(x, out=out) is out
+    equal(out, exact)

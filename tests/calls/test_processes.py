@@ -1,21 +1,26 @@
-"""Processes and threads: a stencil goes anywhere, and may be used from everywhere at once."""
-
-from __future__ import annotations
+"""Processes and threads: a stencil goes anywhere; what takes long there says so."""
 
 import copy
+import importlib
+import logging
 import pickle
 import subprocess
 import sys
 import textwrap
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal as equal
 
+import kernels
 import ninepoint as npt
+from own_process import printed
+from seams import limits
 
 X = np.arange(42, dtype="int16").reshape(6, 7)
 
@@ -24,11 +29,7 @@ def run(folder: Path, script: str) -> str:
     """What a script of its own prints."""
     file = folder / "script.py"
     file.write_text(textwrap.dedent(script))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", file], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return printed("-W", "error", file)
 
 
 def test_only_what_is_used_is_imported(tmp_path):
@@ -63,8 +64,7 @@ def test_only_what_is_used_is_imported(tmp_path):
         lazy = right(da.ones((1000000, 1000, 1000), chunks=("auto", -1, -1), dtype="int8"))
         print(lazy.dtype, lazy.shape, "numba" in sys.modules)
     """
-    printed = run(tmp_path, script).splitlines()
-    assert printed == [
+    assert run(tmp_path, script).splitlines() == [
         "<stencil right(x)> True True",
         "54.0 132.0 66.0",
         "int8 (1000000, 1000, 1000) False",
@@ -140,3 +140,124 @@ def test_memory_stays_flat_over_many_calls(tmp_path):
         print(second - first < 50_000, after - before < 4_000_000)
     """
     assert run(tmp_path, script) == "True True"
+
+
+PROGRAM = """
+import pickle, sys, warnings
+warnings.simplefilter("error")
+stencil = pickle.loads(sys.stdin.buffer.read())
+import numpy as np
+print(stencil(np.arange(4.0)))
+"""
+
+
+def loaded(tmp_path: Any, name: str, source: str) -> Any:
+    """The function of this name in a module of its own."""
+    (tmp_path / f"{name}.py").write_text("import numpy as np\nimport ninepoint as npt\n" + source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        return getattr(importlib.import_module(name), name)
+
+
+def fresh(text: str, tmp_path: Any, name: str) -> Any:
+    """A stencil that no other test has."""
+    return loaded(tmp_path, name, f"\n\n@npt.stencil\ndef {name}(x):\n{text}")
+
+
+PICKED = "    w = x[-1:2]\n    k = w[w > x[0]].size\n    return k\n"
+
+
+def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
+    stencil = fresh(PICKED, tmp_path, "slow_once")
+    x = np.arange(4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stencil.explain("float64")
+        stencil.source("float64")
+        stencil.debug(x)
+    with pytest.warns(npt.PerformanceWarning) as found:
+        stencil(x)
+    (one,) = found
+    assert one.filename == __file__
+    for words in (
+        "'slow_once' holds an element of a window at an index that varies",
+        "line 8",
+        "k = w[w > x[0]].size",
+        "about 5 to 500 times as long",
+        "Help: Say which elements count with where=",
+        "@npt.stencil(performance_warnings=False)",
+    ):
+        assert words in str(one.message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stencil(x)
+        stencil(x, boundary="wrap")
+        stencil(x.astype("float32"))
+
+
+def test_it_is_raised_as_often_as_it_is_asked_for_and_silenced(tmp_path: Any) -> None:
+    stencil, x = fresh(PICKED, tmp_path, "slow_error"), np.arange(4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(2):
+            with pytest.raises(npt.PerformanceWarning):
+                stencil(x)
+        npt.stencil(performance_warnings=False)(stencil.__wrapped__)(x)
+        # What is understood says nothing.
+        fresh("    return np.nanmean(x[-1:2])\n", tmp_path, "quick_one")(x)
+        warnings.simplefilter("ignore", npt.PerformanceWarning)
+        stencil(x)
+
+
+def test_steps_lazy_values_and_stages_say_it_too(tmp_path: Any) -> None:
+    x, text = np.arange(4.0), PICKED.replace("return k", "return k * 1.0")
+    names = ("slow_steps", "slow_lazy", "slow_inner")
+    steps, lazy, _ = (fresh(text, tmp_path, name) for name in names)
+    source = "from slow_inner import slow_inner\n\n\n@npt.stencil\ndef slow_stage(x):\n"
+    staged = loaded(tmp_path, "slow_stage", source + "    return slow_inner(x)[1]\n")
+    for name, call in (
+        ("slow_steps", lambda: steps.iterate(x, steps=2)),
+        ("slow_lazy", lambda: npt.compute(lazy(npt.lazy(x)))),
+        ("slow_inner", lambda: staged(x)),
+    ):
+        with pytest.warns(npt.PerformanceWarning, match=f"'{name}'") as found:
+            call()
+        assert len(found) == 1
+
+
+def test_workers_say_nothing(tmp_path: Any) -> None:
+    da = pytest.importorskip("dask.array")
+    stencil = fresh(PICKED, tmp_path, "slow_chunks")
+    with pytest.warns(npt.PerformanceWarning) as found:
+        lazy = stencil(da.arange(40.0, chunks=10))
+    assert len(found) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lazy.compute(scheduler="threads")
+    sent = pickle.dumps(stencil)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input=sent, capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().split() == ["[0", "1", "1", "0]"]
+    assert not done.stderr
+
+
+def test_a_long_compilation_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Any
+) -> None:
+    monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
+
+    def compiled(name: str, quiet: str, seconds: float) -> None:
+        monkeypatch.setenv("NINEPOINT_QUIET", quiet)
+        source = f"def {name}(x):\n    return np.median(x[-2:3, -2:3]) * {len(name)}\n"
+        function = kernels.compiled("import numpy as np\n" + source, name)
+        with limits(announced_seconds=seconds):
+            npt.stencil(function)(np.zeros((9, 9), "float32"))
+
+    with caplog.at_level(logging.WARNING, "ninepoint"):
+        compiled("quick_of_test", "", 600.0)
+        compiled("quiet_median_of_test", "1", 0.01)
+        compiled("median_of_test", "", 0.01)
+    said = "ninepoint: compiling 'median_of_test' for float32 ..., which is kept on disk "
+    assert caplog.messages == [said + "for other runs"]

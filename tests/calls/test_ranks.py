@@ -1,7 +1,5 @@
 """Each process goes on with a part of the state: what all have together is the state."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys
@@ -66,15 +64,12 @@ def test_until_callback_scalars_and_out():
         same(np.concatenate([one for _, one in parts]), state)
 
 
-@pytest.mark.parametrize(
-    ("words", "name", "values"),
-    [
-        ("has steps= ., and process . has", "steps", [4, 3]),
-        ("has the types|process . of 2: 'driven' gives", "u", [np.zeros(9), np.zeros(9, "f4")]),
-        ("process 1 of 2: 'driven' gives float64", "u", [np.zeros(9), np.zeros(9, "int32")]),
-        ("stencil and numbers", "amplitude", [1.0, 2.0]),
-    ],
-)
+@pytest.mark.parametrize(("words", "name", "values"), [
+    ("has steps= ., and process . has", "steps", [4, 3]),
+    ("has the types|process . of 2: 'driven' gives", "u", [np.zeros(9), np.zeros(9, "f4")]),
+    ("process 1 of 2: 'driven' gives float64", "u", [np.zeros(9), np.zeros(9, "int32")]),
+    ("stencil and numbers", "amplitude", [1.0, 2.0]),
+])  # fmt: skip
 def test_parts_that_do_not_go_together(words, name, values):
     def part(comm):
         given = {"u": np.zeros(9), "steps": 3} | {name: values[comm.Get_rank()]}
@@ -123,9 +118,7 @@ def test_processes_of_mpi(tmp_path):
     assert "equal 2" in done.stdout, done.stderr
 
 
-@npt.stencil(boundary="mirror")
-def far(x):
-    return x[2, 0] * 3
+far = npt.stencil(lambda x: x[2, 0] * 3, boundary="mirror")
 
 
 @npt.stencil(boundary="mirror")

@@ -1,7 +1,5 @@
 """CuPy for these tests: a stand-in that runs on the CPU, forgotten after each test."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,14 +1,14 @@
 """Calls on arrays of a GPU give what the reference gives, however the arrays lie."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import xarray as xr
-from cuda_stencils import between, inner, listed, moment, over, same, two
+from cuda_stencils import between, inner, moment, over, two
 
 import ninepoint as npt
 import on_gpu
+from compared import each
+from on_gpu import same
 from options import FILM, OPTIONS, kernel
 
 RNG = np.random.default_rng(0)
@@ -20,7 +20,7 @@ def again(call):
     """What a call gives, thrice alike: found out, prepared and done as prepared."""
     first = call()
     for _ in range(2):
-        for one, other in zip(listed(call()), listed(first), strict=True):
+        for one, other in zip(each(call()), each(first), strict=True):
             np.testing.assert_array_equal(one.get(), other.get())
             assert one.strides == other.strides
     return first
@@ -196,17 +196,8 @@ def test_what_is_too_far_for_32_bits(cupy, limited, tmp_path, monkeypatch):
 
 
 # Regressions, and what random programs seldom draw.
-
-
-@npt.stencil(boundary="fill", cval=1)
-def slope(x):
-    return x[1] - x[-1] + x[0]
-
-
-@npt.stencil
-def both(x, y):
-    s = slope(x)
-    return s[0] + y[1]
+slope = npt.stencil(lambda x: x[1] - x[-1] + x[0], boundary="fill", cval=1)
+both = npt.stencil(lambda x, y: slope(x)[0] + y[1])
 
 
 @npt.stencil(neighborhood=((-1, 1), (-1, 1)), boundary="reflect")
@@ -241,18 +232,12 @@ def test_loops_that_end_and_shorter_stages(cupy):
     x = RNG.random((7, 15)) * 255
     short, long = np.array([[85.0], [-67.0]]), np.arange(14.0).reshape(2, 7)
     given = [
-        (both, short, long),
-        (moment, X[0, 0]),
-        (column, x.astype("int32")),
-        (brightest, x.astype("uint8")),
-        (follows, x.astype("float16")),
-    ]
+        (both, short, long), (moment, X[0, 0]), (column, x.astype("int32")),
+        (brightest, x.astype("uint8")), (follows, x.astype("float16")),
+    ]  # fmt: skip
     with on_gpu.prepared(lambda c=c, f=f: c(*map(cupy.asarray, f)) for c, *f in given):
         for call, *fields in given:
             same(call(*map(cupy.asarray, fields)), call(*fields))
-
-
-# Options.
 
 
 def outcome(call, x, options):

@@ -1,14 +1,13 @@
 """What is missing on a machine is said in one sentence, with its cure; machine code is kept."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest
-from cuda_stencils import X, same, turn
+from cuda_stencils import X, turn
 
 import ninepoint as npt
 import seams
+from on_gpu import same
 
 X = X[0, :12]
 
@@ -28,22 +27,11 @@ def test_without_cupy(monkeypatch):
     assert words.endswith("). Install it with: pip install 'ninepoint[cuda]'")
 
 
-@pytest.mark.parametrize(
-    ("devices", "version", "words"),
-    [
-        (0, 13000, r"there is no GPU to compute on \(cudaErrorNoDevice: .*; give arrays"),
-        (
-            -1,
-            0,
-            r"there is no GPU to compute on \(no driver of NVIDIA is installed\); give",
-        ),
-        (
-            -1,
-            12080,
-            "driver is too old: it is for CUDA 12.8, and CuPy was made with CUDA 13.2; ",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("devices", "version", "words"), [
+    (0, 13000, r"there is no GPU to compute on \(cudaErrorNoDevice: .*; give arrays"),
+    (-1, 0, r"there is no GPU to compute on \(no driver of NVIDIA is installed\); give"),
+    (-1, 12080, "driver is too old: it is for CUDA 12.8, and CuPy was made with CUDA 13.2; "),
+])  # fmt: skip
 def test_without_a_gpu(cupy, devices, version, words):
     cupy.fake.devices, cupy.fake.driver = devices, version
     with pytest.raises(RuntimeError, match=words):
@@ -76,17 +64,14 @@ ROOM = (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("without_compiler", True, ["NVRTC cannot be loaded (Failure finding libnvrtc.so.13). "]),
-        ("architecture", "37", ["does not know GPUs of architecture 37; install a newer one"]),
-        ("refusing", 'turn.cu(7): error: "oops" is undefined',
-         ["refuses the text of 'turn' for architecture 90: turn.cu(7): error: \"oops\"", REPORT]),
-        ("refusing", "ptxas error : Formal parameter space overflowed (4200 bytes required)",
-         ["kernel 'turn' has too many arguments, and CUDA before 12.1 takes 4,096 by", SMALL]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "value", "words"), [
+    ("without_compiler", True, ["NVRTC cannot be loaded (Failure finding libnvrtc.so.13). "]),
+    ("architecture", "37", ["does not know GPUs of architecture 37; install a newer one"]),
+    ("refusing", 'turn.cu(7): error: "oops" is undefined',
+     ["refuses the text of 'turn' for architecture 90: turn.cu(7): error: \"oops\"", REPORT]),
+    ("refusing", "ptxas error : Formal parameter space overflowed (4200 bytes required)",
+     ["kernel 'turn' has too many arguments, and CUDA before 12.1 takes 4,096 by", SMALL]),
+])  # fmt: skip
 def test_what_the_compiler_does_not_do(cupy, folder, name, value, words):
     setattr(cupy.fake, name, value)
     kind, found = said(lambda: turning()(X, device="cuda"))
@@ -94,17 +79,14 @@ def test_what_the_compiler_does_not_do(cupy, folder, name, value, words):
     assert [one for one in words if one not in found] == []
 
 
-@pytest.mark.parametrize(
-    ("status", "most", "kind", "words"),
-    [
-        (1, 4096, RuntimeError, ["CUDA_ERROR_INVALID_VALUE: invalid argument", REPORT]),
-        (1, 100, RuntimeError, ["bytes of arguments, and CUDA before 12.1 takes 100 by", SMALL]),
-        (2, 4096, MemoryError, ["needs memory beside its arrays, and ", " are free; ", ROOM]),
-        (701, 4096, RuntimeError, ["(more registers or shared memory than the GPU has)", REPORT]),
-        (702, 4096, RuntimeError, ["ended a kernel that ran longer than its driver allows",
-                                   "start Python anew, and give a part of the stack, or a GPU"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("status", "most", "kind", "words"), [
+    (1, 4096, RuntimeError, ["CUDA_ERROR_INVALID_VALUE: invalid argument", REPORT]),
+    (1, 100, RuntimeError, ["bytes of arguments, and CUDA before 12.1 takes 100 by", SMALL]),
+    (2, 4096, MemoryError, ["needs memory beside its arrays, and ", " are free; ", ROOM]),
+    (701, 4096, RuntimeError, ["(more registers or shared memory than the GPU has)", REPORT]),
+    (702, 4096, RuntimeError, ["ended a kernel that ran longer than its driver allows",
+                               "start Python anew, and give a part of the stack, or a GPU"]),
+])  # fmt: skip
 def test_a_launch_that_fails(cupy, limited, status, most, kind, words):
     there = cupy.asarray(X)
     turn(there)

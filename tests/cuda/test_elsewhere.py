@@ -1,43 +1,27 @@
 """Arrays and files sent to a GPU and back, states there, and chunks of Dask that lie there."""
 
-from __future__ import annotations
+import gc
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-from cuda_stencils import (
-    ROW,
-    X,
-    between,
-    heat,
-    inner,
-    listed,
-    moment,
-    over,
-    same,
-    striped,
-    turn,
-    twice,
-    two,
-)
+from cuda_stencils import ROW, X, between, heat, inner, moment, over, striped, turn, twice, two
 from PIL import Image
 
 import ninepoint as npt
 import on_gpu
+from compared import each
 from ninepoint.cli import main
-
-# There and back.
+from on_gpu import same
 
 CALLS = {
-    "axes": (between, (X, X), {"axes": (2, 0)}),
-    "valid": (inner, (X,), {}),
+    "axes": (between, (X, X), {"axes": (2, 0)}), "valid": (inner, (X,), {}),
     "valid along two others": (inner, (X,), {"axes": (0, 2)}),
-    "a ring along the first axis": (turn, (X,), {"axes": (0, 1)}),
-    "several": (two, (X, 0.25), {}),
+    "a ring along the first axis": (turn, (X,), {"axes": (0, 1)}), "several": (two, (X, 0.25), {}),
     "fields that broadcast": (between, (X[:, :, :1], X[:1]), {}),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -45,11 +29,11 @@ def test_arrays_are_sent_there_and_back(cupy, limited, name):
     call, given, options = CALLS[name]
     wanted = call.debug(*given, **options)
     found = call(*given, device="cuda", **options)
-    assert all(type(one) is np.ndarray for one in listed(found))
+    assert all(type(one) is np.ndarray for one in each(found))
     same(found, wanted)
-    out = tuple(map(np.empty_like, listed(wanted)))
+    out = tuple(map(np.empty_like, each(wanted)))
     call(*given, device="cuda", out=out, **options)
-    same(out, tuple(listed(wanted)))
+    same(out, each(wanted))
     # Less room than one array takes: a piece at a time.
     before, cupy.fake.room = cupy.fake.room, cupy.fake.used + 10_000
     cupy.fake.log.clear()
@@ -80,6 +64,8 @@ def test_pieces_are_on_their_way_beside_each_other(cupy, limited):
 
 
 def test_what_has_no_room_is_refused(cupy):
+    # What is left of other tests would make room.
+    gc.collect()
     cupy.fake.room = cupy.fake.used + 500
     with pytest.raises(MemoryError, match="the GPU has no room"):
         between(X, ROW, device="cuda")
@@ -159,13 +145,7 @@ def test_calls_on_a_gpu_are_measured(cupy):
     assert {"upload", "get"} <= set(cupy.fake.log)
 
 
-# States.
-
-
-@npt.stencil(boundary="nearest")
-def wave(u, v, c=0.5):
-    s = heat(u, c)
-    return s[0, 1] - v[0, 0], u[0, 0]
+wave = npt.stencil(lambda u, v, c=0.5: (heat(u, c)[0, 1] - v[0, 0], u[0, 0]), boundary="nearest")
 
 
 def test_states_stay_there(cupy):
@@ -213,15 +193,12 @@ def halved(_, u):
     u[0] /= 2
 
 
-@pytest.mark.parametrize(
-    ("options", "times"),
-    [
-        ({"until": 0.02}, (1, 1)),
-        # It is shown, and taken there again as it was left.
-        ({"callback": halved, "every": 3}, (3, 3)),
-        ({"callback": lambda step, _: step == 4, "every": 2}, (2, 2)),
-    ],
-)
+@pytest.mark.parametrize(("options", "times"), [
+    ({"until": 0.02}, (1, 1)),
+    # It is shown, and taken there again as it was left.
+    ({"callback": halved, "every": 3}, (3, 3)),
+    ({"callback": lambda step, _: step == 4, "every": 2}, (2, 2)),
+])  # fmt: skip
 def test_states_are_sent_once_and_come_back_once(cupy, options, times):
     wanted = heat.iterate(X, 0.25, steps=8, **options)
     cupy.fake.log.clear()
@@ -245,30 +222,23 @@ def test_states_of_all_kinds_are_sent(cupy):
     same(found, X)
 
 
-@npt.stencil
-def exchanged(u, v):
-    return v[0], u[0]
+exchanged = npt.stencil(lambda u, v: (v[0], u[0]))
 
 
 def test_how_far_a_step_goes(cupy):
     far = np.array([1, np.inf, -np.inf, 2])
     for a, b in (
-        (far, far + np.array([0.5, 0, 0, 0])),
-        (np.array([1, np.nan]), np.array([1.0, 2])),
+        (far, far + np.array([0.5, 0, 0, 0])), (np.array([1, np.nan]), np.array([1.0, 2])),
         (np.array([True, False]), np.array([True, True])),
         (np.array([-(2**63)]), np.array([2**63 - 1])),
-        (np.array([3], "uint8"), np.array([200], "uint8")),
-        (np.zeros(0), np.zeros(0)),
+        (np.array([3], "uint8"), np.array([200], "uint8")), (np.zeros(0), np.zeros(0)),
         (np.array([1j]), np.array([1.0 + 0j])),
-    ):
+    ):  # fmt: skip
         for least in (0, 0.6, 197, 2.0**64):
             # Once exchanged they are seen to have stopped, twice not.
             named = {"steps": 2, "until": least}
             there = exchanged.iterate(cupy.asarray(a), cupy.asarray(b), **named)
             same(there, exchanged.iterate(a, b, **named))
-
-
-# Dask.
 
 
 def test_chunks_that_lie_there(cupy):
@@ -325,8 +295,6 @@ def test_blocks_that_find_no_room_beside_others_wait(cupy):
     with pytest.raises(MemoryError, match="the GPU has no room"):
         lazily.compute(scheduler="threads", num_workers=4)
 
-
-# Files.
 
 KERNELS = """\
 import ninepoint as npt

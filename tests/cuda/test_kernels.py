@@ -5,24 +5,23 @@ arrays of every width.  The texts of a group are built by one run of g++, and ea
 pages that nobody may touch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import math
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
-from cuda_stencils import listed
 
 import agree
 import drawing
+import kernels
 import ninepoint as npt
 import on_gpu
 import seams
-from kernels import RULES
+from compared import each
 
 # Nothing is written out, or done in stages.
 LOOPS = npt.Schedule(unrolled=0, network=0, sorted_columns=0)
@@ -49,30 +48,13 @@ def case(stencil: Any, *fields: np.ndarray, steps: int = 0, **named: Any) -> Cas
 
 def drawn(dtype, shape, seed=0):
     """Numbers of a type; many are the least or the greatest of it, some are NaN."""
-    random = np.random.default_rng(seed)
-    kind = np.dtype(dtype)
-    if kind.kind == "b":
-        return random.random(shape) < 0.5
-    if kind.kind in "iu":
-        info = np.iinfo(kind)
-        values = random.integers(info.min, info.max, shape, kind, endpoint=True)
-        ends = random.choice(np.array([info.min, info.max], kind), shape)
-        return np.where(random.random(shape) < 0.3, ends, values)
-    values = random.normal(0, 3, shape)
-    if kind.kind == "c":
-        values = values + 1j * random.normal(0, 3, shape)
-    elif kind.kind == "f":
-        values[random.random(shape) < 0.02] = np.nan
-    return values.astype(kind)
+    return kernels.values(Random(f"{dtype} {shape} {seed}"), dtype, shape, False)
 
 
 @pytest.mark.parametrize("kind", drawing.KINDS)
 def test_random_programs(cupy, kind):
     _, wrong = agree.many(kind, range(6), most=1, gpu=1)
     assert not wrong, "\n\n".join(wrong)
-
-
-# Windows.
 
 
 def sums(x):
@@ -171,9 +153,6 @@ def large_windows():
     yield case(greatest, drawn("uint8", (32, 24)), boundary="valid")
 
 
-# Several points of a thread.
-
-
 def sum3(x):
     return (
         x[-1, -1] + x[-1, 0] + x[-1, 1] + x[0, -1] + x[0, 0] + x[0, 1] + x[1, -1] + x[1, 0]
@@ -233,7 +212,7 @@ def rows_of_any_width():
     """Of types of all sizes, with all rules of borders."""
     shapes = {1: (3, 150), 2: (2, 7, 45), 3: (3, 5, 41)}
     for k, (function, ndim, dtypes, options) in enumerate(WIDE):
-        boundary: Any = RULES[k // 3 % len(RULES)]
+        boundary: Any = kernels.RULES[k // 3 % len(kernels.RULES)]
         if k % 3:
             boundary = tuple(SIDES[(k + axis) % len(SIDES)] for axis in range(ndim))
         if "keep" in str(boundary) and function in (both, outputs):
@@ -246,12 +225,7 @@ def rows_of_any_width():
             yield case(one, *fields, boundary=boundary, cval=1, **options)
 
 
-# Steps and pipelines.
-
-
-@npt.stencil
-def rolled(u):
-    return (u[-1, 1] + 2 * u[2, -1] - u[0, -2] + u[0, 0]) * np.float32(0.25)
+rolled = npt.stencil(lambda u: (u[-1, 1] + 2 * u[2, -1] - u[0, -2] + u[0, 0]) * np.float32(0.25))
 
 
 @npt.stencil(boundary="mirror")
@@ -265,9 +239,7 @@ def halved(x):
     return x[0, 1] * 0.5 + x[-1, 0] * 0.25
 
 
-@npt.stencil(boundary="nearest")
-def around(x):
-    return np.median(x[-4:5, -4:5])
+around = npt.stencil(lambda x: np.median(x[-4:5, -4:5]), boundary="nearest")
 
 
 @npt.stencil(boundary="nearest")
@@ -296,9 +268,6 @@ def steps_and_calls():
     yield from (case(halved, half, steps=3), case(around, x, steps=2))
 
 
-# Numbers.
-
-
 def middle(x, int, double=2, *, threadIdx=1.5):
     return x[-1] * int + len(x) * double + threadIdx
 
@@ -306,10 +275,6 @@ def middle(x, int, double=2, *, threadIdx=1.5):
 @npt.stencil(boundary="wrap", standard_indexing=("w", "M_PI"))
 def weighted(x, w, M_PI, __syncthreads):
     return (x[-1:2] * w).sum() + M_PI[2] * __syncthreads
-
-
-def geometry(x):
-    return x[-1] - x[1]
 
 
 def casts(x):
@@ -330,7 +295,7 @@ def names_and_types():
     # Names that mean something in CUDA.
     yield case(npt.stencil(middle), x, int=3, double=5, boundary="nearest")
     yield case(weighted, x, w=w, M_PI=m, __syncthreads=math.pi)
-    yield case(npt.stencil(geometry), short)
+    yield case(npt.stencil(lambda x: x[-1] - x[1]), short)
     for dtype in ("int64", "uint64", "float16", "bool"):
         yield case(npt.stencil(casts), drawn(dtype, (9,)), boundary="mirror")
     for k, dtype in enumerate(("int64", "uint64", "uint8", "int32")):
@@ -431,10 +396,10 @@ def test_a_gpu_gives_what_the_cpu_gives(cupy, group):
     cases = list(group())
 
     def there(case: Case) -> Any:
-        return listed(case(*map(cupy.asarray, case.fields)))
+        return each(case(*map(cupy.asarray, case.fields)))
 
     with python, np.errstate(all="ignore"):
-        wanted = [listed(case(*case.fields)) for case in cases]
+        wanted = [each(case(*case.fields)) for case in cases]
         with on_gpu.prepared(lambda case=case: there(case) for case in cases):
             for way, (k, case) in itertools.product(["end", "begin"], enumerate(cases)):
                 with on_gpu.strictly(way):

@@ -1,7 +1,5 @@
 """nvcc compiles what NVRTC is given for three generations of GPUs, and no function spills much."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import re

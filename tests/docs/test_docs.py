@@ -5,8 +5,6 @@ The blocks of a page run in order, in one namespace and in an empty folder. A bl
 `<!-- gpu -->` and `<!-- end gpu -->` runs where there is a GPU.
 """
 
-from __future__ import annotations
-
 import contextlib
 import doctest
 import importlib.util

@@ -4,8 +4,6 @@ The scripts check the numbers themselves.  The pages that say what each line bec
 cell of them, and no other.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import runpy
@@ -42,13 +40,9 @@ def test_frames_of_one_client_stay_below_the_limit(tmp_path):
     pytest.importorskip("distributed")
     # A process of its own: what it takes of memory is measured.
     done = subprocess.run(
-        [sys.executable, str(BLOG[1]), "20"],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=dict(os.environ),
-    )
+        [sys.executable, str(BLOG[1]), "20"], capture_output=True, text=True, check=False,
+        cwd=tmp_path, env=dict(os.environ),
+    )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.search(r"ninepoint +max +\d+ .* GB", done.stdout)
 

@@ -4,16 +4,13 @@ Every block of some pages, every script of the gallery and the demo is pasted as
 session of IPython, with an unrelated error between each two, whose traceback IPython shows.
 """
 
-from __future__ import annotations
-
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from test_docs import blocks, without_gpu
+
+from ipython_session import ran, session
 
 pytest.importorskip("IPython")
 
@@ -23,51 +20,17 @@ ROOT = Path(__file__).parents[2]
 PASTED = ("README.md", "docs/start.md", "docs/gufunc.md")
 
 # Fewer points and steps than the pictures need: here the compiler is tested.
-SMALLER = {
-    "demo.py": ("EXPOSURES = 4", "EXPOSURES = 1"),
-}
+SMALLER = {"demo.py": ("EXPOSURES = 4", "EXPOSURES = 1")}
 
-# A new process: the shell would take over the hooks of this one.
-SESSION = """
-import contextlib, io, json, sys
-from traitlets.config import Config
-from IPython.core.interactiveshell import InteractiveShell
-
-config = Config()
-config.HistoryManager.enabled = False
-shell = InteractiveShell.instance(config=config)
-errors = [
-    "undefined_name(3)", "1 / 0", "1 +",
-    "def failing(values):\\n    return values[7]\\n\\nfailing([1, 2])",
-]
-for number, (name, cell) in enumerate(json.load(sys.stdin)):
-    shown = io.StringIO()
-    with contextlib.redirect_stdout(shown):
-        result = shell.run_cell(cell, store_history=True)
-    assert result.success, f"{name}\\n{shown.getvalue()}"
-    with contextlib.redirect_stdout(shown):
-        result = shell.run_cell(errors[number % len(errors)], store_history=True)
-    assert not result.success and "Error" in shown.getvalue()
-print("done")
-"""
+ERRORS = ["undefined_name(3)", "1 / 0", "1 +", "def f(v):\n    return v[7]\n\nf([1, 2])"]
 
 
-def ran(script, cells, folder, **more):
-    """What a script prints that is given cells on its standard input."""
-    folder.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, "-c", script], input=json.dumps(cells), cwd=folder,
-        env={**os.environ, "IPYTHONDIR": str(folder), "MPLBACKEND": "agg", **more},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def session(cells, folder):
+def between_errors(cells, folder):
     """Run cells, each with its name, one after the other in a new session."""
-    said = ran(SESSION, cells, folder)
-    assert said.endswith("done\n"), said
+    every = []
+    for number, (name, text) in enumerate(cells):
+        every += [(name, text, False), ("an error", ERRORS[number % len(ERRORS)], True)]
+    assert all("Error" in said for said in session(every, folder)[1::2])
 
 
 def test_pages(tmp_path):
@@ -77,7 +40,7 @@ def test_pages(tmp_path):
         for block in blocks(without_gpu((ROOT / name).read_text()))
         if block.language == "python"
     ]
-    session(cells, tmp_path)
+    between_errors(cells, tmp_path)
 
 
 def test_gallery_and_demo(tmp_path):
@@ -90,7 +53,7 @@ def test_gallery_and_demo(tmp_path):
         before, after = SMALLER.get(path.name, ("", ""))
         assert before in text
         cells.append((path.name, text.replace(before, after) if before else text))
-    session(cells, tmp_path)
+    between_errors(cells, tmp_path)
 
 
 IMPORTS = "import math, numpy as np, ninepoint as npt\n"
@@ -112,6 +75,9 @@ USED = [
      "assert before(np.ones(1))[0] == 1 and after(np.ones(1))[0] == 2"),
     ("lambdas", "a, b = npt.stencil(lambda x: math.sin(x[0])), npt.stencil(lambda x: "
      "math.cos(x[0]))\nassert a(np.zeros(1)) == 0 < b(np.zeros(1))"),
+    ("awaited", "import asyncio\nawait asyncio.sleep(0)\nr = npt.stencil(lambda x: x[1])"),
+    ("its mistake", "try:\n    npt.stencil(lambda x: x[0.5])\nexcept npt.StencilError as error:\n"
+     "    assert 'npt.stencil(lambda x: x[0.5])' in str(error)"),
     ("annotations", "from __future__ import annotations"),
     ("annotated", "@npt.stencil(\n    boundary='nearest',\n)\n"
      "def h(x: np.ndarray, k: float = 2) -> float:\n    t: float = math.floor(x[1])\n"
@@ -133,11 +99,10 @@ USED = [
 
 
 def test_cells_that_import_define_and_use(tmp_path):
-    session(USED, tmp_path)
+    between_errors(USED, tmp_path)
 
 
 # What a notebook shows: its kernel runs in a process of its own, as in front of a person.
-
 NOTEBOOK = """
 import json, sys, warnings
 warnings.simplefilter("ignore")
@@ -228,7 +193,7 @@ def executed(folder):
         # A cell changes a limit.
         "PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }
-    found = json.loads(ran(NOTEBOOK, list(CELLS.values()), folder, **more).splitlines()[-1])
+    found = ran(NOTEBOOK, list(CELLS.values()), folder, **more)
     pairs = zip(found["outputs"], found["shown"], strict=True)
     return dict(zip(CELLS, pairs, strict=True))
 

@@ -6,8 +6,6 @@
 The rehearsal takes the stand-in for CuPy of `tests/cuda`, which g++ compiles for, and few kernels.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys

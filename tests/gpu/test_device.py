@@ -1,7 +1,5 @@
 """What a GPU computes is what the reference says, and what the CPU computes, to the last bit."""
 
-from __future__ import annotations
-
 import os
 
 import numpy as np
@@ -12,6 +10,7 @@ import drawing
 import kernels
 import ninepoint as npt
 import on_gpu
+from on_gpu import same
 
 pytestmark = pytest.mark.gpu
 
@@ -23,17 +22,6 @@ CHUNKS = 8
 def few(rehearsal, enough):
     if rehearsal and not enough:
         pytest.skip("a rehearsal takes few kernels")
-
-
-def listed(made):
-    return list(made) if isinstance(made, tuple) else [made]
-
-
-def same(made, wanted):
-    """Equal to the last bit, but for signs of zeros and payloads of NaN."""
-    for one, other in zip(listed(made), map(np.asarray, listed(wanted)), strict=True):
-        assert one.dtype == other.dtype
-        np.testing.assert_array_equal(one.get(), other)
 
 
 def agrees(cupy, stencil, x, **options):
@@ -49,9 +37,6 @@ def test_random_programs(cupy, rehearsal, part, kind):
     seeds = range(900_000 + part * size, 900_000 + (part + 1) * size)
     _, wrong = agree.many(kind, seeds, compiled=True, most=1, gpu=1)
     assert not wrong, "\n\n".join(wrong)
-
-
-# What is looked at by itself.
 
 
 @npt.stencil
@@ -70,11 +55,7 @@ middle = reflected(lambda x: np.median(x[-1:2, -1:2]))
 wide_middle = reflected(lambda x: np.median(x[-3:4, -3:4]))
 widest = reflected(lambda x: x[-5:6, -5:6].max())
 wide = reflected(lambda x: x[-5:6, -5:6].mean())
-
-
-@npt.stencil(boundary="mirror")
-def slopes(x):
-    return x[0, 1] - x[0, -1], x[1, 0] - x[-1, 0]
+slopes = npt.stencil(lambda x: (x[0, 1] - x[0, -1], x[1, 0] - x[-1, 0]), boundary="mirror")
 
 
 @reflected
@@ -151,9 +132,6 @@ def test_functions_that_are_rounded_otherwise(cupy, dtype):
         assert units.max() <= 4, (name, units.max())
     for name in ("exp", "sqrt"):
         np.testing.assert_array_equal(*both(name))
-
-
-# Where it is computed, and what is around it.
 
 
 def test_the_current_stream_is_the_one(cupy):

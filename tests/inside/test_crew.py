@@ -1,7 +1,5 @@
 """Threads: each part of a call is done once, whoever asks, and calls in tasks keep to one."""
 
-from __future__ import annotations
-
 import gc
 import os
 import sys
@@ -10,16 +8,13 @@ import time
 
 import numpy as np
 import pytest
-from own_process import FORKS, at_once, output, start
 
 import ninepoint as npt
 from ninepoint.backends.threads import thread_count
 from ninepoint.language.definitions import parsed
+from own_process import FORKS, at_once, output, start
 
-
-@npt.stencil(boundary="wrap")
-def scaled(x, r):
-    return x[0] * r + x[1]
+scaled = npt.stencil(lambda x, r: x[0] * r + x[1], boundary="wrap")
 
 
 def expected(field):
@@ -131,9 +126,6 @@ def test_the_process_ends_while_others_wait_or_work(tmp_path):
     assert output(start(tmp_path, WORKS, script)) == "well"
 
 
-# Tasks of Dask.
-
-
 def asked(*beside):
     return thread_count(), thread_count(3)
 
@@ -151,7 +143,6 @@ def test_calls_in_tasks_keep_to_their_thread_and_others_do_not(monkeypatch, dask
 
 
 # Texts are parsed by several threads at once, whatever is collected as garbage meanwhile.
-
 LINE = "x{0} = (a + b * c - f({0})) if d else [i for i in range(9)]"
 TEXT = "\n".join(map(LINE.format, range(60)))
 

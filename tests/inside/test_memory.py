@@ -1,7 +1,5 @@
 """Memory that arrays leave behind is used again, never too early, and goes back to the system."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import os
@@ -11,11 +9,11 @@ import time
 
 import numpy as np
 import pytest
-from own_process import FORKS, at_once, output, start
 
 import ninepoint as npt
 from ninepoint.backends import memory
 from ninepoint.backends.memory import LEAST, Pool
+from own_process import FORKS, at_once, output, start
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures on Linux")
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="NumPy's own memory is used")
@@ -242,16 +240,12 @@ REFUSING = {"NINEPOINT_MEMORY": "4000", "MALLOC_TRIM_THRESHOLD_": "65536"}
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 
 
-@pytest.mark.parametrize(
-    ("script", "variables", "printed"),
-    [
-        pytest.param(FORKS + FORKED, {}, "well", marks=[pytest.mark.nightly, FORK]),
-        (LATE, {}, "late"),
-        (LIMIT, {"NINEPOINT_MEMORY": " 2"}, "True"),
-        pytest.param(REFUSED, REFUSING, "True refused", marks=linux),
-    ],
-    ids="forked late little refused".split(),
-)
+@pytest.mark.parametrize(("script", "variables", "printed"), [
+    pytest.param(FORKS + FORKED, {}, "well", marks=[pytest.mark.nightly, FORK]),
+    (LATE, {}, "late"),
+    (LIMIT, {"NINEPOINT_MEMORY": " 2"}, "True"),
+    pytest.param(REFUSED, REFUSING, "True refused", marks=linux),
+], ids="forked late little refused".split())  # fmt: skip
 def test_a_process_of_its_own(tmp_path, script, variables, printed):
     assert output(start(tmp_path, script, **variables)).split() == printed.split()
 
@@ -266,29 +260,19 @@ def test_the_variable_is_a_number_of_mb(monkeypatch):
 
 
 def test_results_never_share_memory_with_one_another_or_the_fields():
-    @npt.stencil(boundary="wrap")
-    def edge(x):
-        return x[-1, 0] - x[1, 0]
-
-    def by_hand(x):
-        return np.roll(x, 1, 0) - np.roll(x, -1, 0)
-
+    edge = npt.stencil(lambda x: x[-1, 0] - x[1, 0], boundary="wrap")
     x = np.random.default_rng(0).integers(-9, 9, (1100, 1000)).astype("float64")
     assert x.nbytes > LEAST
-    wanted = by_hand(x)
-    results = [edge(x) for _ in range(3)]
-    second = edge(results[0])
-    for result in results:
-        np.testing.assert_array_equal(result, wanted)
+    wanted = [x]
+    for _ in range(4):
+        wanted.append(np.roll(wanted[-1], 1, 0) - np.roll(wanted[-1], -1, 0))
+    results, second = [edge(x) for _ in range(3)], edge(edge(x))
     # As its own out, an array is read before it is written.
     given = edge(x)
     assert edge(given, out=given) is given
-    np.testing.assert_array_equal(given, second)
     # Steps use it as well, and give arrays of their own.
-    kept = []
-    last = edge.iterate(x, steps=4, every=1, callback=lambda step, state: kept.append(state))
-    state = x
-    for one in kept:
-        state = by_hand(state)
-        np.testing.assert_array_equal(one, state)
-    np.testing.assert_array_equal(last, state)
+    kept = [x]
+    kept.append(edge.iterate(x, steps=4, every=1, callback=lambda step, u: kept.append(u)))
+    for found, right in ((results, wanted[1:2] * 3), ((second, given), wanted[2:3] * 2),
+                         (kept, [*wanted, wanted[4]])):  # fmt: skip
+        np.testing.assert_array_equal(found, right)

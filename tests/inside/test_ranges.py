@@ -1,7 +1,5 @@
 """A result of whole numbers has the smallest type that holds it, whatever is in the fields."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,19 +1,70 @@
 """The definition itself, against plain NumPy and SciPy on cases picked by hand."""
 
-from __future__ import annotations
-
+import inspect
 import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numba
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy import ndimage
 
 import ninepoint as npt
-from by_definition import evaluate, footprints
+import seams
 from kernels import compiled
+from ninepoint.arrays.borders import Boundary
+from ninepoint.language import reference
 from ninepoint.language.reference import store
+from ninepoint.language.source import capture
+
+Reach = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def footprints(function: Callable[..., Any], *dtypes: Any, **named: Any) -> tuple[Reach, ...]:
+    """The least and the greatest offset that each output depends on, as they are analysed."""
+    return seams.plan_of(npt.stencil(function), *dtypes, **named).reaches
+
+
+def evaluate(
+    function: Callable[..., Any],
+    arrays: Mapping[str, Any] | Sequence[Any],
+    *,
+    scalars: Mapping[str, Any] | None = None,
+    standard: Sequence[str] = (),
+    boundary: Any = "fill",
+    cval: Any = 0,
+    neighborhood: Any = None,
+    reaches: Sequence[Reach] = (),
+) -> tuple[np.ndarray[Any, Any], ...]:
+    """What a function means at every point of its fields.
+
+    Arrays in a sequence are those of the parameters that are no scalars; `reaches` are given for
+    what no stencil can be made of.  Where a neighborhood is declared, there is one output.
+    """
+    given = dict(scalars or {})
+    if not isinstance(arrays, Mapping):
+        names = [name for name in inspect.signature(function).parameters if name not in given]
+        arrays = dict(zip(names, arrays, strict=False))
+    fields = {name: np.asarray(array) for name, array in arrays.items()}
+    given |= {name: fields.pop(name) for name in standard}
+    if neighborhood is not None and not reaches:
+        reaches = [tuple(zip(*neighborhood, strict=True))]
+    if not reaches:
+        stencil = npt.stencil(function, standard_indexing=standard)
+        # What a kernel never reads is no field of it.
+        types = [fields[name].dtype for name in stencil.definition.fields]
+        reaches = seams.plan_of(stencil, *types, **given).reaches
+    setting = reference.Setting(
+        boundary=Boundary.of(boundary).sides(len(reaches[0][0])),
+        footprints=reaches,
+        shape=np.broadcast_shapes(*(field.shape for field in fields.values())),
+        cval=cval,
+        scalars=given,
+        neighborhood=neighborhood or (),
+    )
+    return reference.evaluate(capture(function), fields, setting)
+
 
 PAD = {"nearest": "edge", "reflect": "symmetric", "mirror": "reflect", "wrap": "wrap"}
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
@@ -25,9 +76,6 @@ def values(function, *arrays, boundary="nearest", **options):
     """The only output, as a list."""
     (result,) = evaluate(function, arrays, boundary=boundary, **options)
     return result.tolist()
-
-
-# Borders.
 
 
 @pytest.mark.parametrize("offset", [-9, -2, 0, 1, 8])
@@ -42,24 +90,17 @@ def test_a_neighbour_outside_is_that_of_np_pad(offset):
 LINE = np.arange(1, 6)
 
 
-@pytest.mark.parametrize(
-    ("function", "x", "boundary", "expected"),
-    [
-        (lambda x: 10 * x[-1] + x[1], LINE[:3], [("constant", "mirror")], [52, 13, 22]),
-        (lambda x: min(x[-2], x[1]), LINE, "fill", [5, 5, 1, 2, 5]),
-        (lambda x: min(x[-2], x[1]), LINE, "keep", [1, 2, 1, 2, 5]),
-        (lambda x: min(x[-2], x[1]), LINE, "valid", [1, 2]),
-        (lambda x: x[2], LINE, "valid", [3, 4, 5]),
-        (lambda x: x[-2], LINE, "valid", [1, 2, 3]),
-        (lambda x: x[9], LINE, "valid", []),
-        (
-            lambda x: x[1, -2],
-            np.arange(12).reshape(3, 4),
-            ("constant", "nearest"),
-            [[4, 4, 4, 5], [8, 8, 8, 9], [5, 5, 5, 5]],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("function", "x", "boundary", "expected"), [
+    (lambda x: 10 * x[-1] + x[1], LINE[:3], [("constant", "mirror")], [52, 13, 22]),
+    (lambda x: min(x[-2], x[1]), LINE, "fill", [5, 5, 1, 2, 5]),
+    (lambda x: min(x[-2], x[1]), LINE, "keep", [1, 2, 1, 2, 5]),
+    (lambda x: min(x[-2], x[1]), LINE, "valid", [1, 2]),
+    (lambda x: x[2], LINE, "valid", [3, 4, 5]),
+    (lambda x: x[-2], LINE, "valid", [1, 2, 3]),
+    (lambda x: x[9], LINE, "valid", []),
+    (lambda x: x[1, -2], np.arange(12).reshape(3, 4), ("constant", "nearest"),
+     [[4, 4, 4, 5], [8, 8, 8, 9], [5, 5, 5, 5]]),
+])  # fmt: skip
 def test_sides_rules_and_results_that_are_smaller(function, x, boundary, expected):
     assert values(function, x, boundary=boundary, cval=5) == expected
 
@@ -78,72 +119,58 @@ def test_stacks_smaller_fields_and_empty_arrays():
         assert [result.shape for result in results] == [shape, shape]
 
 
-def test_scipy_on_images():
-    x = np.random.default_rng(0).normal(size=(6, 5))
-    weights = np.array([[1.0, 0, 2], [0, -1, 0], [3, 0, 4]])
-    for rule in PAD:
-        (result,) = evaluate(lambda x: (x[-1:2, -1:2] * weights).sum(), [x], boundary=rule)
-        assert_allclose(store(result, float), ndimage.correlate(x, weights, mode=rule))
-        (result,) = evaluate(lambda x: np.median(x[-1:2, -1:2]), [x], boundary=rule)
-        assert_array_equal(store(result, float), ndimage.median_filter(x, 3, mode=rule))
-
-
 # Numbers: a kernel, what the field holds, and the value, whose type is the kernel's.
-
 SHORT, SINGLE = np.array([7], np.int16), np.array([3], np.float32)
 LONG, ONE = np.array([2**64 - 1], np.uint64), np.array([1], np.uint64)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "x", "expected"),
-    [
-        (lambda x: x[0] - 9, np.array([3], np.uint8), -6),
-        (lambda x: (x[0] << 61) * 2, SHORT, -(2**62)),
-        (lambda x: x[0] ** 50, np.array([3], np.uint8), int(np.int64(3) ** np.int64(50))),
-        (lambda x: x[0] + 2, LONG, 1),
-        (lambda x: x[0] > -2, LONG, True),
-        (lambda x: -x[0], LONG, 1),
-        (lambda x: x[0] - 3, ONE, -2),
-        (lambda x: x[0] // 0, SHORT, 0),
-        (lambda x: x[0] % 0, SHORT, 0),
-        (lambda x: -x[0] // 3, SHORT, -3),
-        (lambda x: -x[0] % 3, SHORT, 2),
-        (lambda x: x[0] << 64, SHORT, 0),
-        (lambda x: -x[0] >> 99, SHORT, -1),
-        (lambda x: x[0] ** -1, SHORT, np.float64(1 / 7)),
-        (lambda x: x[0] / 0, SHORT, np.float64(np.inf)),
-        (lambda x: math.log(0 * x[0]), SHORT, np.float64(-np.inf)),
-        (lambda x: math.sqrt(-x[0]) == 0, SHORT, False),
-        (lambda x: int(x[0] / 0), SHORT, 2**63 - 1),
-        (lambda x: int(np.nan * x[0]), SHORT, 0),
-        (lambda x: round(x[0] / 2), SHORT, 4),
-        (lambda x: math.floor(-x[0] / 2), SHORT, -4),
-        (lambda x: np.where(x[0] > 3, x[0], 0), SHORT, 7),
-        (lambda x: np.clip(x[0], 1, 5), SHORT, 5),
-        (lambda x: (x[0] > 3) + (x[0] > 4), SHORT, 2),
-        (lambda x: (x[0] > 3) & (x[0] > 9), SHORT, False),
-        (lambda x: ~(x[0] > 3), SHORT, False),
-        (lambda x: ~x[0], SHORT, -8),
-        (lambda x: x[0] and 3, SHORT, 3),
-        (lambda x: 3 < x[0] <= 7, SHORT, True),
-        (lambda x: np.int8(x[0] * 100), SHORT, -68),
-        (lambda x: np.uint8(x[0] * 1e9), SHORT, 255),
-        (lambda x: np.sqrt(x[0]), SHORT, np.sqrt(np.float64(7))),
-        # Floats follow NEP 50.
-        (lambda x: 0.1 * x[0], SINGLE, np.float32(0.1) * np.float32(3)),
-        (lambda x: x[0] * 2**60, SINGLE, np.float32(3) * np.float32(2**60)),
-        (lambda x: x[0] * int(x[0]), SINGLE, np.float32(9)),
-        (lambda x: x[0] * np.float64(0.1), SINGLE, np.float64(3) * 0.1),
-        (lambda x: x[0] / 0, SINGLE, np.float32(np.inf)),
-        (lambda x: x[0] * math.sqrt(2), SINGLE, np.float32(3) * np.float32(math.sqrt(2))),
-        (lambda x: float(x[0]) / 0, SINGLE, np.float64(np.inf)),
-        (lambda x: (x[0:2] * CROSS[1, :2]).sum(), SINGLE, np.float32(6)),
-        (lambda x: (x[0] > 2) + (x[0] > 1), SINGLE, 2),
-        (lambda x: np.maximum(x[0], np.nan * x[0]) == 0, SINGLE, False),
-        (lambda x: min(x[0], 5), SINGLE, np.float32(3)),
-        (lambda x: x[0] * 1j, SINGLE, np.complex64(3j)),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "x", "expected"), [
+    (lambda x: x[0] - 9, np.array([3], np.uint8), -6),
+    (lambda x: (x[0] << 61) * 2, SHORT, -(2**62)),
+    (lambda x: x[0] ** 50, np.array([3], np.uint8), int(np.int64(3) ** np.int64(50))),
+    (lambda x: x[0] + 2, LONG, 1),
+    (lambda x: x[0] > -2, LONG, True),
+    (lambda x: -x[0], LONG, 1),
+    (lambda x: x[0] - 3, ONE, -2),
+    (lambda x: x[0] // 0, SHORT, 0),
+    (lambda x: x[0] % 0, SHORT, 0),
+    (lambda x: -x[0] // 3, SHORT, -3),
+    (lambda x: -x[0] % 3, SHORT, 2),
+    (lambda x: x[0] << 64, SHORT, 0),
+    (lambda x: -x[0] >> 99, SHORT, -1),
+    (lambda x: x[0] ** -1, SHORT, np.float64(1 / 7)),
+    (lambda x: x[0] / 0, SHORT, np.float64(np.inf)),
+    (lambda x: math.log(0 * x[0]), SHORT, np.float64(-np.inf)),
+    (lambda x: math.sqrt(-x[0]) == 0, SHORT, False),
+    (lambda x: int(x[0] / 0), SHORT, 2**63 - 1),
+    (lambda x: int(np.nan * x[0]), SHORT, 0),
+    (lambda x: round(x[0] / 2), SHORT, 4),
+    (lambda x: math.floor(-x[0] / 2), SHORT, -4),
+    (lambda x: np.where(x[0] > 3, x[0], 0), SHORT, 7),
+    (lambda x: np.clip(x[0], 1, 5), SHORT, 5),
+    (lambda x: (x[0] > 3) + (x[0] > 4), SHORT, 2),
+    (lambda x: (x[0] > 3) & (x[0] > 9), SHORT, False),
+    (lambda x: ~(x[0] > 3), SHORT, False),
+    (lambda x: ~x[0], SHORT, -8),
+    (lambda x: x[0] and 3, SHORT, 3),
+    (lambda x: 3 < x[0] <= 7, SHORT, True),
+    (lambda x: np.int8(x[0] * 100), SHORT, -68),
+    (lambda x: np.uint8(x[0] * 1e9), SHORT, 255),
+    (lambda x: np.sqrt(x[0]), SHORT, np.sqrt(np.float64(7))),
+    # Floats follow NEP 50.
+    (lambda x: 0.1 * x[0], SINGLE, np.float32(0.1) * np.float32(3)),
+    (lambda x: x[0] * 2**60, SINGLE, np.float32(3) * np.float32(2**60)),
+    (lambda x: x[0] * int(x[0]), SINGLE, np.float32(9)),
+    (lambda x: x[0] * np.float64(0.1), SINGLE, np.float64(3) * 0.1),
+    (lambda x: x[0] / 0, SINGLE, np.float32(np.inf)),
+    (lambda x: x[0] * math.sqrt(2), SINGLE, np.float32(3) * np.float32(math.sqrt(2))),
+    (lambda x: float(x[0]) / 0, SINGLE, np.float64(np.inf)),
+    (lambda x: (x[0:2] * CROSS[1, :2]).sum(), SINGLE, np.float32(6)),
+    (lambda x: (x[0] > 2) + (x[0] > 1), SINGLE, 2),
+    (lambda x: np.maximum(x[0], np.nan * x[0]) == 0, SINGLE, False),
+    (lambda x: min(x[0], 5), SINGLE, np.float32(3)),
+    (lambda x: x[0] * 1j, SINGLE, np.complex64(3j)),
+])  # fmt: skip
 def test_one_number(kernel, x, expected):
     (value,) = evaluate(kernel, [x], boundary="nearest")[0]
     assert value == expected
@@ -157,9 +184,6 @@ def test_store():
     with pytest.raises(OverflowError, match="300 does not fit into uint8"):
         store(numbers, np.uint8)
     assert store(numbers[:2], np.float32).tolist() == [300, -1]
-
-
-# Windows.
 
 
 @pytest.mark.parametrize(
@@ -189,8 +213,6 @@ def test_a_weight_of_zero_reads_nothing():
     column = np.array([[0, 1, 0]])
     assert footprints(lambda x: (x[0:1, -1:2] * column).sum()) == (((0, 0), (0, 0)),)
 
-
-# Windows as arrays of NumPy.
 
 FUNCTIONS = {
     "sort": lambda w: np.sort(w, axis=0)[1, 2],
@@ -243,9 +265,6 @@ def test_integers_of_arrays_are_exact_and_copies_may_be_written():
     assert values(written, np.array([5, 3, 4]), **options) == [6 + 10 * 4 + 100 * 3]
 
 
-# Footprints.
-
-
 def branches(x, y):
     """Only the output that differs depends on the question."""
     if x[5] > 0:
@@ -269,15 +288,12 @@ def conversions(x):
     return int(x[1]), math.sqrt(float(x[2])), np.where(x[3] > 0, min(x[4], x[5]), 0)
 
 
-@pytest.mark.parametrize(
-    ("kernel", "reaches"),
-    [
-        (branches, (((1,), (5,)), ((0,), (0,)))),
-        (dead_reads, (((0,), (1,)),)),
-        (elsewhere, (((1,), (3,)), ((-2,), (2,)), ((0,), (2,)))),
-        (conversions, (((1,), (1,)), ((2,), (2,)), ((3,), (5,)))),
-    ],
-)
+@pytest.mark.parametrize(("kernel", "reaches"), [
+    (branches, (((1,), (5,)), ((0,), (0,)))),
+    (dead_reads, (((0,), (1,)),)),
+    (elsewhere, (((1,), (3,)), ((-2,), (2,)), ((0,), (2,)))),
+    (conversions, (((1,), (1,)), ((2,), (2,)), ((3,), (5,)))),
+])  # fmt: skip
 def test_footprints(kernel, reaches):
     assert footprints(kernel) == reaches
 
@@ -290,9 +306,6 @@ def test_a_declared_neighborhood_is_enforced():
     assert values(kernel, x, neighborhood=[(-1, 1)], **options) == [1, 2, 3, 4, 0]
     with pytest.raises(IndexError, match=r"x\[1\] is outside the neighborhood"):
         evaluate(kernel, [x], neighborhood=[(-1, 0)], **options)
-
-
-# The function is the user's own.
 
 
 @numba.njit
@@ -355,15 +368,3 @@ def test_a_number_on_one_path_is_read_at_other_points(value):
     (result,) = evaluate(compiled(text, names={"ZERO": ZERO}), [x], boundary="wrap")
     f = np.where(x > 0, eval(value, {"ZERO": ZERO}), np.roll(x, -1))
     assert_allclose(store(result, f.dtype), np.roll(f, 1) + np.roll(f, -1) * 2)
-
-
-def test_debug_takes_axes():
-    kernel = npt.stencil(lambda x, y: x[-1, 0] * 10 + y[0, 1], boundary="wrap")
-    x, y = np.arange(60.0).reshape(3, 5, 4), np.arange(20.0).reshape(5, 4)
-    for axes in ((0, 1), (2, 0), (-2, -1)):
-        assert_array_equal(kernel.debug(x, y, axes=axes), kernel(x, y, axes=axes), strict=True)
-    assert kernel.debug(x, y, axes=(0, 1), boundary="valid").shape == (2, 4, 4)
-    with pytest.raises(TypeError, match="use axes= here"):
-        kernel.debug(x, y, dims=("y", "x"))
-    with pytest.raises(ValueError, match="names 1 axes"):
-        kernel.debug(x, y, axes=(0,))

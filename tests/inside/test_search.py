@@ -1,7 +1,5 @@
 """The search for a schedule, told by a clock of its own which are fast."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import ninepoint as npt

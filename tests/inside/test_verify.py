@@ -1,7 +1,5 @@
 """What no kernel may be is found, and what generated text may not say."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

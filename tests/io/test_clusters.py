@@ -1,20 +1,17 @@
 """imsave on Dask clusters that are gone, go away or have nobody who works."""
 
-from __future__ import annotations
-
 import threading
 import time
 from contextlib import contextmanager
 
 import dask
 import dask.array as da
+import distributed
 import numpy as np
 import pytest
 
 from nightly import only
 from ninepoint import imread, imsave
-
-distributed = pytest.importorskip("distributed")
 
 STACK = np.arange(20 * 6 * 5, dtype="uint8").reshape(20, 6, 5)
 SOON = {"ninepoint.cluster-timeout": "1s"}

@@ -1,7 +1,5 @@
 """Damaged files and stores end in an array, or in one error that names the file."""
 
-from __future__ import annotations
-
 import json
 import pickle
 

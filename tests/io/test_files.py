@@ -1,8 +1,5 @@
 """imread and imsave on real files: what goes in comes out, lazily and in order."""
 
-from __future__ import annotations
-
-import pickle
 import sys
 import warnings
 
@@ -42,14 +39,11 @@ def equal(path, stack):
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize(
-    ("suffix", "dtype", "channels"),
-    [
-        *((suffix, dtype, ()) for suffix, dtypes in GREY.items() for dtype in dtypes.split()),
-        *(("png", "uint8", (channels,)) for channels in (1, 2, 3, 4)),
-        *(("tif", dtype, (channels,)) for dtype in ("uint16", "float32") for channels in (1, 4)),
-    ],
-)
+@pytest.mark.parametrize(("suffix", "dtype", "channels"), [
+    *((suffix, dtype, ()) for suffix, dtypes in GREY.items() for dtype in dtypes.split()),
+    *(("png", "uint8", (channels,)) for channels in (1, 2, 3, 4)),
+    *(("tif", dtype, (channels,)) for dtype in ("uint16", "float32") for channels in (1, 4)),
+])  # fmt: skip
 def test_frames_come_back_as_they_were(tmp_path, suffix, dtype, channels, lazy):
     stack = images((3, 5, 11, *channels), dtype)
     uneven = ((1, 2), (1, 4), (5, 4, 2), *((one,) for one in channels))
@@ -140,11 +134,9 @@ def test_files_are_read_in_natural_order_and_lists_in_theirs(tmp_path):
     (tmp_path / "a.png").mkdir()
     chosen = [tmp_path / "f10.png", str(tmp_path / "f1.png"), tmp_path / "f10.png"]
     wanted = [
-        (tmp_path, [1, 2, 9, 10]),
-        (f"{tmp_path}/f?.png", [1, 2, 9]),
-        (chosen, [10, 1, 10]),
+        (tmp_path, [1, 2, 9, 10]), (f"{tmp_path}/f?.png", [1, 2, 9]), (chosen, [10, 1, 10]),
         (f"{tmp_path}/**/f*.png", [1, 2, 9, 10, 5]),
-    ]
+    ]  # fmt: skip
     for source, numbers in wanted:
         assert imread(source)[:, 0, 0].compute().tolist() == numbers
     imsave(images((3, 4)), tmp_path / "upper" / "scan[1].PNG")
@@ -199,25 +191,22 @@ def test_overviews_and_masks_are_no_frames(tmp_path, byteorder):
         imread(path)
 
 
-@pytest.mark.parametrize(
-    ("name", "shape", "options", "words"),
-    [
-        ("a.ome.tif", (5, 2, 3, 8, 9), {"metadata": {"axes": "TZCYX", "PhysicalSizeX": 0.1}},
-         ["OME-TIFF", "T=5, Z=2, C=3", "size of a pixel", "30 frames", "keeps the axes"]),
-        ("a.tif", (5, 2, 3, 8, 9), {"imagej": True, "metadata": {"axes": "TZCYX"}},
-         ["IMAGEJ-TIFF", "T=5, Z=2, C=3", "30 frames"]),
-        ("a.tif", (4, 8, 9), {"imagej": True, "resolution": (5, 10),
-                              "metadata": {"axes": "ZYX", "spacing": 2.0, "unit": "um"}},
-         ["Z=4", "size of a pixel"]),
-        ("a.tif", (5, 2, 8, 9), MINISBLACK, ["the axes Q=5, Q=2", "10 frames"]),
-        ("a.tif", (5, 2, 8, 9, 3), {"photometric": "rgb"}, ["the axes Q=5, Q=2", "10 frames"]),
-        # Nothing is said where nothing is dropped.
-        ("a.tif", (4, 8, 9), MINISBLACK, []),
-        ("a.tif", (8, 9), {"imagej": True}, []),
-        ("a.tif", (4, 8, 9), {"imagej": True, "metadata": {"axes": "ZYX"}}, []),
-        ("a.ome.tif", (4, 8, 9, 3), {"photometric": "rgb", "metadata": {"axes": "TYXS"}}, []),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "shape", "options", "words"), [
+    ("a.ome.tif", (5, 2, 3, 8, 9), {"metadata": {"axes": "TZCYX", "PhysicalSizeX": 0.1}},
+     ["OME-TIFF", "T=5, Z=2, C=3", "size of a pixel", "30 frames", "keeps the axes"]),
+    ("a.tif", (5, 2, 3, 8, 9), {"imagej": True, "metadata": {"axes": "TZCYX"}},
+     ["IMAGEJ-TIFF", "T=5, Z=2, C=3", "30 frames"]),
+    ("a.tif", (4, 8, 9), {"imagej": True, "resolution": (5, 10),
+                          "metadata": {"axes": "ZYX", "spacing": 2.0, "unit": "um"}},
+     ["Z=4", "size of a pixel"]),
+    ("a.tif", (5, 2, 8, 9), MINISBLACK, ["the axes Q=5, Q=2", "10 frames"]),
+    ("a.tif", (5, 2, 8, 9, 3), {"photometric": "rgb"}, ["the axes Q=5, Q=2", "10 frames"]),
+    # Nothing is said where nothing is dropped.
+    ("a.tif", (4, 8, 9), MINISBLACK, []),
+    ("a.tif", (8, 9), {"imagej": True}, []),
+    ("a.tif", (4, 8, 9), {"imagej": True, "metadata": {"axes": "ZYX"}}, []),
+    ("a.ome.tif", (4, 8, 9, 3), {"photometric": "rgb", "metadata": {"axes": "TYXS"}}, []),
+])  # fmt: skip
 def test_axes_and_sizes_that_are_dropped_are_named(tmp_path, name, shape, options, words):
     stack = images(shape)
     tifffile.imwrite(tmp_path / name, stack, **options)
@@ -325,13 +314,6 @@ def test_resume_computes_only_what_is_missing(tmp_path):
     paths[4].unlink()
     imsave(stack, pattern, resume=True)
     equal(tmp_path, stack)
-
-
-def test_the_error_travels_to_another_process():
-    error = pickle.loads(pickle.dumps(ImageReadError("a.tif", 7, "it is empty", 2)))
-    assert (error.path, error.frame, error.reason, error.page) == ("a.tif", 7, "it is empty", 2)
-    assert str(error) == "cannot read frame 7 from a.tif, page 2: it is empty"
-    assert isinstance(error, OSError)
 
 
 def test_a_bar_can_be_forced(tmp_path, capsys):

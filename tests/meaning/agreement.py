@@ -1,7 +1,5 @@
 """A kernel beside what it means: `debug`, or what NumPy gives for each window by itself."""
 
-from __future__ import annotations
-
 import contextlib
 import warnings
 from collections.abc import Callable
@@ -10,14 +8,10 @@ from typing import Any
 import numpy as np
 
 import ninepoint as npt
+from compared import each
 from seams import interpreted
 
 WAYS = {"interpreted": interpreted, "compiled": contextlib.nullcontext}
-
-
-def listed(results: Any) -> tuple[np.ndarray, ...]:
-    """The results of a call, of which there may be one."""
-    return results if isinstance(results, tuple) else (results,)
 
 
 def by_text(stencil: Any, *fields: Any, **named: Any) -> Any:
@@ -28,7 +22,7 @@ def by_text(stencil: Any, *fields: Any, **named: Any) -> Any:
 
 def alike(made: Any, wanted: Any, close: float = 0.0) -> None:
     """Of one type and equal, or floats that are so to a part of themselves and of the largest."""
-    for one, other in zip(listed(made), listed(wanted), strict=True):
+    for one, other in zip(each(made), each(wanted), strict=True):
         assert one.dtype == other.dtype
         if close and one.dtype.kind in "fc":
             scale = float(np.abs(other[np.isfinite(other)]).max(initial=1.0))

@@ -1,7 +1,5 @@
 """Loops whose turns differ from point to point, the ways out of them, and computed offsets."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -261,9 +259,6 @@ def test_positions_and_lengths_and_finer_results() -> None:
 
     made = agree(kernel, np.arange(9.0), way="compiled")
     np.testing.assert_array_equal(made, [math.ceil(math.sqrt(i)) + i // 2 for i in range(18)])
-
-
-# Offsets that are computed, and elements that are not there.
 
 
 def test_a_read_outside_the_neighborhood_is_an_error_when_it_happens() -> None:

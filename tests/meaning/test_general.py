@@ -1,22 +1,16 @@
 """Kernels that are not analysed: they run as well, with the same borders and numbers."""
 
-from __future__ import annotations
-
-import os
-import subprocess
-import sys
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 from agreement import alike
 
-import kernels
 import ninepoint as npt
 from nightly import only
-from seams import interpreted, plan_of
+from own_process import printed
+from seams import plan_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
@@ -121,45 +115,6 @@ def test_mistakes(function: Any, code: str, text: str) -> None:
     assert "numba" not in str(caught.value.diagnostic.label).lower()
 
 
-# Random kernels in a loop that nobody knows the end of.
-
-
-def agrees(seed: int, pointwise: bool) -> None:
-    rng, case = Random(seed), None
-    while case is None or not (
-        pointwise or all(f"{name}[" in case.source for name in case.fields)
-    ):
-        case = kernels.random_kernel(
-            rng, numbers="int", general=True, pointwise=pointwise, size=2, outputs=1
-        )
-    options = {} if pointwise else case.options
-    program = (npt.ufunc if pointwise else npt.stencil)(**options)(case.function)
-    arrays = kernels.random_arrays(rng, case, (4,) * max(1, case.ndim))
-    try:
-        made = program(**arrays, **case.scalars)
-    except npt.StencilError as error:
-        # Windows under a mask have no meaning where nobody knows the end of a loop.
-        if "where=" in str(error):
-            return
-        raise
-    wanted = program.debug(**arrays, **case.scalars)
-    assert made.dtype == wanted.dtype, case.source
-    np.testing.assert_array_equal(made, wanted, err_msg=case.source)
-
-
-@pytest.mark.parametrize("pointwise", [False, True], ids=["kernel", "ufunc"])
-@pytest.mark.parametrize("seed", only(8, range(400_000, 400_080)))
-def test_random_kernels_as_plain_python(seed: int, pointwise: bool) -> None:
-    with interpreted():
-        agrees(seed, pointwise)
-
-
-@pytest.mark.parametrize("pointwise", [False, True], ids=["kernel", "ufunc"])
-@pytest.mark.parametrize("seed", only(2, range(410_000, 410_020)))
-def test_random_kernels_as_machine_code(seed: int, pointwise: bool) -> None:
-    agrees(seed, pointwise)
-
-
 # What Numba compiles for seconds; small arrays lie in rooms that places of the text have: what is
 # kept there is not written over.
 
@@ -198,11 +153,9 @@ def ranks(x):
 HOLES = FLOATS.copy()
 HOLES[1, 2], HOLES[4, 4], HOLES[5, 5], HOLES[:3, 7:] = np.nan, np.inf, -np.inf, np.nan
 SLOW = [
-    (masked, FLOATS.astype("int16")),
-    (kept_rows, abs(FLOATS)),
-    (along_axes, BYTES.astype("int16")),
-    (ranks, HOLES),
-]
+    (masked, FLOATS.astype("int16")), (kept_rows, abs(FLOATS)),
+    (along_axes, BYTES.astype("int16")), (ranks, HOLES),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kernel", "x"), only(1, SLOW))
@@ -239,5 +192,4 @@ np.testing.assert_allclose(low(x), low.debug(x))
 def test_masks_pick_numbers_whoever_used_numba_before(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(NUMBA_FIRST)
-    environment = os.environ | {"NINEPOINT_CACHE_DIR": str(tmp_path / "cache")}
-    subprocess.run([sys.executable, str(program)], env=environment, check=True, timeout=300)
+    printed(program, NINEPOINT_CACHE_DIR=str(tmp_path / "cache"))

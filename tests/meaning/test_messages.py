@@ -5,8 +5,6 @@ alone defines what the rows of the tables below it use: an expression, and the e
 raises. `--update-golden` writes the messages into the pages; read every line that changed.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

@@ -1,7 +1,5 @@
 """What Python and IPython show of the public names: `dir`, `help`, signatures, completed names."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import pydoc
@@ -51,16 +49,13 @@ FILTER = (
 )
 
 
-@pytest.mark.parametrize(
-    ("function", "signature"),
-    [
-        (smooth, f"(x, weight=1.0, *, {CALL}"),
-        (half, "(x, *, out=None, dtype=None, overflow=None, threads=None, device=None)"),
-        (total, f"(x, scale=1, *, {GUFUNC}"),
-        (npt.filters.gaussian, f"(x, sigma=1.0, truncate=4.0, *, order=0, {FILTER}"),
-        (npt.ufunc, "(function, /, *, dtype=None, overflow=None, fastmath=False, schedule=None)"),
-    ],
-)
+@pytest.mark.parametrize(("function", "signature"), [
+    (smooth, f"(x, weight=1.0, *, {CALL}"),
+    (half, "(x, *, out=None, dtype=None, overflow=None, threads=None, device=None)"),
+    (total, f"(x, scale=1, *, {GUFUNC}"),
+    (npt.filters.gaussian, f"(x, sigma=1.0, truncate=4.0, *, order=0, {FILTER}"),
+    (npt.ufunc, "(function, /, *, dtype=None, overflow=None, fastmath=False, schedule=None)"),
+])  # fmt: skip
 def test_signatures_have_the_options(function, signature):
     assert str(inspect.signature(function)) == signature
     assert signature in pydoc.plain(pydoc.render_doc(function))

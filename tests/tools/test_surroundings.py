@@ -1,13 +1,12 @@
 """What a report says of the machine: of its GPU too, without waiting for ever."""
 
-from __future__ import annotations
-
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from own_process import printed
 
 STANDIN = Path(__file__).parents[1] / "cuda" / "standin"
 
@@ -16,12 +15,7 @@ def told(*folders):
     """What a new process says of its GPU, which finds CuPy in one of these folders."""
     paths = os.pathsep.join([*map(str, folders), *filter(None, sys.path)])
     words = "import ninepoint as npt; print(npt.info())"
-    done = subprocess.run(
-        [sys.executable, "-c", words],
-        env={**os.environ, "PYTHONPATH": paths},
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    lines = done.stdout.splitlines()
+    lines = printed("-c", words, PYTHONPATH=paths).splitlines()
     return next(line.removeprefix("  GPU").strip() for line in lines if line.startswith("  GPU"))
 
 

@@ -24,7 +24,6 @@ from ..arrays.accepted import (
     asks,
     bare,
     has_no_axes,
-    is_cupy,
     is_dask,
     is_dataset,
     is_device,
@@ -32,15 +31,15 @@ from ..arrays.accepted import (
     is_xarray,
     listed,
 )
+from ..arrays.keys import Key
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, decorator
 from ..language.definitions import returned_values
 from ..language.parameters import array_parameters, indexed_parameters
 from ..language.signature import as_read, filled
 from ..language.source import capture
-from ..program.definition import Definition
+from ..program.definition import Call, Definition, Leaves
 from ..program.options import UFUNC, Options, Place, UfuncOptions, defaults
-from ..program.waiting import before_writing, waiting
 from .stencil import RESULT, Stencil
 
 # Options of stencils that say nothing where there are no neighbours, and why.
@@ -142,34 +141,28 @@ class Ufunc(Stencil):
                [70, 40]])
         """
         try:
-            if out is not None and waiting:
-                before_writing(out)
-            options = {
-                "dtype": dtype, "overflow": overflow, "threads": threads, "device": device
-            }  # fmt: skip
-            if not named and all(type(one) is np.ndarray and one.ndim for one in args):
-                return super().__call__(*args, out=out, **options)
-            _refuse(self.__name__, named)
-            values = self._arguments.bound(args, named)
-            for value, field in zip(values, self._plain, strict=True):
-                own = type(value) is np.ndarray or is_cupy(value)
-                if field and not (own and value.ndim):
-                    Place(threads=threads, device=device).check(())
-                    return self._special(values, out, options)
-            return super().__call__(*args, out=out, **options, **named)
+            if named:
+                _refuse(self.__name__, named)
+            return super().__call__(
+                *args, out=out, dtype=dtype, overflow=overflow, threads=threads, device=device,
+                **named,
+            )  # fmt: skip
         except Exception as error:
             shorten(error)
             raise
 
-    def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:
-        """A call on something else than arrays of NumPy that have axes."""
-        given = dict(zip(self.parameters, values, strict=True))
-        fields = {name: given[name] for name in self.fields}
+    def _first(
+        self, call: Call, bound: Sequence[Any], place: Place, key: Key | None, leaves: Leaves
+    ) -> Any:
+        """Do a call of a kind that was not met before, or on no array of NumPy that has axes."""
+        given = dict(zip(self.parameters, bound, strict=True))
+        fields, out = {name: given[name] for name in self.fields}, place.out
 
         def again(others: Mapping[str, Any], out: Any = out) -> Any:
             """The call with others in the place of some arrays."""
             args, named = self._arguments.given({**given, **others})
-            return self(*args, out=out, **options, **named)
+            told = {"dtype": call.options.dtype, "overflow": call.options.overflow, **named}
+            return self(*args, out=out, threads=place.threads, device=place.device, **told)
 
         def applied(*arrays: Any, out: Any = None) -> Any:
             return again(dict(zip(fields, arrays, strict=True)), out)
@@ -183,18 +176,10 @@ class Ufunc(Stencil):
             return over_variables(again, fields, (), lambda _: 0)
         if all(map(has_no_axes, fields.values())):
             return _of_numbers(fields, out, again)
-        args, named = self._arguments.given(given)
-        return super().__call__(*args, out=out, **options, **named)
+        return super()._first(call, bound, place, key, leaves)
 
     @door
-    def debug(
-        self,
-        /,
-        *args: Any,
-        dtype: Any = None,
-        overflow: str | None = None,
-        **named: Any,
-    ) -> Any:
+    def debug(self, /, *args: Any, **named: Any) -> Any:
         """Compute the result by calling the function itself for every element, in Python.
 
         Slow and exact: prints, breakpoints and the debugger work inside the function.  The
@@ -203,9 +188,7 @@ class Ufunc(Stencil):
         Parameters
         ----------
         *args, **named
-            As for a call, with NumPy arrays and numbers only.
-        dtype, overflow
-            As for a call.
+            As for a call, with NumPy arrays and numbers only; also `dtype` and `overflow`.
 
         Returns
         -------
@@ -224,7 +207,7 @@ class Ufunc(Stencil):
         3
         """
         _refuse(self.__name__, named)
-        made = super().debug(*args, dtype=dtype, overflow=overflow, **named)
+        made = super().debug(*args, **named)
         return tuple(one[()] for one in made) if isinstance(made, tuple) else made[()]
 
 

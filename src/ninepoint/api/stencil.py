@@ -29,6 +29,8 @@ from ..base.undisturbed import Later
 from ..language.decorated import NOTHING, Decorated, Method, decorator
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
+    OPTIONS,
+    Explanation,
     Page,
     as_read,
     filled,
@@ -41,7 +43,6 @@ from ..language.source import capture
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
 from ..program.options import (
-    CALL_OPTIONS,
     STENCIL,
     Options,
     Place,
@@ -56,11 +57,9 @@ if TYPE_CHECKING:
 
     from ..inspecting import asked as asking
     from ..inspecting import debugging, explaining, measuring, picture, tuning
-    from ..inspecting.asked import Asked
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
-    from ..language import displays
     from ..running import dispatch, recording
     from ..running.dispatch import Prepared
     from . import iterating
@@ -78,7 +77,6 @@ else:
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    displays = Later("..language.signature", __package__)
     debugging, explaining, measuring, picture, tuning = (
         Later(f"..inspecting.{name}", __package__)
         for name in "debugging explaining measuring picture tuning".split()
@@ -88,6 +86,9 @@ else:
 # What a decorated function gives at one point.
 R = TypeVar("R")
 
+
+# The options of a call that say what its definition gives, not where it is computed.
+_DEBUGGED = {*OPTIONS, "axes", "dims"}
 
 # What the docstrings of calls have in common.
 RESULT = """
@@ -387,7 +388,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
         values = self._bound(args, named)
         told = iterating.iterated(self.definition, values, plan, boundary, cval)
-        return displays.Explanation("\n".join(told))
+        return Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
     @filled(options=_ITERATE)
@@ -472,19 +473,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     # Looking inside.
 
     @door
-    def debug(
-        self,
-        /,
-        *args: Any,
-        boundary: Any = None,
-        cval: Any = None,
-        axes: Sequence[int] | None = None,
-        dtype: Any = None,
-        overflow: str | None = None,
-        every: int | Sequence[int] | None = None,
-        upsample: int | Sequence[int] | None = None,
-        **named: Any,
-    ) -> Any:
+    def debug(self, /, *args: Any, **named: Any) -> Any:
         """Compute the result by calling the function itself at every point, in Python.
 
         Slow and exact: prints, breakpoints and the debugger work inside the kernel.  The
@@ -493,9 +482,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         Parameters
         ----------
         *args, **named
-            As for a call, NumPy arrays only.
-        boundary, cval, axes, dtype, overflow, every, upsample
-            As for a call.
+            As for a call, NumPy arrays only; also `boundary`, `cval`, `axes`, `dtype`,
+            `overflow`, `every` and `upsample`.
 
         Returns
         -------
@@ -515,15 +503,12 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         at 4
         array([-3,  3])
         """
-        Place(axes, named.pop("dims", None)).check(())
+        options = {name: named.pop(name) for name in _DEBUGGED & named.keys()}
         values = self._bound(args, named)
-        call = Call.of(
-            self.definition, values, boundary=boundary, cval=cval, dtype=dtype,
-            overflow=overflow, every=every, upsample=upsample,
-        )  # fmt: skip
+        call = asking.call_of(self.definition, values, options)
         call.check_spaced()
         fields = [values[name] for name in call.fields]
-        return debugging.by_definition(call, fields, axes)
+        return debugging.by_definition(call, fields, options.get("axes"))
 
     @door
     def source(self, *types: Any, target: str = "cpu") -> str:
@@ -653,7 +638,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
             raise ValueError(
                 f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
             )
-        one, _ = self._to_measure(args, named, "tune()")
+        one, _ = measuring.real(self.definition, args, named, "tune()")
         # All write to the same arrays: to make new ones would take a part of the time.
         out = self(*args, **named)
 
@@ -708,7 +693,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
           memory      3 bytes a point: 1 read once, 2 written once
         """
         one = asking.asked(self.definition, arrays, named)
-        return displays.Explanation(explaining.explained(self, one, named))
+        return Explanation(explaining.explained(self, one, named))
 
     @door
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
@@ -750,17 +735,8 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         (1000, 16000)
         """
         measuring.check_repeat(repeat)
-        one, options = self._to_measure(args, named, "bench()", gpu=True)
+        one, options = measuring.real(self.definition, args, named, "bench()", gpu=True)
         return measuring.measured(self, one, options, repeat, 5.0)
-
-    def _to_measure(
-        self, args: tuple[Any, ...], named: dict[str, Any], what: str, gpu: bool = False
-    ) -> tuple[Asked, dict[str, Any]]:
-        """A call on real arrays, and its options."""
-        options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
-        given = {name: value for name, value in named.items() if name not in options}
-        values = self._bound(args, given)
-        return measuring.real(self.definition, values, options, what, gpu), options
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""

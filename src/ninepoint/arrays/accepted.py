@@ -250,7 +250,7 @@ def is_number(value: Any) -> bool:
 
 def has_no_axes(value: Any) -> bool:
     """Whether a value is a number, or an array without axes."""
-    ndim = getattr(value, "ndim", None)
+    ndim = 1 if is_dataset(value) else getattr(value, "ndim", None)
     return not (np.ndim(value) if ndim is None else ndim)
 
 

@@ -96,14 +96,10 @@ def compile_for(
     definition: GufuncDefinition, types: Types, options: Mapping[str, Any] | None = None
 ) -> Compiled:
     """What is compiled for given types and the options of a call; once."""
-    dtypes = wanted_types(definition, options or {})
-    key = types, dtypes
-    found: Compiled | None = definition.made.get(key)
-    if found is None:
-        found = definition.made.setdefault(key, _compiled(definition, types, dtypes))
-    return found
+    return _compiled(definition, types, wanted_types(definition, options or {}))
 
 
+@functools.lru_cache(maxsize=256)
 def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
     # To NumPy numbers are inputs.
     signature = Signature(definition.cores, definition.signature.outputs)

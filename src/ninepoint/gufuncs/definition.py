@@ -151,8 +151,6 @@ class GufuncDefinition:
         Puts the arguments of a call in their order.
     token : str
         Names the meaning, in any process.
-    made : dict
-        What is compiled of it, for types of arguments and of results.
     """
 
     kind = "gufunc"
@@ -189,7 +187,6 @@ class GufuncDefinition:
         self.arguments = Parameters(function, self.defaults)
         self._check()
         self.token = digest(("gufunc", meaning(function), str(signature), options))
-        self.made: dict[Any, Any] = {}
         _definitions.add(self.token, self)
 
     def __reduce__(self) -> Any:

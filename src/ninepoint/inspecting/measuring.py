@@ -30,6 +30,7 @@ from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..language.signature import counted, table, time_text
 from ..program.definition import Definition
+from ..program.options import CALL_OPTIONS
 from ..program.program import beside, typed
 from .asked import Asked, call_of, no_array
 
@@ -156,12 +157,14 @@ def check_repeat(repeat: Any) -> None:
 
 def real(
     definition: Definition,
-    values: Mapping[str, Any],
-    options: Mapping[str, Any],
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
     what: str,
     gpu: bool = False,
-) -> Asked:
-    """What is asked about by a call on real arrays with something in them; `gpu` if on one, too.
+) -> tuple[Asked, dict[str, Any]]:
+    """What is asked about by a call on real arrays with something in them, and its options.
+
+    The arrays may lie on a GPU where `gpu` says so.
 
     Raises
     ------
@@ -170,6 +173,9 @@ def real(
     ValueError
         If one is empty.
     """
+    options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
+    own = {name: value for name, value in named.items() if name not in options}
+    values = dict(zip(definition.parameters, definition.arguments.bound(args, own), strict=True))
     if options.get("device") is not None and not gpu:
         raise TypeError(f"{what} measures the CPU; leave device= out.")
     call = call_of(definition, values, options)
@@ -185,7 +191,7 @@ def real(
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
-    return Asked(call, tuple(types), tuple(fields))
+    return Asked(call, tuple(types), tuple(fields)), options
 
 
 def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:

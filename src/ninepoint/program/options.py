@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import Any, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from ..language.errors import hint
 from ..language.ir import FAR, Neighborhood
 from ..language.positions import Spacing
 from ..language.signature import OPTIONS, signature
-from ..lowering.schedule import Schedule
+
+if TYPE_CHECKING:
+    from ..lowering.schedule import Schedule
 
 # Values by the names of their parameters.
 ByName: TypeAlias = Mapping[str, Any]
@@ -151,10 +153,11 @@ class Options:
     def called(self, given: ByName) -> Options:
         """The options of a call that is given some of them by name, checked; None is not given."""
         checked = {n: _CHECKS[n][1](value) for n, value in given.items() if value is not None}
-        made = replace(self, **checked)
+        # To make others takes a third as long as a call on a list of four numbers.
+        made = replace(self, **checked) if checked else self
         check_grid(made.every, made.upsample)
         boundary, cval = made.boundary.named(made.cval)
-        return replace(made, boundary=boundary, cval=cval)
+        return made if boundary is made.boundary else replace(made, boundary=boundary, cval=cval)
 
     @property
     def meaning(self) -> Options:
@@ -259,6 +262,13 @@ def refuse_unknown(kind: str, unknown: Iterable[str], known: Sequence[str]) -> N
         raise TypeError(f"{kind}() has no option '{name}'; it has {words}{hint(name, known)}.")
 
 
+def _schedule(given: Schedule | None) -> Schedule:
+    # Imported here: gufuncs, whose options are others, import nothing of the compiler.
+    from ..lowering.schedule import Schedule
+
+    return given or Schedule()
+
+
 # The default of each option of a decorator, and what checks it.
 _CHECKS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "boundary": ("fill", Boundary.of),
@@ -270,7 +280,7 @@ _CHECKS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "every": (1, partial(per_axis, "every")),
     "upsample": (1, partial(per_axis, "upsample")),
     "fastmath": (False, bool),
-    "schedule": (None, lambda given: given or Schedule()),
+    "schedule": (None, _schedule),
     "performance_warnings": (True, bool),
 }
 

@@ -313,8 +313,8 @@ def row_function(
     name: str,
     body: Body,
     values: Sequence[Atom],
-    every: int = 1,
-    stores: Sequence[str] = (),
+    every: int,
+    stores: Sequence[str],
 ) -> RowFunction:
     """Write the function that makes a row, or several: some values of a body.
 
@@ -363,7 +363,16 @@ class _Row(Point):
         storage = dict(kernel.fields) | {name: dtype for name, dtype, _ in kernel.coefficients}
         super().__init__(known, types, storage)
         self.layout, self.places = layout, layout.places
-        self.rows = _labelled(body, layout)
+        # From which column on rows are read.
+        columns: dict[str, int] = {}
+        for assign in body:
+            for name, low, _ in extents(assign.value):
+                columns[name] = min(columns.get(name, low[-1]), low[-1])
+        order = [*(name for name, _ in kernel.fields), *layout.by_name]
+        found = gathered_rows(body) | rows_of(body)
+        self.rows = dict[tuple[str, Offset], tuple[str, int]]()
+        for k, row in enumerate(sorted(found, key=lambda one: (order.index(one[0]), one[1]))):
+            self.rows[row] = f"{row[0]}r{k}", columns.get(row[0], 0)
 
     def element(self, field: str, origin: Offset, along: Mapping[int, str]) -> str:
         row = field, origin[:-1]
@@ -379,18 +388,3 @@ class _Row(Point):
             text = f"{field}[{', '.join(['b', *places])}]"
         load = self.layout.loads.get(field)
         return f"{load}({text})" if load else text
-
-
-def _labelled(body: Body, layout: Layout) -> Rows:
-    """The rows that a body reads, by names that no operation has."""
-    # From which column on rows are read.
-    first: dict[str, int] = {}
-    for assign in body:
-        for name, low, _ in extents(assign.value):
-            first[name] = min(first.get(name, low[-1]), low[-1])
-    order = [*(name for name, _ in layout.kernel.fields), *layout.by_name]
-    found = gathered_rows(body) | rows_of(body)
-    rows = {}
-    for k, row in enumerate(sorted(found, key=lambda one: (order.index(one[0]), one[1]))):
-        rows[row] = f"{row[0]}r{k}", first.get(row[0], 0)
-    return rows

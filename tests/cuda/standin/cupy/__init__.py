@@ -61,12 +61,9 @@ class ndarray(NDArrayOperatorsMixin):
     @property
     def __cuda_array_interface__(self):
         return {
-            "shape": self.shape,
-            "strides": None if self.flags.c_contiguous else self.strides,
-            "typestr": self.dtype.str,
-            "data": (self.data.ptr, False),
-            "version": 3,
-        }
+            "shape": self.shape, "strides": None if self.flags.c_contiguous else self.strides,
+            "typestr": self.dtype.str, "data": (self.data.ptr, False), "version": 3,
+        }  # fmt: skip
 
     def __array__(self, dtype=None, copy=None):
         raise TypeError(

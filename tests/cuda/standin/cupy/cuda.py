@@ -56,12 +56,9 @@ runtime = SimpleNamespace(
     getDevice=fake.current,
     deviceSynchronize=lambda: None,
     getDeviceProperties=lambda device: {
-        "name": b"Stand-in",
-        "major": 9,
-        "minor": 0,
-        "totalGlobalMem": fake.room,
+        "name": b"Stand-in", "major": 9, "minor": 0, "totalGlobalMem": fake.room,
     },
-)
+)  # fmt: skip
 memory = SimpleNamespace(OutOfMemoryError=fake.OutOfMemoryError)
 
 

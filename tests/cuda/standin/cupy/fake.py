@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import emulator
+import protected
 
 
 class _Streams:
@@ -146,7 +147,7 @@ def strictly(arrays=""):
 def room_for(size):
     """The memory of a new array, full of what no kernel gives."""
     if pages:
-        room = emulator.guarded_bytes(size, pages == "end")
+        room = protected.between(np.empty(size, np.uint8), at_end=pages == "end")
         room.fill(0xC3)
         return room, 0
     # As CuPy's memory begins.
@@ -165,8 +166,6 @@ def reset():
 
 
 POOL = SimpleNamespace(
-    free_bytes=lambda: 0,
-    used_bytes=lambda: used,
-    get_limit=lambda: 0,
+    free_bytes=lambda: 0, used_bytes=lambda: used, get_limit=lambda: 0,
     free_all_blocks=lambda: None,
-)
+)  # fmt: skip

@@ -1,6 +1,4 @@
-"""Scripts that run in processes with a cache of their own, and work on several threads."""
-
-from __future__ import annotations
+"""Scripts that run in processes of their own, and work on several threads."""
 
 import os
 import subprocess
@@ -47,11 +45,23 @@ def start(folder: Path, *scripts: str, **variables: str) -> subprocess.Popen[str
     )
 
 
-def output(process: subprocess.Popen[str]) -> str:
+def output(process: subprocess.Popen[str], given: str | None = None) -> str:
     """What it prints."""
-    out, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
+    out, err = process.communicate(given, timeout=800)
+    assert process.returncode == 0, out + err
     return out.strip()
+
+
+def printed(
+    *words: object, given: str | None = None, folder: Path | None = None, **variables: str
+) -> str:
+    """What Python prints that is started with these words, with the tests' own cache."""
+    process = subprocess.Popen(
+        [sys.executable, *map(str, words)], env={**os.environ, **variables},
+        cwd=folder, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )  # fmt: skip
+    return output(process, given)
 
 
 def at_once(work: Callable[[int], Any], count: int) -> list[Any]:
