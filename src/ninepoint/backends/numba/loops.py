@@ -178,7 +178,7 @@ class Loops(Layout):
         """Make the stages whose rows are all the same."""
         lines: list[str] = []
         for kept, function in zip(self.kept, self.functions, strict=False):
-            if self.is_alike(kept):
+            if kept in self.alike:
                 lines += self._plane(self._row(kept, function), kept)
         for index in reversed(self.outer if lines else []):
             lines = [f"for {index} in range(1):", *indented(lines)]
@@ -193,7 +193,7 @@ class Loops(Layout):
     def _rolling(self) -> list[str]:
         """A turn for each plane, or row, of the result, and for those before the first."""
         turn = self._turn()
-        if not self.warm and not self.rolls(self.axis):
+        if not self.warm and not self.thins:
             return self._over(self.axis, turn)
         stop = plus(*self.points(self.axis))
         return [f"for {self.turn} in range({-self.warm}, {stop}):", *indented(turn)]
@@ -225,7 +225,7 @@ class Loops(Layout):
         several = self.several if rows > 1 else [None] * len(self.functions)
         lines: list[str] = []
         for kept, function, many in zip(self.stages, self.functions, several, strict=True):
-            if self.is_alike(kept):
+            if kept in self.alike:
                 continue
             lines += self._row(kept, many, rows=rows) if many else []
             for down in range(rows):
@@ -243,7 +243,7 @@ class Loops(Layout):
             return ""
         if kept is self.result:
             tests = [f"{self.turn} >= 0"] * (self.warm > 0)
-            if self.rolls(self.axis):
+            if self.thins:
                 tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
             return " and ".join(tests)
         if self.edges.axes:
