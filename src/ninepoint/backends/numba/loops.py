@@ -241,16 +241,14 @@ class Loops(Layout):
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""
         if not self.turn:
             return ""
-        if kept is self.result:
-            tests = [f"{self.turn} >= 0"] * (self.warm > 0)
-            if self.thins:
-                tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
-            return " and ".join(tests)
-        if self.edges.axes:
-            first, stop = self.limits(kept, self.axis)
-            return f"{first} <= {at} < {stop}"
         begin = kept.low[self.axis] - kept.high[self.axis]
-        return "" if begin == -self.warm else f"{self.turn} >= {begin}"
+        tests = [f"{self.turn} >= {begin}"] * (begin > -self.warm)
+        if kept is self.result:
+            tests += [f"{self.turn} % {self.every[self.axis]} == 0"] * self.thins
+        elif self.edges.axes:
+            first, stop = self.limits(kept, self.axis)
+            tests = [f"{first} <= {at} < {stop}"]
+        return " and ".join(tests)
 
     def _plane(self, lines: list[str], kept: Kept) -> list[str]:
         """Lines for a row, done for all rows of a plane; where rows roll, for the one row."""
