@@ -157,7 +157,11 @@ def imread(
     # Of several files, for who would write among them.
     files = {one.stamp.path for one in frames}
     folders = tuple({os.path.dirname(path) for path in files if len(files) > 1})
-    step = _frames_per_chunk(chunks, len(frames), header)
+    step = chunks
+    if step == "auto":
+        step = max(1, min(CHUNK_BYTES // header.nbytes, -(-len(frames) // LEAST_CHUNKS)))
+    elif isinstance(step, bool) or not isinstance(step, int) or step < 1:
+        raise ValueError(f"chunks is a number of frames or 'auto', not {chunks!r}")
     parts = [
         Part(first, header, tuple(frames[first : first + step]), folders)
         for first in range(0, len(frames), step)
@@ -171,15 +175,6 @@ def imread(
     lengths = (tuple(len(part.frames) for part in parts), *((length,) for length in header.shape))
     array: da.Array = imported("dask.array").Array(tasks, name, chunks=lengths, dtype=header.dtype)
     return array
-
-
-def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
-    if chunks == "auto":
-        fitting = CHUNK_BYTES // header.nbytes
-        return max(1, min(fitting, -(-frames // LEAST_CHUNKS)))
-    if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
-        raise ValueError(f"chunks is a number of frames or 'auto', not {chunks!r}")
-    return chunks
 
 
 def _find_frames(source: AnyPath | Iterable[AnyPath], progress: Progress) -> list[Frame]:

@@ -331,7 +331,7 @@ class Opened:
     """
 
     opener: Callable[..., Any]
-    place: tuple[str | int, ...]
+    place: tuple[str, ...]
     stamp: Stamp
     shape: Shape
     dtype: np.dtype
@@ -347,7 +347,7 @@ class Opened:
     @property
     def name(self) -> str:
         """Where a user would say it is: the file, and the array in it if that has a name."""
-        return "/".join(one for one in self.place[:2] if one and isinstance(one, str))
+        return "/".join(filter(None, self.place[:2]))
 
     def __getitem__(self, index: Any) -> Array:
         entries = index if isinstance(index, tuple) else (index,)
@@ -406,7 +406,7 @@ def opened(
 
 
 @lru_cache(maxsize=64)
-def _opened(opener: Callable[..., Any], place: tuple[str | int, ...], stamp: Stamp) -> Any:
+def _opened(opener: Callable[..., Any], place: tuple[str, ...], stamp: Stamp) -> Any:
     """Open once in a process what is still the same."""
     return opener(*place)
 

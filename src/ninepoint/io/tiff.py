@@ -86,7 +86,7 @@ def page_places(file: BinaryIO) -> tuple[int, ...]:
     return frames
 
 
-def _pages(file: BinaryIO) -> TiffFile:
+def _pages(file: BinaryIO | mmap) -> TiffFile:
     found: TiffFile = imported("tifffile").TiffFile(file, _multifile=False)
     return found
 
@@ -249,8 +249,10 @@ def _tiles(path: str) -> Any:
     with open(path, "rb") as file:
         # A map, for nobody closes what is open as long as the process.
         mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
-        series = imported("tifffile").TiffFile(mapped).series[0]
+        series = _pages(mapped).series[0]
         for page in series.pages:
+            if page is None:
+                raise ValueError("it is one of several files that hold an image together")
             _check_segments(page)
         store = series.aszarr(level=0)
         return need("Reading TIFF tile by tile", "zarr").open_array(store, mode="r")

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.rewrite import as_type, binary, number, replayed
+from ..analysis.rewrite import as_type, binary, number
 from ..language.dtypes import kind_of
 from ..language.ir import (
     Atom,
@@ -37,7 +37,7 @@ from ..language.ir import (
     Reduce,
     Stage,
     added,
-    window_indices,
+    replayed,
 )
 from ..language.networks import sort
 from .parts import runs
@@ -168,7 +168,7 @@ def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
     low, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
     # The runs along the last axis: the steps to each along the axes before, its first column and
     # its length, counted from the first of them.
-    found = planes(tap, tap.picked or window_indices(reduce.shape))
+    found = planes(tap, tap.picked or np.ndindex(reduce.shape))
     lines = [
         (*plane, *place, length)
         for plane, places in sorted(found.items())

@@ -39,7 +39,7 @@ from ..analysis.ranges import (
     window_range,
     words,
 )
-from ..analysis.rewrite import Lines, binary, number, replayed, simplify
+from ..analysis.rewrite import Lines, binary, number, simplify
 from ..language.dtypes import common, short, value_type
 from ..language.ir import (
     Assign,
@@ -59,6 +59,7 @@ from ..language.ir import (
     Select,
     made_as,
     named,
+    replayed,
 )
 from .schedule import Request
 
