@@ -20,7 +20,8 @@ def read(name):
 
 def test_the_citation_and_the_version():
     cited, project = read("CITATION.cff"), PROJECT["project"]
-    assert project["version"] == cited["version"] == npt.__version__
+    assert "version" in project["dynamic"]
+    assert cited["version"] == npt.__version__
     assert cited["title"] == project["name"]
     assert [cited[key] for key in ("license", "keywords", "authors")] == [
         project[key] for key in ("license", "keywords", "authors")
@@ -28,12 +29,10 @@ def test_the_citation_and_the_version():
 
 
 def test_the_versions_of_python_and_what_the_workflow_runs():
-    asked = re.fullmatch(r">=3\.(\d+),<3\.(\d+)", PROJECT["project"]["requires-python"])
-    versions = [f"3.{minor}" for minor in range(*map(int, asked.groups()))]
     kind = "Programming Language :: Python :: "
-    named = [c.removeprefix(kind) for c in PROJECT["project"]["classifiers"] if kind + "3." in c]
-    assert named == versions
-    assert PROJECT["tool"]["ruff"]["target-version"] == f"py{versions[0].replace('.', '')}"
+    classifiers = PROJECT["project"]["classifiers"]
+    versions = [c.removeprefix(kind) for c in classifiers if kind + "3." in c]
+    assert PROJECT["project"]["requires-python"] == f">={versions[0]}"
     jobs = read(".github/workflows/ci.yml")["jobs"]
     assert jobs["run"]["strategy"]["matrix"]["python"] == versions
     for name, command in (("run", ".ci/run"), ("site", "make docs")):

@@ -407,11 +407,16 @@ def test_axes_scales_and_channels_of_ome_are_kept(tmp_path, suffix):
     back = npt.open(npt.save(result, tmp_path / f"b{suffix}"))
     xr.testing.assert_identical(back.load(), result.load())
     assert list(back.c.values) == ["dapi", "gfp"]
-    with pytest.raises(ValueError, match="rename and transpose"):
-        npt.save(cells.transpose("y", "c", "x"), tmp_path / f"c{suffix}")
+    for dims in (("y", "c", "x"), ("x", "y", "c")):
+        with pytest.raises(ValueError, match="rename and transpose"):
+            npt.save(cells.transpose(*dims), tmp_path / f"c{suffix}")
     with pytest.raises(ValueError, match="names no axes; give a DataArray"):
         npt.save(cells.data, tmp_path / f"c{suffix}")
     if suffix == ".ome.tif":
+        for dims, shape in (("zcyx", (2, 3, 20, 30)), ("tyxs", (2, 20, 30, 3))):
+            array = xr.DataArray(np.ones(shape, bool), dims=tuple(dims))
+            back = npt.open(npt.save(array, tmp_path / f"{dims}.ome.tif"))
+            assert (back.dims, back.shape, back.values.min()) == (tuple(dims), shape, 255)
         with pytest.warns(npt.MetadataWarning, match="along 'y', which begin at 0.2"):
             npt.save(cells[:, 2:], tmp_path / "c.ome.tif")
     # What has names of its own for its channels, and is no image, is a group of variables.

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 
+import numpy as np
+
 from ..language.ir import (
     Atom,
     Box,
@@ -30,7 +32,6 @@ from ..language.ir import (
     made_as,
     named,
     needed,
-    window_indices,
     zero_product,
 )
 
@@ -70,7 +71,7 @@ def tap_offsets(reduce: Reduce) -> Iterator[tuple[str, list[Offset]]]:
     """Each tap's field and the offsets at which it matters: not where its weight is zero."""
     for name, value in named(reduce.body).items():
         if isinstance(value, Tap):
-            indices = zip(window_indices(reduce.shape), live(reduce, name), strict=True)
+            indices = zip(np.ndindex(reduce.shape), live(reduce, name), strict=True)
             found = [value.offset(index) for index, matters in indices if matters]
             if found:
                 yield value.field, found

@@ -35,8 +35,7 @@ from ..language.ir import (
     Values,
     made_as,
     needed,
-    renamed,
-    renamed_atom,
+    replayed,
 )
 
 
@@ -55,22 +54,6 @@ class Lines:
             self.names[expr] = found
             self.body.append(Assign(found.name, expr))
         return found
-
-
-def replayed(
-    body: Iterable[Assign],
-    values: Iterable[Atom],
-    emit: Callable[[str, Expr], Atom],
-    alias: Mapping[str, Atom] | None = None,
-) -> Atoms:
-    """What some values become, where `emit` says of each operation what becomes of it.
-
-    It is given the operation's old name.  `alias` says what became of names from outside.
-    """
-    known = dict(alias or {})
-    for assign in body:
-        known[assign.name] = emit(assign.name, renamed(assign.value, known))
-    return tuple(renamed_atom(value, known) for value in values)
 
 
 def copied(

@@ -30,6 +30,7 @@ from ..language.decorated import NOTHING, Decorated, Method, decorator
 from ..language.definitions import ArrayFunction
 from ..language.signature import (
     OPTIONS,
+    Explanation,
     Page,
     as_read,
     filled,
@@ -59,7 +60,6 @@ if TYPE_CHECKING:
     from ..inspecting.measuring import Measurement
     from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
-    from ..language import displays
     from ..running import dispatch, recording
     from ..running.dispatch import Prepared
     from . import iterating
@@ -77,7 +77,6 @@ else:
     recording = Later("..running.recording", __package__)
     iterating = Later(".iterating", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    displays = Later("..language.signature", __package__)
     debugging, explaining, measuring, picture, tuning = (
         Later(f"..inspecting.{name}", __package__)
         for name in "debugging explaining measuring picture tuning".split()
@@ -389,7 +388,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
         values = self._bound(args, named)
         told = iterating.iterated(self.definition, values, plan, boundary, cval)
-        return displays.Explanation("\n".join(told))
+        return Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
     @filled(options=_ITERATE)
@@ -694,7 +693,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
           memory      3 bytes a point: 1 read once, 2 written once
         """
         one = asking.asked(self.definition, arrays, named)
-        return displays.Explanation(explaining.explained(self, one, named))
+        return Explanation(explaining.explained(self, one, named))
 
     @door
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:

@@ -145,16 +145,11 @@ def results_of(node: Node, shape: Shape) -> list[Output]:
     if len(shape) < -min(along):
         raise on_numpy.too_few_axes(node.ndim, shape, -min(along))
     plan = layout(tuple(shape[axis] for axis in along), node.reaches, node.border)
-    whole, ones = tuple((0, n) for n in shape), (1,) * len(shape)
-    every = placed(ones, along, node.every)
-    factors = placed(ones, along, node.factors or (1,) * len(along))
+    whole, ones, works = tuple((0, n) for n in shape), (1,) * len(shape), node.works_along
+    each = node.every, node.factors or (1,) * len(along)
+    steps = [placed(ones, along, own) for own in each]
     return [
-        Output(
-            dtype,
-            Region(placed(whole, along, one) if node.works_along else whole),
-            every,
-            factors,
-        )
+        Output(dtype, Region(placed(whole, along, one) if works else whole), *steps)
         for dtype, one in zip(node.out_dtypes, plan.extents, strict=True)
     ]
 

@@ -17,11 +17,13 @@ import gc
 import importlib
 import importlib.util
 import os
+import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -139,24 +141,27 @@ class Later:
 
 
 def handed_on(
-    package: str, places: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The `__getattr__` and the `__dir__` of a package that hands on names of its modules.
+    package: str, path: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, the `__dir__` and the `__all__` of a package that hands on names.
 
-    `places` says which names a module has; the package itself has its modules.
+    The stub beside its file at `path` says from where each is imported, one in a line.
     """
-    known = {name: place for place, names in places.items() for name in names.split()}
+    text = Path(path).with_suffix(".pyi").read_text(encoding="utf-8")
+    lines = re.findall(r"^from \.(\S*) import (\w+)", text, re.MULTILINE)
+    known = {name: place for place, name in lines}
 
     def found(name: str) -> Any:
         if name not in known:
             raise AttributeError(f"module '{package}' has no attribute '{name}'")
         place = known[name]
-        module = imported(place or f".{name}", package)
+        module = imported(f".{place or name}", package)
         value = getattr(module, name) if place else module
         setattr(sys.modules[package], name, value)
         return value
 
-    return found, lambda: sorted(known)
+    names = sorted(known)
+    return found, lambda: names, names
 
 
 def _begun(module: ModuleType) -> bool:

@@ -105,17 +105,19 @@ def _is_store(name: str) -> bool:
 def _check_options(options: Namespace) -> None:
     """Refuse what means nothing for what is written, or what a format does not have."""
     output = options.output
-    for name in _OF_IMAGES if _is_store(output) else _OF_STORES:
+    others: tuple[str, ...] = _OF_STORES
+    kind = "stores and files of arrays, such as out.zarr"
+    if _is_store(output):
+        others, kind = _OF_IMAGES, "images"
+    elif not _NAMED.search(output):
+        how = How(compression=options.compression, quality=options.quality)
+        with _at_fault(ValueError):
+            check_options(format_of(nth(parse_pattern(output), 0)), how)
+    for name in others:
         if getattr(options, name) is not None:
-            kinds = "stores and files of arrays, such as out.zarr"
-            kind = "images" if name in _OF_IMAGES else kinds
             raise UsageError(f"--{name} is for {kind}")
     if options.part and options.overwrite:
         raise UsageError("--overwrite would remove what other parts have written")
-    how = How(compression=options.compression, quality=options.quality)
-    if not (_is_store(output) or _NAMED.search(output)):
-        with _at_fault(ValueError):
-            check_options(format_of(nth(parse_pattern(output), 0)), how)
 
 
 # What stands in OUTPUT for the name of a file of INPUT, and for that without its suffix.

@@ -49,6 +49,7 @@ from .run import (
     grown,
     in_units,
     lengths,
+    thread_count,
 )
 
 # Writes the elements of a variable, of that name, to where they belong.
@@ -244,7 +245,7 @@ class Contents:
             own = [(name, *unit[1:]) for unit in units if unit[0] == one.name]
             if own:
                 dtype, grid = one.array.dtype, one.units
-                task = Writer(grid, dtype, partial(put, one.name), path, how.who, rest)
+                task = Writer(grid, dtype, partial(put, one.name), path, rest)
                 meta = np.empty((0,) * one.array.ndim, np.int8)
                 # Dask makes one task of a chunk and what writes it.
                 made = in_units(one.array, grid.size).map_blocks(
@@ -254,15 +255,9 @@ class Contents:
                 wanted |= dict.fromkeys(own)
         with shown(how.progress, len(units)) as advance:
             if wanted:
-                window = self.room.window(arrays) if self.room else 0
-                compute(arrays, wanted, advance, self._threads, window)
-
-    @property
-    def _threads(self) -> int | None:
-        """How many threads there is room for; None for all."""
-        if self.room is None:
-            return None
-        return max(1, min(self.room.threads, self.room.memory // max(1, self.held)))
+                room = self.room or Room(sys.maxsize, thread_count())
+                threads = max(1, min(room.threads, room.memory // max(1, self.held)))
+                compute(arrays, wanted, advance, threads, room.window(arrays))
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:
@@ -376,11 +371,10 @@ def divided(size: Shape, itemsize: int, most: int) -> Shape:
     """Divide lengths by small numbers, the longest first, until so many bytes hold them all."""
     lengths = list(size)
     while math.prod(lengths) * itemsize > most:
-        for axis in sorted(range(len(lengths)), key=lambda axis: -lengths[axis]):
-            prime = next((p for p in _PRIMES if lengths[axis] % p == 0), None)
-            if prime is not None and lengths[axis] > prime:
-                lengths[axis] //= prime
-                break
-        else:
+        axes = enumerate(lengths)
+        ways = [(-n, axis, p) for axis, n in axes for p in _PRIMES if n % p == 0 and n > p]
+        if not ways:
             break
+        _, axis, prime = min(ways)
+        lengths[axis] //= prime
     return tuple(lengths)

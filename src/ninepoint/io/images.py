@@ -157,7 +157,11 @@ def imread(
     # Of several files, for who would write among them.
     files = {one.stamp.path for one in frames}
     folders = tuple({os.path.dirname(path) for path in files if len(files) > 1})
-    step = _frames_per_chunk(chunks, len(frames), header)
+    step: Any = chunks
+    if step == "auto":
+        step = max(1, min(CHUNK_BYTES // header.nbytes, -(-len(frames) // LEAST_CHUNKS)))
+    elif isinstance(step, bool) or not isinstance(step, int) or step < 1:
+        raise ValueError(f"chunks is a number of frames or 'auto', not {chunks!r}")
     parts = [
         Part(first, header, tuple(frames[first : first + step]), folders)
         for first in range(0, len(frames), step)
@@ -173,16 +177,7 @@ def imread(
     return array
 
 
-def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
-    if chunks == "auto":
-        fitting = CHUNK_BYTES // header.nbytes
-        return max(1, min(fitting, -(-frames // LEAST_CHUNKS)))
-    if isinstance(chunks, bool) or not isinstance(chunks, int) or chunks < 1:
-        raise ValueError(f"chunks is a number of frames or 'auto', not {chunks!r}")
-    return chunks
-
-
-def _find_frames(source: AnyPath | Iterable[AnyPath], progress: Progress) -> list[Frame]:
+def _find_frames(source: AnyPath | Iterable[Any], progress: Progress) -> list[Frame]:
     """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order."""
     if isinstance(source, (str, os.PathLike)):
         paths = matching(local_path(source, _URLS))

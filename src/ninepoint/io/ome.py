@@ -56,8 +56,8 @@ def image(array: Any, axes: Sequence[Axis], labels: Sequence[str], title: str) -
     return labelled(array, [axis.name for axis in axes], coords).rename(title or None)
 
 
-def axes_of(result: Any, path: str) -> list[Axis]:
-    """The axes of what is to be an image at a path.
+def axes_of(result: Any, path: str, ordered: bool = True) -> list[Axis]:
+    """The axes of what is to be an image at a path; `ordered` where those of planes have an order.
 
     Raises
     ------
@@ -70,7 +70,9 @@ def axes_of(result: Any, path: str) -> list[Axis]:
             "DataArray, with dimensions such as z, y, x"
         )
     dims = [str(dim) for dim in result.dims]
-    if dims != [name for name in KINDS if name in dims] or dims[-2:] != ["y", "x"]:
+    known = [name for name in KINDS if name in dims]
+    fits = dims == known if ordered else set(dims) == set(known)
+    if not fits or dims[-2:] != ["y", "x"]:
         raise ValueError(
             "the axes of an image of OME are t, c, z, y, x, in this order and as far as "
             f"there are any, not {', '.join(dims)}; rename and transpose the array"
@@ -113,8 +115,9 @@ def told_to_tiff(result: Any, path: str) -> dict[str, Any]:
     MetadataWarning
         If positions do not begin at 0, of which OME-TIFF says nothing.
     """
-    axes, labels = axes_of(result, path), labels_of(result)
-    names = "".join(axis.name for axis in axes)
+    colours = is_xarray(result) and result.dims[-1] == "s"
+    axes = axes_of(result[..., 0] if colours else result, path, ordered=False)
+    labels, names = labels_of(result), "".join(map(str, result.dims))
     said: dict[str, Any] = {"axes": names.upper(), "Name": str(result.name or "")}
     if labels:
         said["Channel"] = {"Name": labels}

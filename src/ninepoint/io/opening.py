@@ -126,7 +126,8 @@ def open(
             found = _find(text, variable, level)
     else:
         text, found = "", None
-        _refuse(path, variable, level)
+        refuse_level(str(path), level)
+        _refuse_variable(path, variable)
     if found is None:
         stack = imread(path, chunks="auto" if chunks is None else chunks, progress=progress)
         # An image that is not read by tiles: of few bits, or with a palette.
@@ -147,13 +148,12 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
     if os.path.isfile(path):
         with _builtin_open(path, "rb") as file:
             start = file.read(8)
-    is_netcdf = start.startswith(b"CDF")
-    is_hdf5 = start.startswith(b"\x89HDF\r\n\x1a\n")
-    _refuse(path, None if is_netcdf or is_hdf5 else variable, level)
-    if is_netcdf:
+    refuse_level(path, level)
+    if start.startswith(b"CDF"):
         return open_labelled(path, "scipy", variable)
-    if is_hdf5:
+    if start.startswith(b"\x89HDF\r\n\x1a\n"):
         return open_hdf5(path, variable) or open_labelled(path, "h5netcdf", variable)
+    _refuse_variable(path, variable)
     if start.startswith(b"\x93NUMPY"):
         return open_npy(path)
     if start.startswith(b"PK") and suffix == ".npz":
@@ -172,10 +172,9 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
 _KNOWN = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy", ".npz", ".zarr", *TIFF.suffixes)
 
 
-def _refuse(path: Any, variable: str | None, level: int | None) -> None:
+def _refuse_variable(path: Any, variable: str | None) -> None:
     if variable is not None:
         raise ValueError(f"{path!r} holds no variables, so variable={variable!r} means nothing.")
-    refuse_level(path, level)
 
 
 def _lazy(found: Found, chunks: Any) -> Any:

@@ -158,7 +158,12 @@ def finished(
     try:
         while True:
             if len(left) <= few and (more := next(graphs, None)) is not None:
-                sent = _sent(client, schedule, *more)
+                try:
+                    sent = schedule(*more, sync=False)
+                except (RuntimeError, imported("distributed").client.ClosedClientError) as error:
+                    _check_open(client, _REST)
+                    words = f"the Dask client cannot be used ({error}); {_REST}"
+                    raise ConnectionError(words) from error
                 left.update(sent)
                 coming.update(sent)
                 few = len(sent) // 2
@@ -189,16 +194,6 @@ def finished(
     finally:
         if client.status == "running":
             _ask(client, lambda: client._cancel(list(left)), 10)
-
-
-def _sent(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> list[Any]:
-    """The futures of what is wanted of a graph."""
-    try:
-        futures: list[Any] = schedule(graph, keys, sync=False)
-    except (RuntimeError, imported("distributed").client.ClosedClientError) as error:
-        _check_open(client, _REST)
-        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
-    return futures
 
 
 def patience() -> float:

@@ -38,7 +38,7 @@ from ..backends.threads import stop_elsewhere
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported, start
-from .paths import Names, nth
+from .paths import Names, nth, spans
 from .progress import Advance, Progress, described_workers, finished
 
 Shape: TypeAlias = tuple[int, ...]
@@ -61,11 +61,6 @@ class Units:
     def counts(self) -> Shape:
         """How many units lie along each axis."""
         return tuple(-(-n // one) for n, one in zip(self.shape, self.size, strict=True))
-
-    @property
-    def count(self) -> int:
-        """How many units there are."""
-        return math.prod(self.counts)
 
     def region(self, place: Shape) -> Region:
         """The elements of the unit at a place."""
@@ -140,14 +135,15 @@ def lengths(
         given = [cut] * len(shape)
     if len(given) != len(shape):
         raise ValueError(f"{name} has {len(given)} lengths, and the array {len(shape)} axes")
-    given = [-1 if one is None else one for one in given]
-    for one in given:
+    found = []
+    for one, n in zip(given, shape, strict=True):
+        one = -1 if one is None else one
         if isinstance(one, bool) or not hasattr(one, "__index__"):
             raise TypeError(f"{name} is a length, one for each axis, or by dimension, not {cut!r}")
-    if wrong := [one for one, n in zip(given, shape, strict=True) if one < 1 and n and one != -1]:
-        raise ValueError(f"{name} holds {wrong[0]}; a length is at least 1, -1 is the whole axis")
-    pairs = zip(given, shape, strict=True)
-    return tuple(max(1, n if one < 0 else min(int(one), n)) for one, n in pairs)
+        if one < 1 and n and one != -1:
+            raise ValueError(f"{name} holds {one}; a length is at least 1, -1 is the whole axis")
+        found.append(max(1, n if one < 0 else min(int(one), n)))
+    return tuple(found)
 
 
 @frozen
@@ -205,7 +201,7 @@ class Room:
         workers = (told or {}).values()
         limits = [one["memory_limit"] or 0 for one in workers]
         there = sum(max(most - TAKEN, most // 4) for most in limits)
-        threads = sum(one["nthreads"] for one in workers) or _threads()
+        threads = sum(one["nthreads"] for one in workers) or thread_count()
         if memory is None:
             return Room(int(SHARE * (there or _memory())), threads, len(workers))
         try:
@@ -235,7 +231,7 @@ class Room:
         return most
 
 
-def _threads() -> int:
+def thread_count() -> int:
     """How many threads Dask takes without a client."""
     told = imported("dask.config").get("num_workers", None)
     return int(told or imported("dask.system").CPU_COUNT)
@@ -261,15 +257,14 @@ LOST = "what was written is of no use, and is written again"
 class Writer:
     """The task for a unit, by its place in the grid, which `put` writes.
 
-    `who` writes, and to which `path`, is for what is said, and `rest` is what becomes of the other
-    units where one cannot be written.
+    To which `path` is for what is said, and `rest` is what becomes of the other units where one
+    cannot be written.
     """
 
     units: Units
     dtype: np.dtype
     put: Callable[[np.ndarray, Region], None]
     path: Names
-    who: str
     rest: str
 
     def __call__(self, block: Any, block_id: Shape | None = None) -> int:
@@ -277,7 +272,7 @@ class Writer:
         assert block_id is not None, "map_blocks passes it"
         region = self.units.region(block_id)
         if isinstance(block, np.ma.MaskedArray):
-            raise TypeError(f"{self.who} would lose the mask of this array; fill it first")
+            raise TypeError("to save it would lose the mask of the array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
         if block.dtype != self.dtype or block.shape != shape:
             raise TypeError(
@@ -288,8 +283,8 @@ class Writer:
         try:
             self.put(block.get() if is_cupy(block) else np.asarray(block), region)
         except OSError as error:
-            spans = ", ".join(f"{one.start}:{one.stop}" for one in region)
-            words = f"{error.strerror or error}: [{spans}] is not written; {self.rest}"
+            what = f"{error.strerror or error}: [{spans(region)}] is not written"
+            words = f"{what}; {self.rest}"
             where = nth(self.path, region[0].start) if self.rest == WHOLE else self.path
             raise OSError(error.errno, words, where) from error
         return 1
@@ -320,8 +315,8 @@ def compute(
     arrays: Sequence[Any],
     wanted: Collection[Any],
     advance: Advance,
-    threads: int | None = None,
-    window: int = 0,
+    threads: int,
+    window: int,
 ) -> None:
     """Run the tasks `wanted` of some arrays on the scheduler in use, window by window.
 
@@ -334,7 +329,7 @@ def compute(
     pool = imported("dask.config").get("pool", None)
     graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))
     optimize = partial(kind.__dask_optimize__, graph)
-    windows = _windows(arrays, wanted, optimize, window or limits.current.window_units)
+    windows = _windows(arrays, wanted, optimize, window)
     if hasattr(client, "scheduler_info"):
         # The scheduler writes the tasks, as it does for arrays of Dask: it knows its workers.
         rule = partial(imported("dask._expr").HLGExpr, graph, kind.__dask_optimize__)
@@ -344,7 +339,7 @@ def compute(
         return
     graphs = ((optimize(keys), keys) for keys in windows)
     if schedule is imported("dask.threaded").get and pool is None:
-        work = partial(_on_threads, graphs, wanted, threads or _threads())
+        work = partial(_on_threads, graphs, wanted, threads)
         follow(work, advance, stop_elsewhere)
     else:
         told = imported("dask.callbacks").Callback

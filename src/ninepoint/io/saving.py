@@ -304,6 +304,10 @@ def _save_images(result: Any, pattern: Any, how: How) -> Any:
         check_options(form, how)
     is_whole = not several and TIFF in forms and not how.compression
     array = array_of(result, known=how.who == "save" and not is_whole)
+    if 0 in array.shape:
+        raise ValueError(f"imsave got an empty array, of shape {array.shape}")
+    if array.dtype == bool:
+        array = array.astype(np.uint8) * np.uint8(255)
     # What is in the memory of this machine is written by this machine.
     is_lazy = is_chunked(getattr(result, "data", result))
     with nullcontext() if is_lazy else imported("dask.config").set(scheduler="threads"):
@@ -315,7 +319,9 @@ def _save_images(result: Any, pattern: Any, how: How) -> Any:
         if is_on_earth(result):
             written = raster(result)
         elif path.lower().endswith(_OME):
-            written = tiff(array, array.shape[-2:], how, told_to_tiff(result, path))
+            said = told_to_tiff(result, path)
+            frame = array.shape[-3 if result.dims[-1] == "s" else -2 :]
+            written = tiff(array, frame, how, said)
         else:
             written = tiff(*_as_stack(array, path, False, True), how)
         return fill(path, *written, how) or [Path(path)]
@@ -326,21 +332,17 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
 
     What `save` means by them stands in folder/.{:04d}.png.ninepoint/ beside folder/0000.png, ...
     """
-    folder, name = os.path.split(names if isinstance(names, str) else names[0])
-    stack, frame = _as_stack(array, name, several, False)
-    frames = len(stack)
+    template = names if isinstance(names, str) else names[0]
+    stack, frame = _as_stack(array, template, several, False)
+    frames, (folder, name) = len(stack), os.path.split(template)
+    if not isinstance(names, str) and len(names) != frames:
+        raise ValueError(f"there are {frames} frames, and {len(names)} names for their files")
+    paths = [nth(names, number) for number in range(frames)]
+    for form in set(map(format_of, paths)):
+        check_holds(form, stack.dtype, frame)
     # So that a chunk of several frames is computed once, and not a frame at a time.
     if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
         stack = stack.rechunk((1, *frame), method="tasks")
-    if not several and frames > 1:
-        raise ValueError(
-            "a stack in one TIFF is not compressed; write a file for each frame, '{:04d}.tif'"
-        )
-    paths = [nth(names, number) for number in range(frames)] if isinstance(names, str) else names
-    if len(paths) != frames:
-        raise ValueError(f"there are {frames} frames, and {len(paths)} names for their files")
-    for form in set(map(format_of, paths)):
-        check_holds(form, stack.dtype, frame)
     found = Contents((Variable("", stack, chunks=(1, *frame), shards=(1, *frame)),))
     if how.memory is not None:
         found = found.laid(how)
@@ -356,9 +358,9 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
     if how.who == "save":
         means, begun = Contents((Variable("", array),)).meaning, noted(notes)
         if (how.resume or how.part) and (begun is not None or os.path.lexists(paths[0])):
-            check_same(os.path.join(folder, name), begun, means)
+            check_same(template, begun, means)
     if how.dry:
-        return found.told(os.path.join(folder, name), units, how)
+        return found.told(template, units, how)
     if units:
         make_folder(folder or ".", how.who)
         if means:
@@ -366,7 +368,7 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
         # Who hears of the progress does not go to a worker.
         put = partial(_put, names, replace(how, progress=None))
         found.write(units, put, names, how, WHOLE)
-    return [Path(path) for path in paths]
+    return list(map(Path, paths))
 
 
 def _put(names: Names, how: How, _: str, block: np.ndarray, region: Region) -> None:
@@ -422,8 +424,6 @@ def _as_stack(array: Any, name: str, several: bool, is_whole: bool) -> tuple[Any
             "imsave takes an image or a stack (frames, rows, columns[, channels]), not an array "
             f"of {ndim} axes"
         )
-    if 0 in array.shape:
-        raise ValueError(f"imsave got an empty array, of shape {array.shape}")
     if ndim == 3 and several and coloured_shape(array.shape):
         raise ValueError(
             f"{array.shape[0]} frames of {array.shape[1]} x {array.shape[2]} pixels look like one "
@@ -433,14 +433,12 @@ def _as_stack(array: Any, name: str, several: bool, is_whole: bool) -> tuple[Any
     has_channels = is_colour or (ndim > 3 and (not is_whole or last[0] in ANY_CHANNELS))
     if not is_whole and (ndim == 2 or is_colour):
         array = array[None]
-    if not (several or is_whole) and len(array) > 1 and format_of(name) != TIFF:
+    if not (several or is_whole) and len(array) > 1:
         stem, suffix = os.path.splitext(name)
         raise ValueError(
-            f"{name!r} holds one image, and this array has {len(array)} frames; "
-            f"number the files, '{stem}{{:04d}}{suffix}', or save one .tif"
+            f"{name!r} holds one image, and this array has {len(array)} frames; number the "
+            f"files, '{stem}{{:04d}}{suffix}', or save one .tif, which is not compressed"
         )
     if has_channels and last == (1,):
         array, has_channels = array[..., 0], False
-    if array.dtype == bool:
-        array = array.astype(np.uint8) * np.uint8(255)
     return array, array.shape[-3 if has_channels else -2 :]

@@ -25,7 +25,7 @@ from .opened import Found, Opened, opened
 from .paths import need, readable
 
 if TYPE_CHECKING:
-    from tifffile import TiffFile, TiffPage
+    from tifffile import TiffFile, TiffFrame, TiffPage
 
 DEFLATE = (8, 32946)
 
@@ -86,7 +86,7 @@ def page_places(file: BinaryIO) -> tuple[int, ...]:
     return frames
 
 
-def _pages(file: BinaryIO) -> TiffFile:
+def _pages(file: BinaryIO | mmap) -> TiffFile:
     found: TiffFile = imported("tifffile").TiffFile(file, _multifile=False)
     return found
 
@@ -151,7 +151,7 @@ def _header(page: TiffPage) -> Header:
     return Header(shape, np.dtype(page.dtype).newbyteorder("="))
 
 
-def _check_segments(page: TiffPage) -> None:
+def _check_segments(page: TiffPage | TiffFrame) -> None:
     """Raise `ValueError` unless every strip or tile is there, whole and of a credible size.
 
     tifffile gives zeros for a strip that is absent.
@@ -170,7 +170,8 @@ def _check_segments(page: TiffPage) -> None:
                 f"the file is truncated: strip or tile {number} ends at byte {start + count} "
                 f"of {size}"
             )
-    nbytes = (page.size * page.keyframe.bitspersample + 7) // 8
+    whole: Any = page.keyframe
+    nbytes = (page.size * whole.bitspersample + 7) // 8
     stored = sum(page.databytecounts[:wanted])
     ratio = {1: 1, **dict.fromkeys(DEFLATE, BEST_DEFLATE_RATIO)}.get(page.compression)
     if ratio is not None and stored * ratio < nbytes:
@@ -249,8 +250,10 @@ def _tiles(path: str) -> Any:
     with open(path, "rb") as file:
         # A map, for nobody closes what is open as long as the process.
         mapped = mmap(file.fileno(), 0, access=ACCESS_READ)
-        series = imported("tifffile").TiffFile(mapped).series[0]
+        series = _pages(mapped).series[0]
         for page in series.pages:
+            if page is None:
+                raise ValueError("it is one of several files that hold an image together")
             _check_segments(page)
         store = series.aszarr(level=0)
         return need("Reading TIFF tile by tile", "zarr").open_array(store, mode="r")

@@ -25,7 +25,16 @@ from ..arrays.accepted import is_dataset, is_xarray
 from ..base.undisturbed import imported
 from ..language.dtypes import kind_of
 from ..language.errors import MetadataWarning, warn
-from .contents import UNIT_BYTES, Contents, Put, Variable, array_of, contents, stored_by_xarray
+from .contents import (
+    CHUNK_BYTES,
+    Contents,
+    Put,
+    Variable,
+    array_of,
+    contents,
+    divided,
+    stored_by_xarray,
+)
 from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
 from .paths import make_folder, need, replacement
 from .resume import check_not_read
@@ -37,6 +46,7 @@ HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
 TILE = 512
 
 LayOut: TypeAlias = Callable[[str], Put]
+Kind: TypeAlias = tuple[Contents, LayOut]
 
 
 def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
@@ -64,7 +74,7 @@ def fill(path: str, found: Contents, lay_out: LayOut, how: How) -> str | None:
     return None
 
 
-def netcdf(result: Any, how: How) -> tuple[Contents, LayOut]:
+def netcdf(result: Any, how: How) -> Kind:
     """NetCDF or HDF5: laid out by xarray, then filled by one task at a time."""
     need("Writing NetCDF or HDF5", "xarray", "h5netcdf")
     if not (is_xarray(result) or is_dataset(result)):
@@ -145,7 +155,7 @@ def is_on_earth(result: Any) -> bool:
     return result.rio.crs is not None
 
 
-def raster(result: Any) -> tuple[Contents, LayOut]:
+def raster(result: Any) -> Kind:
     """A GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
     array = array_of(result)
     variable = Variable("", array, result.dims, chunks=(*array.shape[:-2], TILE, TILE))
@@ -170,7 +180,7 @@ def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
         writing.RasterioWriter(path)[region] = block
 
 
-def npy(result: Any, how: How) -> tuple[Contents, LayOut]:
+def npy(result: Any, how: How) -> Kind:
     """An array of NumPy."""
     if is_dataset(result):
         raise TypeError("a .npy file holds one array; save a Dataset as .zarr or .nc")
@@ -193,18 +203,16 @@ def _lay_out_npy(array: Any, path: str) -> Put:
     return _mapped(np.lib.format.open_memmap(path, "w+", dtype, array.shape).offset, array, path)
 
 
-def tiff(
-    stack: Any, frame: Shape, how: How, described: dict[str, Any] | None = None
-) -> tuple[Contents, LayOut]:
+def tiff(stack: Any, frame: Shape, how: How, described: dict[str, Any] | None = None) -> Kind:
     """A TIFF with a page for each frame, whose shape is the end of that of the stack.
 
     Pages are not compressed, so all have the same size, and are written in any order.
     """
     check_holds(TIFF, stack.dtype, frame)
-    # Rows of a page follow each other; so much of a page is written at once, at least.
+    # Of a large page some rows are written at once, which follow each other.
     row = math.prod(frame[1:]) * stack.dtype.itemsize
-    rows = min(frame[0], max(1, UNIT_BYTES // row))
-    pieces = (*(1 for _ in stack.shape[: -len(frame)]), rows, *frame[1:])
+    rows = divided(frame[:1], row, CHUNK_BYTES)
+    pieces = (*(1 for _ in stack.shape[: -len(frame)]), *rows, *frame[1:])
     found = Contents((Variable("", stack, chunks=pieces),)).laid(how)
     return found, partial(_lay_out_tiff, stack, tiff_layout(frame) | (described or {}))
 

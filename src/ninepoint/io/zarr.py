@@ -137,9 +137,9 @@ def _begun(path: str, found: Contents, own: Collection[Unit], how: How) -> bool:
         if not how.dry:
             _remove(path)
         fresh = True
-    if fresh and how.dry:
-        return True
     if fresh:
+        if how.dry:
+            return True
         make_folder(os.path.dirname(path), "save")
         lay_out = _lay_out_arrays if found.dataset is None else _lay_out_group
         with temporary_folder(path) as name:
@@ -183,8 +183,7 @@ def _opened(folder: str, once: str) -> Any:
 def _notes(path: str, found: Contents) -> str:
     """The folder of what is meant; readers of Zarr look for nested arrays in groups alone."""
     names = [variable.name for variable in found.variables]
-    if not names and found.dataset is not None:
-        names = list(map(str, found.dataset.variables))
+    names = names or list(map(str, getattr(found.dataset, "variables", ())))
     return os.path.join(path, *names[:1], FOLDER)
 
 

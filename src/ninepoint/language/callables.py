@@ -6,9 +6,9 @@ function is understood looks here.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from .dtypes import short, value_type
 from .errors import mistake
-from .functions import FLOAT_FUNCTIONS, UFUNCS, UNARY_UFUNCS
+from .functions import FLOAT_FUNCTIONS
 from .ir import Call, Cast, Const, DType, Unary
 from .operations import (
     Builder,
@@ -25,33 +25,19 @@ from .operations import (
     call,
     cast,
     common,
+    float_function,
     float_of,
-    float_pair,
     in_common,
     lift,
     real_number,
     select,
+    strong,
     to_integer,
     together,
     truth,
     unary,
 )
-from .values import Value, emit, is_number, wrapped
-
-
-def _float_function(name: str, weak: bool, value: Any) -> Any:
-    """A function of one float; one of `math` gives a weak float64."""
-    complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
-    label = f"{'math' if weak else 'np'}.{name}"
-    lifted = lift(value) if complexes else real_number(value, label)
-    return call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
-
-
-def strong(value: Any) -> Any:
-    """What a function of NumPy gives: its own numbers, not Python's."""
-    if isinstance(value, tuple):
-        return tuple(map(strong, value))
-    return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
+from .values import OPERATORS, Value, emit, is_number, wrapped
 
 
 def _builtin_extreme(builtin: Any, *args: Any) -> Any:
@@ -92,7 +78,7 @@ def _part(op: Any, value: Any) -> Any:
 _absolute = partial(_part, "abs")
 
 
-def _rounded(function: str, whole: bool, value: Any) -> Any:
+def _rounded(whole: bool, function: str, value: Any) -> Any:
     """Floor and its like: NumPy's leave integers as they are, `math`'s make integers."""
     lifted = real_number(value, function)
     if lifted.dtype.is_integer:
@@ -104,7 +90,7 @@ def _rounded(function: str, whole: bool, value: Any) -> Any:
 def _round(value: Any, digits: Any = None) -> Any:
     if digits is not None:
         return _numpy_round(value, digits)
-    return _rounded("rint", True, +real_number(value, "round()"))
+    return _rounded(True, "rint", +real_number(value, "round()"))
 
 
 def _numpy_round(value: Any, decimals: Any = 0) -> Any:
@@ -167,7 +153,7 @@ def _floats(name: str, *values: Any) -> list[Value]:
     """Operands of a function of floats in their common type, which is a float's."""
     lifted = [real_number(value, f"np.{name}") for value in values]
     dtype = float_of(common(lifted))
-    return [Value(cast(one, dtype), False, one.shape) for one in lifted]
+    return [strong(cast(one, dtype)) for one in lifted]
 
 
 def _nan_to_num(
@@ -176,10 +162,9 @@ def _nan_to_num(
 ) -> Any:  # fmt: skip
     """`np.nan_to_num`: numbers in place of NaN and of infinities."""
     value = real_number(x, "np.nan_to_num")
-    dtype = value.dtype
-    if dtype.is_integer:
+    if value.dtype.is_integer:
         return value
-    most = float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
+    most = float(np.finfo(value.dtype.numpy).max)
     above, below = (most if posinf is None else posinf), (-most if neginf is None else neginf)
     found = select(value == math.inf, above, value)
     found = select(value == -math.inf, below, found)
@@ -215,8 +200,8 @@ def _sinc(value: Any) -> Any:
 def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
-    found = float_pair("arctan2", False, imag, real)
-    return _scaled(180 / math.pi, False, found) if deg else found
+    found = float_function("arctan2", False, imag, real)
+    return _scaled(_DEGREES, False, found) if deg else found
 
 
 def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
@@ -238,7 +223,7 @@ def _logical(op: str, left: Any, right: Any) -> Any:
 
 
 def _log(value: Any, base: Any = None) -> Any:
-    log = partial(_float_function, "log", True)
+    log = partial(float_function, "log", True)
     return log(value) if base is None else log(value) / log(base)
 
 
@@ -251,8 +236,7 @@ def _cast(target: type, value: Any = 0) -> Any:
     if target is int:
         return to_integer(value)
     if target is float:
-        number = real_number(value, "float()")
-        return Value(cast(number, DType.F64), True, number.shape)
+        return _weak(real_number(value, "float()"), DType.F64)
     storage = np.dtype(target)
     lifted = lift(value)
     if storage.kind in "iu":
@@ -261,16 +245,21 @@ def _cast(target: type, value: Any = 0) -> Any:
     if lifted.dtype.is_complex and not dtype.is_complex:
         raise mistake("bad-operand", f"np.{storage.name}", "complex numbers")
     if short(storage):
-        atom = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
-        return emit(Cast(DType.F32, atom, storage.name), False, lifted.shape)
-    return Value(cast(lifted, dtype), False, lifted.shape)
+        exact = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted
+        return emit(Cast(DType.F32, exact.atom, storage.name), False, lifted.shape)
+    return strong(cast(lifted, dtype))
+
+
+def _weak(value: Value, dtype: DType) -> Value:
+    """A number of Python's."""
+    return replace(cast(value, dtype), weak=True)
 
 
 def _complex(real: Any = 0, imag: Any = None) -> Any:
     """Python's `complex`, of one number or of two parts, each of which may be complex."""
     first = lift(real)
     if imag is None:
-        return Value(cast(first, DType.C128), True, first.shape)
+        return _weak(first, DType.C128)
     second = lift(imag)
     a, b = _part("real", first), _part("real", second)
     if second.dtype.is_complex:
@@ -278,7 +267,7 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
     if first.dtype.is_complex:
         b = b + _part("imag", first)
     (x, y), shape = together(a, b)
-    expr = Call(DType.C128, "complex", (cast(x, DType.F64), cast(y, DType.F64)))
+    expr = Call(DType.C128, "complex", (cast(x, DType.F64).atom, cast(y, DType.F64).atom))
     return emit(expr, True, shape)
 
 
@@ -292,86 +281,66 @@ def _divmod(left: Any, right: Any) -> Any:
     return binary("//", left, right), binary("%", left, right)
 
 
-def _table() -> dict[Any, Builder]:
-    table: dict[Any, Builder] = {
-        builtins.abs: _absolute,
-        builtins.min: partial(_builtin_extreme, min),
-        builtins.max: partial(_builtin_extreme, max),
-        builtins.round: _round,
-        builtins.divmod: _divmod,
-        builtins.pow: partial(binary, "**"),
-        builtins.sum: _sum,
-        math.log: _log,
-        math.fabs: lambda v: _absolute(_cast(float, v)),
-        np.abs: _absolute,
-        np.divmod: _divmod,
-        np.logical_not: partial(unary, "not"),
-        np.logical_and: partial(_logical, "&"),
-        np.logical_or: partial(_logical, "|"),
-        np.logical_xor: partial(_logical, "^"),
-        np.sign: _sign,
-        np.where: _where,
-        np.clip: _clip,
-        np.nan_to_num: _nan_to_num,
-        np.heaviside: _heaviside,
-        np.logaddexp: _logaddexp,
-        np.sinc: _sinc,
-        np.angle: _angle,
-        np.isclose: _is_close,
-        np.square: lambda v: lift(v) * v,
-        np.reciprocal: partial(binary, "/", 1.0),
-        np.round: _numpy_round,
-        np.around: _numpy_round,
-        **{ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()},
-        **{ufunc: partial(unary, op) for ufunc, op in UNARY_UFUNCS.items()},
-        np.minimum: partial(binary, "minimum"),
-        np.maximum: partial(binary, "maximum"),
-    }
-    for name in ("real", "imag", "conj"):
-        table[getattr(np, name)] = partial(_part, name)
-    for name in ("floor", "ceil", "trunc"):
-        table[getattr(np, name)] = partial(_rounded, name, False)
-        table[getattr(math, name)] = partial(_rounded, name, True)
-    for name, other, factor in (
-        ("degrees", "rad2deg", 180 / math.pi), ("radians", "deg2rad", math.pi / 180)
-    ):  # fmt: skip
-        table[getattr(np, name)] = table[getattr(np, other)] = partial(_scaled, factor, False)
-        table[getattr(math, name)] = partial(_scaled, factor, True)
-    for name, row in FLOAT_FUNCTIONS.items():
-        build = float_pair if row.arguments == 2 else _float_function
-        if row.numpy:
-            table.setdefault(getattr(np, name), partial(build, name, False))
-        if row.python:
-            table[getattr(math, row.python)] = partial(build, name, True)
-    for name in ("isnan", "isinf", "isfinite"):
-        table[getattr(np, name)] = table[getattr(math, name)] = partial(_test, name)
-    table[np.signbit] = partial(_test, "signbit")
-    return table | _casts()
+def _named(module: Any, names: str, build: Builder) -> dict[Any, Builder]:
+    """Functions of a module that are built alike, but for their names."""
+    return {getattr(module, name): partial(build, name) for name in names.split()}
 
 
-def _casts() -> dict[Any, Builder]:
-    """The types of numbers, called as functions."""
-    casts: set[Any] = {bool, int, float, np.bool, np.float16, np.float32, np.float64}
-    casts |= {np.complex64, np.complex128, *(np.dtype(one).type for one in "bBhHiIlLqQ")}
-    return {complex: _complex, **{target: partial(_cast, target) for target in casts}}
+# The types of numbers, called as functions.
+_TYPES: tuple[Any, ...] = (
+    bool, int, float, np.bool, np.float16, np.float32, np.float64, np.complex64, np.complex128,
+    *(np.dtype(one).type for one in "bBhHiIlLqQ"),
+)  # fmt: skip
 
+_RADIANS, _DEGREES = math.pi / 180, 180 / math.pi
 
-FUNCTIONS = _table()
-
-
-# Builtins that give the same result for the same arguments, and do nothing else.
-_PURE = frozenset((all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map))
-_PURE |= {filter, repr, hash, type}
-
-
-def is_pure(function: Any) -> bool:
-    """Whether a call with known arguments may be made once, while the kernel is read.
-
-    Not so what reads the world or draws numbers: `input`, `open`, `np.random`, `time.time`.
-    """
-    if function in FUNCTIONS or isinstance(function, np.ufunc) or function in _PURE:
-        return True
-    module = getattr(function, "__module__", None) or ""
-    if module in ("math", "cmath", "operator", "_operator"):
-        return True
-    return module.partition(".")[0] == "numpy" and not module.startswith("numpy.random")
+FUNCTIONS: dict[Any, Builder] = {
+    **{
+        getattr(np, name): partial(float_function, name, False)
+        for name, known in FLOAT_FUNCTIONS.items()
+        if known.numpy
+    },
+    **{
+        getattr(math, known.python): partial(float_function, name, True)
+        for name, known in FLOAT_FUNCTIONS.items()
+        if known.python
+    },
+    **OPERATORS,
+    **_named(np, "minimum maximum", binary),
+    **_named(np, "abs real imag conj", _part),
+    **_named(np, "isnan isinf isfinite signbit", _test),
+    **_named(math, "isnan isinf isfinite", _test),
+    **_named(np, "floor ceil trunc", partial(_rounded, False)),
+    **_named(math, "floor ceil trunc", partial(_rounded, True)),
+    **dict.fromkeys((np.degrees, np.rad2deg), partial(_scaled, _DEGREES, False)),
+    **dict.fromkeys((np.radians, np.deg2rad), partial(_scaled, _RADIANS, False)),
+    **dict.fromkeys((np.round, np.around), _numpy_round),
+    **dict.fromkeys((np.divmod, divmod), _divmod),
+    **{one: partial(_cast, one) for one in _TYPES},
+    complex: _complex,
+    abs: _absolute,
+    min: partial(_builtin_extreme, min),
+    max: partial(_builtin_extreme, max),
+    round: _round,
+    pow: partial(binary, "**"),
+    sum: _sum,
+    math.log: _log,
+    math.fabs: lambda v: _absolute(_cast(float, v)),
+    math.degrees: partial(_scaled, _DEGREES, True),
+    math.radians: partial(_scaled, _RADIANS, True),
+    np.logical_not: partial(unary, "not"),
+    np.logical_and: partial(_logical, "&"),
+    np.logical_or: partial(_logical, "|"),
+    np.logical_xor: partial(_logical, "^"),
+    np.sign: _sign,
+    np.where: _where,
+    np.clip: _clip,
+    np.nan_to_num: _nan_to_num,
+    np.heaviside: _heaviside,
+    np.logaddexp: _logaddexp,
+    np.sinc: _sinc,
+    np.angle: _angle,
+    np.isclose: _is_close,
+    np.square: lambda v: lift(v) * v,
+    np.reciprocal: partial(binary, "/", 1.0),
+}

@@ -1,4 +1,4 @@
-"""Control: loops that carry values from turn to turn.
+"""Control: which parts of a function have ended, and loops that carry values from turn to turn.
 
     while v > 1:             loop c = v, k = 0 while going
         v = v / 2      ->        u0 = c / 2;  u1 = k + 1;  u2 = u0 > 1
@@ -11,17 +11,72 @@ leaves them as they were.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from ..base.frozen import frozen
-from .definitions import stored_names
+from .definitions import Function, stored_names
 from .dtypes import promote
-from .frame import UNDEFINED, Frame
-from .ir import Carried, Const, DType, Loop, Ref
-from .operations import active, cast, lift, logical, unary, under
-from .values import Body, Buffer, NotUnderstood, Value, emit, is_number, reading
+from .errors import Span, here
+from .ir import Atoms, Carried, Const, DType, Loop, Ref
+from .operations import active, cast, lift, logical, truth, unary, under
+from .values import Body, Buffer, NotUnderstood, Value, emit, is_single, reading
+
+# Stands for a local that has no value on some path.
+UNDEFINED: Any = object()
+
+
+@dataclass(eq=False)
+class Frame(ABC):
+    """One function being read, with the names it knows.
+
+    `done` is the truth that the function has returned, `result` what it then gave; `left` that
+    the turn of the innermost loop has ended before its time, `broken` that the loop has.
+    """
+
+    function: Function
+    names: dict[str, Any]
+    active: tuple[Function, ...] = ()
+    # Whether this package has the text, or has called it: the user knows the call alone.
+    hidden: bool = False
+    done: Any = False
+    result: Any = None
+    left: Any = False
+    broken: Any = False
+
+    def __post_init__(self) -> None:
+        self.active = (*self.active, self.function)
+        self.hidden |= self.function.own
+        self.returned = self.span(self.function.definition)
+
+    def begin(self, names: Mapping[str, Any]) -> None:
+        """Begin a path with these names, on which nothing has ended."""
+        self.names = dict(names)
+        self.done = self.left = self.broken = False
+
+    def at(self, node: ast.AST) -> None:
+        """Let mistakes point to a part of the text from here on."""
+        if not self.hidden:
+            here.place = self.function, node
+
+    def span(self, node: ast.AST) -> Span:
+        """Where mistakes in a part of the text point to."""
+        return here.span if self.hidden else self.function.span(node)
+
+    def ended(self, loop: bool = False) -> Any:
+        """The truth that the function has ended, or the loop, or else the turn of that."""
+        return logical("|", self.done, self.broken if loop else self.left)
+
+    @abstractmethod
+    def block(self, statements: list[ast.stmt]) -> None:
+        """Follow statements until the function has returned."""
+
+    @abstractmethod
+    def split(self, test: Any, then: Callable[[], None]) -> None:
+        """Follow a path where a truth holds."""
+
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
 _READ = 8
@@ -42,42 +97,39 @@ class _Type:
         """The type of a value that begins as one and then is another."""
         own, new = self.dtype, after.dtype
         weak = self.weak and after.weak
-        if own is new:
-            return _Type(own, weak, self.signed)
-        if {own, new} == {DType.INT, DType.UINT}:
-            literal = isinstance(first.atom, Const) and not first.atom.text.startswith("-")
-            if own is DType.INT and literal and not self.signed:
-                return _Type(new, weak)
-            return _Type(DType.INT, weak, True)
-        return _Type(promote(own, new, self.weak, after.weak), weak, self.signed)
+        if {own, new} != {DType.INT, DType.UINT}:
+            kind = own if own is new else promote(own, new, self.weak, after.weak)
+            return _Type(kind, weak, self.signed)
+        literal = isinstance(first.atom, Const) and not first.atom.text.startswith("-")
+        if own is DType.INT and literal and not self.signed:
+            return _Type(new, weak)
+        return _Type(DType.INT, weak, True)
 
 
 @dataclass(eq=False)
 class CarriedLoop:
     """One loop that carries values, while it is read.
 
-    The loop has a turn at all where `first` is true.  `begin` is called with the number of a turn
-    where that begins, and `again` with it where the turn ends: it gives the truth that there is
-    another turn.  There are no more than `most` turns, if that is not 0.
+    It has a turn of some number where the `test` of that is true, and `begin` is called with the
+    number where the turn begins.  There are no more than `most` turns, if that is not 0.
     """
 
     frame: Frame
     node: ast.For | ast.While
-    first: Any
-    begin: Callable[[Any], None]
-    again: Callable[[Any], Any]
+    test: Callable[[Any], Any]
+    begin: Callable[[Any], None] = lambda _: None
     most: int = 0
     # Whether nothing but a way out of it ends it; known once it is read.
     endless: bool = False
 
     def __post_init__(self) -> None:
         frame = self.frame
-        self.span = frame.at(self.node)
-        self.outside = frame.state()
+        self.first = truth(self.test(0))
+        frame.at(self.node)
+        self.span = here.span
         self.before = dict(frame.names)
         head = self.node.target if isinstance(self.node, ast.For) else self.node.test
-        stored = stored_names([*self.node.body, head])
-        self.stored = sorted(stored.union(*map(written_names, self.node.body)))
+        self.stored = sorted(stored_names([*self.node.body, head]))
         # The names that hold numbers, what these are before the first turn, and their types.
         self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
         self.held = tuple(self.before[name] for name in self.names)
@@ -85,9 +137,8 @@ class CarriedLoop:
         self.types = [_Type(one.dtype, one.weak) for one in self.initial]
         self.level = reading.body.depth + 1
         self.index = Ref(DType.INT, f"n{self.level}_0")
-        # What it carries: the name in a turn; the value before the first and that after one.
+        # What it carries, by the names in a turn.
         self.refs: list[Ref] = []
-        self.ends: list[tuple[Value, Value]] = []
 
     def follow(self) -> None:
         """Go on with what is after the last turn."""
@@ -97,7 +148,7 @@ class CarriedLoop:
         if self._read():
             self._leave(start)
         else:
-            self.frame.restore(self.outside)
+            self.frame.begin(self.before)
             self.frame.split(self.first, self.once)
 
     def once(self, index: Any = 0) -> None:
@@ -110,11 +161,11 @@ class CarriedLoop:
         """Follow a turn; gives the truth that there is another."""
         frame, index = self.frame, Value(self.index, True)
         self.once(index)
-        ended = logical("|", frame.done, frame.broken)
+        ended = frame.ended(loop=True)
         if ended is True:
             return False
         with under(ended, False):
-            again = self.again(index)
+            again = truth(self.test(index + 1))
         self.endless = again is True
         return logical("&", unary("not", ended), again)
 
@@ -142,8 +193,7 @@ class CarriedLoop:
     def _read_turn(self, *, literal: bool = False) -> None:
         frame = self.frame
         self.refs = []
-        frame.restore(self.outside)
-        frame.done, frame.result = False, None
+        frame.begin(self.before)
         if not literal:
             heads = [Value(self._ref(kind.dtype), kind.weak) for kind in self.types]
             frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
@@ -167,22 +217,10 @@ class CarriedLoop:
                 raise NotUnderstood("a name that is one thing or another", self.span)
         return [lift(one) for one in _numbers(tuple(now))]
 
-    def _carry(self, value: Any) -> tuple[Any, range]:
-        """Carry numbers that only the last turn tells; gives which they are beside the value."""
-        begin = len(self.ends)
-        for after in map(lift, _numbers(value)):
-            self._ref(after.dtype)
-            # Any number of the type will do before the first turn.
-            any_one = replace(after, atom=cast(lift(0), after.dtype))
-            self.ends.append((any_one, after))
-        return value, range(begin, len(self.ends))
-
     def _leave(self, start: Any) -> None:
         """Carry the values, and go on with those after the last turn."""
         frame = self.frame
-        self.ends += zip(self.initial, self._now(), strict=True)
-        held = self.held, range(len(self.ends))
-        more: dict[str, tuple[Any, range]] = {}
+        more: list[str] = []
         for name in sorted({*self.stored} - {*self.names}):
             new, old = frame.names.get(name), self.before.get(name)
             if old is not None and old is not UNDEFINED:
@@ -190,48 +228,51 @@ class CarriedLoop:
                 if old is not new and not alike:
                     raise NotUnderstood("a name that is one thing or another", self.span)
             elif self.first is True and _is_numeric(new):
-                more[name] = self._carry(new)
+                more.append(name)
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):
             raise NotUnderstood("a loop that returns no number", self.span)
-        truths: list[Any] = [
-            self._carry(one) if isinstance(one, Value) else None for one in (broken, done)
-        ]
-        given = self._carry(result) if done is not False else None
-        whole = self._emit(start)
-
-        def end(value: Any, numbers: range) -> Any:
-            """A value after the last turn."""
-            found = (
-                emit(
-                    Carried(self.refs[number].dtype, whole, number + 1),
-                    all(one.weak for one in self.ends[number]),
-                )
-                for number in numbers
+        # What only the last turn tells: any number of the type will do before the first.
+        last = (
+            tuple(frame.names[name] for name in more),
+            broken if isinstance(broken, Value) else (),
+            () if done is False else (done, result),
+        )
+        told = [*map(lift, _numbers(last))]
+        first = [replace(one, atom=cast(lift(0), one.dtype).atom) for one in told]
+        before, after = [*self.initial, *first], [*self._now(), *told]
+        for one in told:
+            self._ref(one.dtype)
+        loop = self._emit(start, before, after)
+        found = (
+            emit(Carried(ref.dtype, loop, number), one.weak and other.weak)
+            for number, (ref, one, other) in enumerate(
+                zip(self.refs, before, after, strict=True), 1
             )
-            return _rebuilt(value, found)
-
-        frame.restore(self.outside)
+        )
+        held, (others, left, returned) = _rebuilt((self.held, last), found)
+        frame.begin(self.before)
         frame.names |= {n: UNDEFINED for n in self.stored if n not in self.before}
-        frame.names |= zip(self.names, end(*held), strict=True)
-        frame.names |= {name: end(*place) for name, place in more.items()}
-        frame.broken = end(*truths[0]) if truths[0] else broken
-        if given:
-            always = broken is False and self.endless
-            frame.has_returned(always or end(*truths[1]), end(*given))
+        frame.names |= zip([*self.names, *more], [*held, *others], strict=True)
+        frame.broken = left or broken
+        if returned:
+            frame.done, frame.result = returned
+            if self.endless and broken is False:
+                frame.done = True
 
-    def _emit(self, start: Any) -> Ref:
+    def _emit(self, start: Any, before: list[Value], after: list[Value]) -> Ref:
         """The loop, whose first value is whether it goes on."""
-        pairs = list(zip(self.refs, self.ends, strict=True))
+
+        def given(goes_on: Any, values: list[Value]) -> Atoms:
+            pairs = zip(values, self.refs, strict=True)
+            return lift(goes_on).atom, *(cast(value, ref.dtype).atom for value, ref in pairs)
+
         with reading.changed(body=self.body, path=()):
-            after = [lift(self.going).atom]
-            after += [cast(value, ref.dtype) for ref, (_, value) in pairs]
-        initial = [lift(start).atom]
-        initial += [cast(value, ref.dtype) for ref, (value, _) in pairs]
+            ends = given(self.going, after)
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
-        carried = tuple(zip([going, *self.refs], initial, strict=True))
-        body = self.body.assignments(tuple(after))
-        return reading.body.emit(Loop(carried, body, tuple(after), self.index, self.most))
+        carried = tuple(zip([going, *self.refs], given(start, before), strict=True))
+        body = self.body.assignments(ends)
+        return reading.body.emit(Loop(carried, body, ends, self.index, self.most))
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:
@@ -253,17 +294,15 @@ def with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
     return ast.copy_location(ast.If(branch.test, body, orelse), branch)
 
 
-def ends_early(statements: Sequence[ast.stmt]) -> bool:
-    """Whether a loop may end before its time."""
-    for statement in statements:
-        if isinstance(statement, ast.Break | ast.Return):
+def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:
+    """Whether a loop may end before its time: by a return, or as it is `broken`."""
+    for node in nodes:
+        if isinstance(node, ast.Return) or (broken and isinstance(node, ast.Break)):
             return True
-        parts = [getattr(statement, name, []) for name in ("body", "orelse")]
-        if isinstance(statement, ast.For | ast.While):
-            # What breaks it ends that loop only.
-            if any(isinstance(node, ast.Return) for node in ast.walk(statement)):
-                return True
-        elif not isinstance(statement, ast.FunctionDef) and any(map(ends_early, parts)):
+        # What breaks a loop inside ends that loop only.
+        inside = broken and not isinstance(node, ast.For | ast.While)
+        function = isinstance(node, ast.FunctionDef | ast.Lambda)
+        if not function and ends_early(ast.iter_child_nodes(node), inside):
             return True
     return False
 
@@ -280,12 +319,7 @@ def written_names(definition: ast.AST) -> set[str]:
 
 def _is_numeric(value: Any) -> bool:
     """Whether a value is a number, or a tuple of such."""
-    match value:
-        case tuple():
-            return all(map(_is_numeric, value))
-        case Buffer() | Value(shape=()):
-            return True
-    return is_number(value)
+    return all(map(is_single, _numbers(value)))
 
 
 def _numbers(value: Any) -> Iterator[Any]:

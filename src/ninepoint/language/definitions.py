@@ -7,10 +7,6 @@
 A `Function` is all that the compiler ever looks at: it can be pickled, compared and read in a
 process that has neither the file nor the modules of the user.
 
-A node of `ast` may carry what other tools hung on it: IPython sets a `parent` when it shows a
-traceback, and `ast.Load()` is one object in every tree of the process.  So of a node only what the
-grammar gives it is copied.
-
 One thread makes trees of texts at a time: Python up to 3.12 counts how deep a tree is in one place
 for all threads, and raises SystemError where two of them parse at once
 (https://github.com/python/cpython/issues/106905).
@@ -25,14 +21,13 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
 from . import statistics
 from .errors import Span
 
 Definition: TypeAlias = ast.FunctionDef | ast.Lambda
-_Node = TypeVar("_Node", bound=ast.AST)
 
 _DEF = re.compile(r"(async\s+)?def\s+")
 
@@ -92,6 +87,10 @@ class Function:
         """The syntax tree, with the line numbers of the file."""
         return self.tree or _parsed(self.text, self.first_line, self.columns)
 
+    def parsed(self) -> Definition:
+        """The syntax tree of its text, which nobody else has: it may be changed."""
+        return _parsed.__wrapped__(self.text, self.first_line, self.columns)
+
     @property
     def own(self) -> bool:
         """Whether it is one of this package, whose text is none of the user's."""
@@ -102,18 +101,16 @@ class Function:
         arguments = self.definition.args
         return tuple(a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
 
-    def span(self, node: ast.AST) -> Span:
-        """Where `node`, a part of the definition, stands in the file."""
-        line = getattr(node, "lineno", self.first_line)
-        lines = self.text.split("\n")
-        text = lines[min(max(line - self.first_line, 0), len(lines) - 1)]
-        start, end = characters(text, getattr(node, "col_offset", 0)), len(text)
-        if getattr(node, "end_lineno", line) == line:
-            end = characters(text, getattr(node, "end_col_offset", len(text.encode())))
+    def span(self, node: Any) -> Span:
+        """Where `node`, a part of the definition that has a place, stands in the file."""
+        line = node.lineno
+        text = self.text.split("\n")[line - self.first_line]
+        start, end = characters(text, node.col_offset), len(text)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            end = len(text)
             if found := _DEF.match(text, start):
                 start, end = found.end(), found.end() + len(node.name)
+        elif node.end_lineno == line:
+            end = characters(text, node.end_col_offset)
         return Span(self.file, line, start, end, text)
 
     @property
@@ -163,12 +160,10 @@ def meaning(function: Function) -> tuple[Any, ...]:
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function in the order of its text, without those of functions inside it."""
-    pending = list(ast.iter_child_nodes(node))[::-1]
-    while pending:
-        child = pending.pop()
+    for child in ast.iter_child_nodes(node):
         yield child
         if not isinstance(child, ast.FunctionDef | ast.Lambda):
-            pending += list(ast.iter_child_nodes(child))[::-1]
+            yield from own_nodes(child)
 
 
 def returned_values(definition: Definition) -> list[ast.expr]:
@@ -187,21 +182,17 @@ def with_helpers(function: Function) -> Iterator[Function]:
             yield from with_helpers(value)
 
 
-def stored_names(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that some statements bind, those of functions inside them left out."""
-    pending, found = [*nodes], set[str]()
-    while pending:
-        node = pending.pop()
+def stored_names(nodes: Iterable[Any]) -> set[str]:
+    """The names that statements bind, or write elements of; not those of functions inside them."""
+    found = set[str]()
+    for node in own_nodes(ast.Module([*nodes], [])):
         match node:
-            case ast.FunctionDef(name=name) | ast.Name(id=name, ctx=ast.Store()):
+            case (
+                ast.FunctionDef(name=name)
+                | ast.Name(id=name, ctx=ast.Store())
+                | ast.Subscript(value=ast.Name(id=name), ctx=ast.Store())
+            ):
                 found.add(name)
-            case ast.ListComp() | ast.GeneratorExp():
-                inside = (n for n in ast.walk(node) if isinstance(n, ast.NamedExpr))
-                found |= {n.target.id for n in inside}
-            case ast.Lambda():
-                pass
-            case _:
-                pending += ast.iter_child_nodes(node)
     return found
 
 
@@ -223,27 +214,7 @@ def target_names(node: ast.expr) -> list[str]:
     return names if len(names) == len(nodes) else []
 
 
-# Trees.
-
-
-def copied(node: _Node) -> _Node:
-    """A copy that shares no node with the original, however deep that is."""
-    made: dict[ast.AST, Any] = {}
-
-    def new(part: Any) -> Any:
-        if isinstance(part, list):
-            return [new(item) for item in part]
-        return made[part] if isinstance(part, ast.AST) else part
-
-    # What is in a node comes behind it.
-    for one in reversed(list(ast.walk(node))):
-        parts = {name: new(part) for name, part in ast.iter_fields(one)}
-        made[one] = ast.copy_location(type(one)(**parts), one)
-    copy: _Node = made[node]
-    return copy
-
-
-# Of texts.
+# Trees of texts.
 
 _lock = threading.RLock()
 if hasattr(os, "register_at_fork"):

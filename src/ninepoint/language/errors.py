@@ -7,6 +7,7 @@ mistake, so that its whole voice can be read in one sitting.  Callers pass facts
 
 from __future__ import annotations
 
+import ast
 import difflib
 import functools
 import os
@@ -38,9 +39,23 @@ class Span:
 
 
 class _Here(threading.local):
-    """Where this thread reads a text: what is wrong there needs to name no place."""
+    """Where this thread reads a text: what is wrong there needs to name no place.
 
-    span: Span
+    That is a function, and a part of its definition.
+    """
+
+    place: tuple[Any, ast.AST]
+
+    def at(self, node: ast.AST) -> None:
+        """Go to another part of the definition."""
+        self.place = self.place[0], node
+
+    @property
+    def span(self) -> Span:
+        """Where that stands."""
+        function, node = self.place
+        span: Span = function.span(node)
+        return span
 
 
 here = _Here()

@@ -9,35 +9,31 @@ math.sqrt(2.0)        ->     1.4142135623730951
 from __future__ import annotations
 
 import ast
-import inspect
 import itertools
 from abc import abstractmethod
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache, partial
-from inspect import Signature
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from ..base.frozen import frozen
-from .callables import FUNCTIONS, is_pure, strong
-from .definitions import ArrayFunction, Function, SelfReference
+from .callables import FUNCTIONS
+from .calls import LONGEST, Given, attribute
+from .control import UNDEFINED, Frame
+from .definitions import ArrayFunction, Definition, Function, SelfReference, Unusable, dotted
 from .dtypes import Coefficients, Field
 from .errors import here, mistake
-from .frame import Frame, measured, position, refuse_node, whole_shape
-from .functions import SYMBOLS, from_numpy, is_shape
+from .functions import SYMBOLS
 from .operations import binary, folded, logical, select, truth, unary, under
-from .positions import Spacing, index
-from .reductions import METHODS, REDUCTIONS
+from .reductions import REDUCTIONS
 from .signature import defaults_of, signature
 from .stages import stage
 from .subscripts import subscript
 from .values import (
+    Buffer,
+    Choice,
     Closure,
     NotUnderstood,
-    Steps,
     Value,
     constant,
     is_known,
@@ -50,38 +46,114 @@ from .values import (
 # Every function that is understood.
 KNOWN = FUNCTIONS | REDUCTIONS
 
-# The most turns of a loop, or items of a tuple, that are followed one by one.
-LONGEST = 100_000
-
-_STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
-
-# What tells how large an array is.
-_MEASURES = (len, np.shape, np.ndim, np.size)
-
 
 class Expressions(Frame):
     """A frame that understands every expression."""
 
+    # Names, and what they may stand for.
+
+    def name(self, name: str) -> Any:
+        value = self.names.get(name, UNDEFINED)
+        if value is UNDEFINED:
+            raise mistake("maybe-undefined", name)
+        if isinstance(value, Buffer):
+            raise NotUnderstood("a buffer as a whole")
+        return value
+
+    def outside(self, node: ast.expr) -> str:
+        """The name of what was captured from outside, as `np.pi`; empty for anything else."""
+        name = dotted(node)
+        root = name.partition(".")[0]
+        return name if name in self.function.constants and root not in self.names else ""
+
+    def usable(self, name: str) -> Any:
+        value = constant(self.function.constants[name])
+        if isinstance(value, Unusable):
+            raise mistake("bad-constant", name, value.words)
+        if isinstance(value, ArrayFunction):
+            raise mistake("ufunc-stage" if reading.pointwise else "stage-use", name)
+        return value
+
+    def buffer(self, node: ast.expr) -> Buffer | None:
+        """The buffer that a name stands for, if it does."""
+        found = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        if not isinstance(found, Buffer):
+            return None
+        if found.owner is not self:
+            raise NotUnderstood("a buffer of another function", self.span(node))
+        return found
+
+    def check_numbers(self, operation: str, *values: Any) -> None:
+        """Raise unless every value can take part in arithmetic."""
+        for value in values:
+            if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
+                raise mistake("bad-operand", operation, words(value))
+
+    def check_truth(self, node: ast.expr, value: Any) -> None:
+        """Raise, as NumPy does, for what is neither true nor false as a whole."""
+        window = isinstance(value, Value) and value.shape
+        if window or isinstance(value, Field | Coefficients | np.ndarray):
+            raise mistake("bad-operand", self.span(node), "The truth", words(value))
+
+    # Two ways to one point.
+
+    def merge(self, test: Any, then: Any, other: Any) -> Any:
+        if then is other:
+            return then
+        if then is UNDEFINED or other is UNDEFINED:
+            return UNDEFINED
+        if isinstance(then, Buffer) and then == other:
+            return replace(then, items=select(test, then.items, other.items))
+        options = isinstance(then, str | Choice) and isinstance(other, str | Choice)
+        if options and any(isinstance(v, ArrayFunction) for v in self.function.constants.values()):
+            return Choice(test, then, other)
+        for one in (then, other):
+            if not is_number(one) and not isinstance(one, Value | tuple | np.ndarray):
+                raise NotUnderstood("a name that is one thing or another")
+        counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
+        if counts[0] != counts[1]:
+            raise mistake("choice-mismatch", words(then), words(other))
+        return select(test, then, other)
+
+    # Statements.
+
+    @abstractmethod
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """Give names to a value."""
+
+    @abstractmethod
+    def run(self, definition: Definition) -> Any:
+        """The value that a function returns."""
+
+    # Expressions.
+
     def eval(self, node: ast.expr) -> Any:
+        """What an expression is; then mistakes point to where they did before."""
+        before = here.place
+        self.at(node)
+        value = self._value(node)
+        here.place = before
+        return value
+
+    def _value(self, node: ast.expr) -> Any:
+        if name := self.outside(node):
+            return self.usable(name)
         match node:
             case ast.Constant(value=value):
                 return value
-            case ast.Name():
-                return self.name(node)
+            case ast.Name(id=name):
+                return self.name(name)
             case ast.Tuple(elts=elements) | ast.List(elts=elements):
                 return self.spread(elements)
             case ast.UnaryOp(op=op, operand=operand):
                 symbol, value = SYMBOLS[type(op)], self.eval(operand)
-                self.at(node)
                 if symbol == "not":
                     self.check_truth(node, value)
                 else:
                     self.check_numbers(f"'{symbol}'", value)
                 return settled(unary(symbol, value))
             case ast.BinOp(left=left, op=op, right=right):
-                a, b = self.eval(left), self.eval(right)
-                self.at(node)
-                return self.binary(SYMBOLS.get(type(op), "@"), a, b)
+                return self.binary(SYMBOLS.get(type(op), "@"), self.eval(left), self.eval(right))
             case ast.BoolOp(op=op, values=values):
                 return self.bool_op(op, values)
             case ast.Compare():
@@ -94,22 +166,21 @@ class Expressions(Frame):
                     then = self.eval(body)
                 with under(holds, False):
                     other = self.eval(orelse)
-                self.at(node)
                 return self.merge(holds, then, other)
             case ast.Subscript():
                 base = self.buffer(node.value) or self.eval(node.value)
-                return subscript(base, self.eval(node.slice), node, self.at)
+                return subscript(base, self.eval(node.slice), node)
             case ast.Attribute():
-                return self.attribute(node)
+                return attribute(self.eval(node.value), node.attr, KNOWN)
             case ast.Call():
                 return self.call(node)
             case ast.Lambda():
                 return self.closure(node)
-            case (
-                ast.ListComp(elt=element, generators=loops)
-                | ast.GeneratorExp(elt=element, generators=loops)
-            ):
-                return self.comprehension(element, loops)
+            case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
+                saved = dict(self.names)
+                found = [self.eval(element) for _ in self.turns(node.generators)]
+                self.names = saved
+                return tuple(found)
             case ast.NamedExpr(target=target, value=value):
                 known = self.eval(value)
                 self.assign(target, known)
@@ -118,21 +189,20 @@ class Expressions(Frame):
                 parts = (node.lower, node.upper, node.step)
                 return slice(*(None if p is None else self.eval(p) for p in parts))
             case _:
-                self.at(node)
                 refuse_node(node)
 
     def items(self, iterable: ast.expr) -> tuple[Any, ...]:
+        """What a loop goes through."""
         value = self.eval(iterable)
-        self.at(iterable)
         if isinstance(value, range | tuple):
             if len(value) > LONGEST:
-                raise NotUnderstood("a very long loop")
+                raise NotUnderstood("a very long loop", self.span(iterable))
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
             return tuple(map(constant, value))
         if isinstance(value, Field) or is_number(value):
-            raise mistake("bad-operand", "A loop", words(value))
-        raise NotUnderstood("a loop whose range is not constant")
+            raise mistake("bad-operand", self.span(iterable), "A loop", words(value))
+        raise NotUnderstood("a loop whose range is not constant", self.span(iterable))
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
@@ -178,7 +248,6 @@ class Expressions(Frame):
         result: Any = True
         for op, right_node in zip(node.ops, node.comparators, strict=True):
             right = self.eval(right_node)
-            self.at(node)
             if isinstance(op, ast.Is | ast.IsNot):
                 # A number is never None; two numbers may or may not be one object.
                 if isinstance(left, Value) and isinstance(right, Value):
@@ -203,58 +272,20 @@ class Expressions(Frame):
             left = right
         return result
 
-    def attribute(self, node: ast.Attribute) -> Any:
-        if dotted := self.outside(node):
-            self.at(node)
-            return self.usable(dotted)
-        base = self.eval(node.value)
-        self.at(node)
-        if node.attr in ("shape", "ndim", "size"):
-            shape = getattr(base, "shape", ())
-            if isinstance(base, Field):
-                shape = whole_shape(base)
-            if shape or isinstance(base, np.ndarray):
-                return measured(shape, node.attr)
-        part = node.attr in ("real", "imag")
-        if part and isinstance(base, Value):
-            return FUNCTIONS[getattr(np, node.attr)](base)
-        known = part and is_number(base)
-        known |= isinstance(base, slice) and node.attr in ("start", "stop", "step")
-        method = callable(getattr(base, node.attr, None))
-        if known or (isinstance(base, np.ndarray) and (method or node.attr == "T")):
-            return getattr(base, node.attr)
-        window = isinstance(base, Value) and base.shape
-        if window and node.attr in METHODS:
-            return partial(METHODS[node.attr], base)
-        if node.attr == "conjugate" and isinstance(base, Value):
-            return partial(FUNCTIONS[np.conj], base)
-        if (window or isinstance(base, Coefficients)) and hasattr(np.ndarray, node.attr):
-            raise NotUnderstood(f"'{node.attr}' of {words(base)}")
-        raise mistake("unknown-method", node.attr, words(base))
-
-    def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
-        saved = dict(self.names)
-        found: list[Any] = []
-
-        def nested(depth: int) -> None:
-            if depth == len(loops):
-                found.append(self.eval(element))
-                return
-            for item in self.items(loops[depth].iter):
-                self.assign(loops[depth].target, item)
-                tests = [self.truth(test) for test in loops[depth].ifs]
-                if not all(isinstance(test, bool) for test in tests):
-                    raise NotUnderstood("a condition that is not constant")
-                if all(tests):
-                    nested(depth + 1)
-
-        nested(0)
-        self.names = saved
-        return tuple(found)
-
-    @abstractmethod
-    def assign(self, target: ast.expr, value: Any) -> None:
-        """Give names to a value."""
+    def turns(self, loops: Sequence[ast.comprehension]) -> Iterator[None]:
+        """Go through the loops of a comprehension, each inside those before it."""
+        if not loops:
+            yield
+            return
+        for item in self.items(loops[0].iter):
+            self.assign(loops[0].target, item)
+            tests = [self.truth(test) for test in loops[0].ifs]
+            if not all(isinstance(test, bool) for test in tests):
+                raise NotUnderstood(
+                    "a condition that is not constant", self.span(loops[0].ifs[-1])
+                )
+            if all(tests):
+                yield from self.turns(loops[1:])
 
     # Calls.
 
@@ -262,25 +293,24 @@ class Expressions(Frame):
         """What a call gives; of a stencil fields, for which `names` wait."""
         found = self.function.constants.get(self.outside(node.func))
         if not isinstance(found, ArrayFunction):
-            return self.invoke(node, self.eval(node.func), self.given(node))
+            return self.invoke(self.eval(node.func), self.given(node))
         callee, given = found.definition, self.given(node)
-        self.at(node)
         if callee.pointwise and not any(isinstance(one, Field) for one in given.all):
-            return self.invoke(node, callee.function, given)
-        if reading.axes.pointwise:
+            return self.invoke(callee.function, given)
+        if reading.pointwise:
             raise mistake("ufunc-stage", given.name)
         if self.function is not self.active[0]:
             raise mistake("stage-use", given.name)
         return stage(callee, given.args, given.named, names)
 
-    def given(self, node: ast.Call) -> _Given:
+    def given(self, node: ast.Call) -> Given:
         """The arguments of a call."""
         args, named = self.spread(node.args), {}
         for keyword in node.keywords:
             if keyword.arg is None:
-                raise NotUnderstood("'**' in a call", self.at(node))
+                raise NotUnderstood("'**' in a call")
             named[keyword.arg] = self.eval(keyword.value)
-        return _Given(ast.unparse(node.func), args, named)
+        return Given(ast.unparse(node.func), args, named)
 
     def spread(self, nodes: Sequence[ast.expr]) -> tuple[Any, ...]:
         """The values of expressions, in place of a starred one those that it holds."""
@@ -292,157 +322,46 @@ class Expressions(Frame):
                 found.append(self.eval(node))
         return tuple(found)
 
-    def invoke(self, node: ast.Call, function: Any, given: _Given) -> Any:
-        span = self.at(node)
-        name, args = given.name, given.args
-        if function is index:
-            return position(args, given.named)
+    def invoke(self, function: Any, given: Given) -> Any:
+        """What a function gives; one with a text is read in place."""
         if isinstance(function, SelfReference) or any(f is function for f in self.active):
             raise mistake("recursion", function.name)
-        if isinstance(function, Function):
-            names = given.bound(signature(function.definition, function.defaults))
-            called = span if function.own else self.called
-            inner = type(self)(function, names, self.active, called)
-            result = inner.run(function.definition, function.place)
-            self.at(node)
-            return result
-        if isinstance(function, Closure):
-            return self._closure(function, given)
-        if isinstance(function, partial):
-            # A method of a value, which is given first.
-            return replace(given, args=(*function.args, *args)).built(function.func)
-        if not callable(function):
-            raise mistake("unknown-function", name)
-        if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
-            return measured(whole_shape(args[0]), function.__name__)
-        if function in _STRUCTURE:
-            return given.arranged(function)
-        shape = is_shape(function)
-        if shape or isinstance(getattr(function, "__self__", None), np.ndarray):
-            # The shape of a window, or a method of a constant: done while the kernel is read.
-            if not is_known(given.all):
-                raise (
-                    mistake("shape-varies", name)
-                    if shape
-                    else NotUnderstood("a method of an array")
-                )
-            return given.tried(function)
-        if is_known(given.all) and is_pure(function):
-            with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
-                return settled(function(*args, **given.named))
-        if function not in KNOWN:
-            if function is sorted or from_numpy(function):
-                raise NotUnderstood(f"the function '{name}'")
-            raise mistake("unknown-function", name)
-        given.check_fields()
-        result = given.built(KNOWN[function])
-        numpys = isinstance(function, np.ufunc) or from_numpy(function)
-        # A part of a number of Python's is one.
-        return strong(result) if numpys and function not in (np.real, np.imag) else result
+        match function:
+            case Function(definition=definition, defaults=defaults):
+                seen, names = function, dict[str, Any]()
+            case Closure(definition, seen, names, defaults):
+                if extra := definition.args.vararg or definition.args.kwarg:
+                    raise mistake("parameter-kind", self.span(extra), extra.arg)
+                if len(self.active) > 50:
+                    raise mistake("recursion", given.name)
+            case _:
+                return given.to(function, KNOWN)
+        names = names | given.bound(signature(definition, defaults))
+        return type(self)(seen, names, self.active, self.hidden).run(definition)
 
     def closure(self, node: ast.FunctionDef | ast.Lambda) -> Closure:
         """A function that is defined inside the kernel."""
         defaults = {name: self.eval(one) for name, one in defaults_of(node).items()}
-        return Closure(node, self.names, defaults)
-
-    def _closure(self, closure: Closure, given: _Given) -> Any:
-        """Call a function that was defined inside the kernel."""
-        span, definition = here.span, closure.definition
-        if extra := definition.args.vararg or definition.args.kwarg:
-            raise mistake("parameter-kind", self.function.span(extra), extra.arg)
-        names = given.bound(signature(definition, closure.defaults))
-        if len(self.active) > 50:
-            raise mistake("recursion", given.name)
-        inner = type(self)(self.function, {**closure.names, **names}, self.active)
-        return inner.run(definition, span)
+        return Closure(node, self.function, self.names, defaults)
 
 
-# What builders call arguments that NumPy or Python has another name for.
-_NAMED = {"a_min": "low", "a_max": "high", "min": "low", "max": "high", "ndigits": "digits"}
+# What neither tier runs.
+_REFUSED = frozenset(
+    "Raise Assert Try TryStar With Import ImportFrom ClassDef Global Nonlocal Delete Match Dict "
+    "DictComp Set SetComp Yield YieldFrom AsyncFunctionDef JoinedStr".split()
+)
 
 
-@frozen
-class _Given:
-    """What a function of this name is called with, by position and by name."""
-
-    name: str
-    args: tuple[Any, ...]
-    named: dict[str, Any]
-
-    @property
-    def all(self) -> tuple[Any, ...]:
-        """All arguments."""
-        return *self.args, *self.named.values()
-
-    def check_fields(self) -> None:
-        """Raise for a field that is given as a whole."""
-        for one in self.all:
-            if isinstance(one, Field):
-                raise mistake("bad-operand", f"'{self.name}'", words(one))
-
-    def tried(self, function: Any) -> Any:
-        """What a function gives for arguments that it may not take."""
-        try:
-            return settled(function(*self.args, **self.named))
-        except (TypeError, ValueError) as error:
-            raise mistake("wrong-arguments", self.name, str(error)) from error
-
-    def arranged(self, function: Any) -> Any:
-        """What a builtin gives that arranges values, without looking at them."""
-        self.check_fields()
-        for one in self.all:
-            if isinstance(one, Coefficients):
-                raise NotUnderstood(f"'{self.name}' of an array")
-            if isinstance(one, Steps):
-                raise NotUnderstood("a loop whose range is not constant")
-        if any(isinstance(one, Value) for one in self.all):
-            if function is range:
-                return self._steps()
-            if function is len:
-                raise NotUnderstood(f"'{self.name}' of something that varies")
-        return self.tried(function)
-
-    def _steps(self) -> Steps:
-        """A range whose ends are known at run time only."""
-        args = self.args
-        for one in args:
-            if not isinstance(one, int) and not (
-                isinstance(one, Value) and not one.shape and one.dtype.is_integer
-            ):
-                raise mistake("bad-operand", f"'{self.name}'", f"{words(one)} that is not whole")
-        if self.named or not 1 <= len(args) <= 3:
-            raise mistake("wrong-arguments", self.name, "it takes 1 to 3 numbers")
-        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-        if isinstance(step, Value) or step == 0:
-            raise NotUnderstood("a loop whose step is not constant")
-        return Steps(start, stop, step)
-
-    def built(self, builder: Any) -> Any:
-        """What a function writes that is read as operations."""
-        named = {_NAMED.get(one, one): value for one, value in self.named.items()}
-        parameters = _signature(builder)
-        for one in ("axis", "keepdims", "dtype", "out", "method"):
-            if one in named and one not in parameters.parameters:
-                raise NotUnderstood(f"the argument '{one}'")
-        try:
-            given = parameters.bind(*self.args, **named)
-        except TypeError as error:
-            raise mistake("wrong-arguments", self.name, str(error)) from None
-        return builder(*given.args, **given.kwargs)
-
-    def bound(self, parameters: Signature) -> dict[str, Any]:
-        """What the parameters of a function are."""
-        try:
-            given = parameters.bind(*self.args, **self.named)
-        except TypeError as error:
-            raise mistake("wrong-arguments", self.name, str(error)) from None
-        given.apply_defaults()
-        for name, value in given.arguments.items():
-            if isinstance(value, Spacing):
-                words = f"'{name}' is {value!r}, which only a call of a stencil knows"
-                raise mistake("wrong-arguments", self.name, words)
-        return {name: constant(value) for name, value in given.arguments.items()}
+def refuse(function: Function) -> None:
+    """Raise for a construct that no tier can run."""
+    for node in ast.walk(function.definition):
+        if (name := type(node).__name__) in _REFUSED:
+            raise mistake("unsupported", function.span(node), f"'{name.lower()}'")
 
 
-# What a builder takes; to find out takes up to 70 us.
-_signature = cache(inspect.signature)
+def refuse_node(node: ast.AST) -> NoReturn:
+    """Raise for a construct that is not analysed."""
+    name = type(node).__name__
+    if name in _REFUSED:
+        raise mistake("unsupported", f"'{name.lower()}'")
+    raise NotUnderstood(f"'{name.lower()}'")

@@ -2,9 +2,8 @@
 
     np.hypot(a, b), math.hypot(a, b)     hypot of two floats, C's `hypot` and `hypotf`
 
-A new function of NumPy's or `math`'s that C has too is named here, in the list of all and in those
-of what is true of it, and nowhere else.  What operators mean the reader and the reference each say
-for themselves.
+A new function of NumPy's or `math`'s that C has too is a line of the table here, and nothing
+else.  What operators mean the reader and the reference each say for themselves.
 """
 
 from __future__ import annotations
@@ -13,15 +12,12 @@ import ast
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.frozen import frozen
 
-
-@frozen
-class FloatFunction:
+class FloatFunction(NamedTuple):
     """A function of floats, by NumPy's name for it, or that of `math` if NumPy has none.
 
     `c` is C's name for doubles; that for floats ends in "f".  `python` is the name in `math`,
@@ -40,41 +36,67 @@ class FloatFunction:
     exact: bool
 
 
-_NAMES = (
-    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan arctan2 sinh "
-    "cosh tanh arcsinh arccosh arctanh hypot erf erfc gamma lgamma rint fabs floor ceil trunc "
-    "copysign nextafter fmod fmin fmax power"
-)
-_PAIRS = frozenset("arctan2 hypot copysign nextafter fmod fmin fmax power".split())
-_OF_COMPLEX = frozenset("sqrt exp log sin cos tan sinh cosh tanh".split())
+# The name, that of C and that in `math`, how many arguments there are, and what is true of it.
+_FUNCTIONS = """
+    sqrt      sqrt      sqrt      1  numpy complex intrinsic exact
+    cbrt      cbrt      cbrt      1  numpy
+    exp       exp       exp       1  numpy complex intrinsic exact
+    exp2      exp2      exp2      1  numpy intrinsic
+    expm1     expm1     expm1     1  numpy
+    log       log       -         1  numpy complex intrinsic
+    log2      log2      log2      1  numpy intrinsic
+    log10     log10     log10     1  numpy intrinsic
+    log1p     log1p     log1p     1  numpy
+    sin       sin       sin       1  numpy complex intrinsic
+    cos       cos       cos       1  numpy complex intrinsic
+    tan       tan       tan       1  numpy complex
+    arcsin    asin      asin      1  numpy
+    arccos    acos      acos      1  numpy
+    arctan    atan      atan      1  numpy
+    arctan2   atan2     atan2     2  numpy
+    sinh      sinh      sinh      1  numpy complex
+    cosh      cosh      cosh      1  numpy complex
+    tanh      tanh      tanh      1  numpy complex
+    arcsinh   asinh     asinh     1  numpy
+    arccosh   acosh     acosh     1  numpy
+    arctanh   atanh     atanh     1  numpy
+    hypot     hypot     hypot     2  numpy
+    erf       erf       erf       1
+    erfc      erfc      erfc      1
+    gamma     tgamma    gamma     1
+    lgamma    lgamma    lgamma    1
+    rint      rint      -         1  numpy intrinsic exact
+    fabs      fabs      -         1  numpy intrinsic exact
+    floor     floor     -         1  numpy intrinsic exact
+    ceil      ceil      -         1  numpy intrinsic exact
+    trunc     trunc     -         1  numpy intrinsic exact
+    copysign  copysign  copysign  2  numpy intrinsic exact
+    nextafter nextafter nextafter 2  numpy exact
+    fmod      fmod      fmod      2  numpy exact
+    fmin      fmin      -         2  numpy exact
+    fmax      fmax      -         2  numpy exact
+    power     pow       pow       2  numpy intrinsic
+"""
 _BOUNDS = {"sin": (-1, 1), "cos": (-1, 1), "tanh": (-1, 1), "erf": (-1, 1), "erfc": (0, 2)}
-_INTRINSIC = frozenset(
-    "sqrt exp exp2 log log2 log10 sin cos rint fabs floor ceil trunc copysign power".split()
-)
-_EXACT = frozenset("sqrt exp rint fabs floor ceil trunc copysign nextafter fmod fmin fmax".split())
 
-# What `math` calls them, where that is not NumPy's name, and what C does.
-_MATH = {f"arc{name}": f"a{name}" for name in "sin cos tan tan2 sinh cosh tanh".split()}
-_MATH["power"] = "pow"
-_C = _MATH | {"gamma": "tgamma"}
 
-# Those that NumPy has not, and those that `math` has not, or has in a way of its own.
-_ONLY_MATH = frozenset("erf erfc gamma lgamma".split())
-_NOT_MATH = frozenset("log rint fabs floor ceil trunc fmin fmax".split())
+def _rows(table: str) -> list[list[str]]:
+    return [line.split() for line in table.strip().splitlines()]
+
 
 FLOAT_FUNCTIONS = {
     name: FloatFunction(
         name,
-        _C.get(name, name),
-        "" if name in _NOT_MATH else _MATH.get(name, name),
-        arguments=2 if name in _PAIRS else 1,
-        numpy=name not in _ONLY_MATH,
-        of_complex=name in _OF_COMPLEX,
+        c,
+        python.strip("-"),
+        int(arguments),
         bounds=_BOUNDS.get(name, (-math.inf, math.inf)),
-        intrinsic=name in _INTRINSIC,
-        exact=name in _EXACT,
+        numpy="numpy" in known,
+        of_complex="complex" in known,
+        intrinsic="intrinsic" in known,
+        exact="exact" in known,
     )
-    for name in _NAMES.split()
+    for name, c, python, arguments, *known in _rows(_FUNCTIONS)
 }
 
 
@@ -111,7 +133,7 @@ _OPERATORS = """
     ==  eq        Eq        equal
     !=  ne        NotEq     not_equal
 """
-_ROWS = [line.split() for line in _OPERATORS.strip().splitlines()]
+_ROWS = _rows(_OPERATORS)
 
 # Python's own operators of two operands.
 PYTHON: dict[str, Callable[[Any, Any], Any]] = {

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import Enum
 from functools import reduce
-from typing import Any, Literal, TypeAlias, TypeVar, assert_never
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
@@ -525,33 +525,27 @@ class Kernel:
         return [name for stage in self.stages for name in stage.names]
 
 
+# The parts of each operation that are operands.
+_OPERANDS = {
+    kind: [part.name for part in fields(kind) if part.type in ("Atom", "Atoms", "Ref")]
+    for kind in get_args(Expr)
+}
+
+
 def atoms(expr: Expr) -> Atoms:
     """The operands of `expr` that lie outside it, from left to right."""
     match expr:
-        case Read() | Element() | Tap() | Weight() | Coefficient():
-            return ()
-        case Unary() | Cast():
-            return (expr.arg,)
-        case Binary():
-            return (expr.left, expr.right)
-        case Select():
-            return (expr.test, expr.then, expr.other)
-        case Call():
-            return expr.args
         case Reduce():
             return _outside(expr.body, (expr.result,), set())
-        case Gather():
-            return (*expr.index, expr.active)
-        case Inside():
-            return (expr.index, expr.active)
         case Loop():
             inner = {expr.index.name, *(ref.name for ref, _ in expr.carried)}
             before = tuple(atom for _, atom in expr.carried)
             return (*before, *_outside(expr.body, expr.next, inner))
-        case Carried():
-            return (expr.loop,)
-        case _:
-            assert_never(expr)
+    found: Atoms = ()
+    for name in _OPERANDS[type(expr)]:
+        part = getattr(expr, name)
+        found += part if isinstance(part, tuple) else (part,)
+    return found
 
 
 def named(body: Iterable[Assign]) -> dict[str, Expr]:
@@ -593,10 +587,26 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
             return Assign(part.name, renamed(part.value, alias))
         return part
 
-    if isinstance(expr, Read | Element | Tap | Weight | Coefficient):
+    if not _OPERANDS[type(expr)]:
         return expr
     # `replace` takes several times as long, and every pass comes here.
     return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))
+
+
+def replayed(
+    body: Iterable[Assign],
+    values: Iterable[Atom],
+    emit: Callable[[str, Expr], Atom],
+    alias: Mapping[str, Atom] | None = None,
+) -> Atoms:
+    """What some values become, where `emit` says of each operation what becomes of it.
+
+    It is given the operation's old name.  `alias` says what became of names from outside.
+    """
+    known = dict(alias or {})
+    for assign in body:
+        known[assign.name] = emit(assign.name, renamed(assign.value, known))
+    return tuple(renamed_atom(value, known) for value in values)
 
 
 def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
@@ -660,11 +670,6 @@ def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> Body:
 def added(one: Offset, other: Offset) -> Offset:
     """The offset that is one after the other."""
     return tuple(a + b for a, b in zip(one, other, strict=True))
-
-
-def window_indices(shape: Offset) -> Iterator[Offset]:
-    """Every index of a window, in C order."""
-    return iter(np.ndindex(*shape))
 
 
 def at_index(expr: Expr, index: Offset, position: int) -> Expr | Const:

@@ -15,16 +15,17 @@ An order is exact, and so is a remainder, which has the type of what is divided 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .dtypes import Coefficients, promote, value_type
 from .errors import mistake
-from .functions import PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
+from .functions import FLOAT_FUNCTIONS, PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .ir import (
     COMPARISONS,
     MIRRORED,
@@ -42,6 +43,7 @@ from .ir import (
 )
 from .positions import Line
 from .values import (
+    OPERATORS,
     Index,
     NotUnderstood,
     Value,
@@ -66,7 +68,7 @@ def lift(value: Any) -> Value:
         return value
     value = constant(value)
     if isinstance(value, int) and not isinstance(value, bool):
-        return _literal(value, ())
+        return _literal(value)
     if is_number(value):
         number = np.asarray(value)
         known = Const(value_type(number.dtype), repr(number.item()))
@@ -76,7 +78,7 @@ def lift(value: Any) -> Value:
     raise mistake("not-a-number", words(value))
 
 
-def _literal(value: int, beside: Sequence[DType]) -> Value:
+def _literal(value: int, beside: Collection[DType] = ()) -> Value:
     """An integer of the text, beside values of known types.
 
     What int64 does not hold is a number of uint64 beside such, and a float beside floats.
@@ -111,24 +113,29 @@ def together(*values: Any) -> tuple[list[Value], Offset]:
         if other != shapes[0]:
             raise mistake("window-shape", shapes[0], other)
     shape = shapes[0] if shapes else ()
-    known = [None if is_large(v) else as_window(v, shape) if shape else lift(v) for v in values]
-    beside = [v.dtype for v in known if v is not None and v.dtype is not DType.BOOL]
-    return [
-        _literal(constant(value), beside) if one is None else one
-        for value, one in zip(values, known, strict=True)
-    ], shape
+
+    def known(value: Any) -> Value:
+        return as_window(value, shape) if shape else lift(value)
+
+    kinds = {known(one).dtype for one in values if not is_large(one)} - {DType.BOOL}
+    return [_literal(constant(v), kinds) if is_large(v) else known(v) for v in values], shape
 
 
-def cast(value: Value, dtype: DType) -> Atom:
+def cast(value: Value, dtype: DType) -> Value:
     """The value in another type."""
     atom = value.atom
     if atom.dtype is dtype:
-        return atom
-    if isinstance(atom, Const):
-        known = _converted(atom.value, dtype)
-        if known is not None:
-            return Const(dtype, known)
-    return emit(Cast(dtype, atom), value.weak, value.shape).atom
+        return value
+    if isinstance(atom, Const) and (known := _converted(atom.value, dtype)) is not None:
+        return replace(value, atom=Const(dtype, known))
+    return emit(Cast(dtype, atom), value.weak, value.shape)
+
+
+def strong(value: Any) -> Any:
+    """What a function of NumPy gives: its own numbers, not Python's."""
+    if isinstance(value, tuple):
+        return tuple(map(strong, value))
+    return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
 
 
 def truth(value: Any) -> Any:
@@ -153,13 +160,6 @@ def active() -> Any:
 
 
 # Operations.
-
-
-def of_operator(ufunc: Any, *operands: Any) -> Any:
-    """An operator of Python on values, by NumPy's function for it."""
-    if ufunc in UFUNCS:
-        return binary(UFUNCS[ufunc], *operands)
-    return unary(UNARY_UFUNCS[ufunc], *operands)
 
 
 def binary(op: str, left: Any, right: Any) -> Any:
@@ -217,7 +217,7 @@ def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
     """An operation on two values in their common type."""
     compares = op in COMPARISONS
     dtype = DType.BOOL if compares else common
-    expr = Binary(dtype, op, cast(a, common), cast(b, common))
+    expr = Binary(dtype, op, cast(a, common).atom, cast(b, common).atom)
     return emit(expr, a.weak and b.weak and not compares, a.shape or b.shape)
 
 
@@ -229,8 +229,7 @@ def _power(a: Value, b: Value, common: DType) -> Value:
             return in_common("**", DType.F64, a, b)
         # The exponent keeps its sign; what the power is modulo 2**64 has none.
         word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
-        power = in_common("**", word, a, b)
-        return replace(power, atom=cast(power, common))
+        return cast(in_common("**", word, a, b), common)
     if exponent == 2 and not common.is_complex:
         base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
         return in_common("*", common, base, base)
@@ -257,11 +256,9 @@ def unary(op: Any, arg: Any) -> Any:
     arg = constant(arg)
     if op == "not":
         arg = truth(arg)
-        if isinstance(arg, bool):
-            return not arg
+    if isinstance(arg, bool) and op in ("not", "~"):
+        return not arg
     if is_number(arg) or isinstance(arg, np.ndarray):
-        if op == "~" and isinstance(arg, bool):
-            return not arg
         try:
             return UNARY[op](arg)
         except TypeError:
@@ -274,7 +271,7 @@ def unary(op: Any, arg: Any) -> Any:
         raise mistake("bad-operand", "'~'", "floats")
     if op == "-" and dtype is DType.UINT:
         dtype = DType.INT
-    plain = Value(cast(value, dtype), value.weak, value.shape)
+    plain = cast(value, dtype)
     if op == "+":
         return plain
     return emit(Unary(dtype, op, plain.atom), value.weak, value.shape)
@@ -307,7 +304,7 @@ def alike(values: Sequence[Value]) -> list[Atom]:
             if isinstance(value.atom, Const) and _signed(value):
                 raise mistake("choice-sign", value.atom.value)
         kind = DType.INT if kind is DType.UINT else kind
-    return [cast(value, kind) for value in values]
+    return [cast(value, kind).atom for value in values]
 
 
 def common(values: Sequence[Value]) -> DType:
@@ -331,7 +328,7 @@ def logical(op: str, left: Any, right: Any) -> Any:
 def call(function: str, dtype: DType, *args: Value, weak: bool = False) -> Value:
     """A scalar function, all of whose arguments are taken as `dtype`."""
     values, shape = together(*args)
-    expr = Call(dtype, function, tuple(cast(v, dtype) for v in values))
+    expr = Call(dtype, function, tuple(cast(v, dtype).atom for v in values))
     return emit(expr, weak, shape)
 
 
@@ -341,7 +338,7 @@ def to_integer(value: Any, storage: str = "") -> Any:
         return _saturated(value)
     lifted = real_number(value, "int()")
     if not storage:
-        return Value(cast(lifted, DType.INT), lifted.weak, lifted.shape)
+        return cast(lifted, DType.INT)
     dtype = DType.UINT if storage == "uint64" else DType.INT
     return emit(Cast(dtype, lifted.atom, storage), False, lifted.shape)
 
@@ -388,14 +385,20 @@ def float_of(dtype: DType) -> DType:
     return DType.F64 if dtype.is_integer else dtype
 
 
-def float_pair(name: str, weak: bool, left: Any, right: Any) -> Any:
-    """A function of two floats; a large integer of the text is one."""
-    label = f"{'math' if weak else 'np'}.{name}"
-    a, b = (real_number(float(v) if is_large(v) else v, label) for v in (left, right))
+def float_function(name: str, weak: bool, *values: Any) -> Any:
+    """A function of floats; one of `math` gives a weak float64.  A large integer is a float."""
+    known, label = FLOAT_FUNCTIONS[name], f"{'math' if weak else 'np'}.{name}"
+    if len(values) != known.arguments:
+        raise mistake(
+            "wrong-arguments", label, f"it takes {known.arguments}, and is given {len(values)}"
+        )
+    of_complex = known.of_complex and not weak
+    numbers = [float(one) if is_large(one) else one for one in values]
+    lifted = [lift(one) if of_complex else real_number(one, label) for one in numbers]
     if name == "power":
-        return replace(in_common("**", DType.F64, *together(a, b)[0]), weak=True)
-    dtype = DType.F64 if weak else float_of(common((a, b)))
-    return call(name, dtype, a, b, weak=weak)
+        return replace(in_common("**", DType.F64, *together(*lifted)[0]), weak=True)
+    dtype = DType.F64 if weak else float_of(common(lifted))
+    return call(name, dtype, *lifted, weak=weak)
 
 
 def real_number(value: Any, name: str) -> Value:
@@ -469,4 +472,8 @@ def _divided(op: str, left: Value, right: Value) -> Any:
 
 
 def _word(value: Value) -> Value:
-    return replace(value, atom=cast(value, DType.UINT), weak=False)
+    return replace(cast(value, DType.UINT), weak=False)
+
+
+OPERATORS |= {ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()}
+OPERATORS |= {ufunc: partial(unary, op) for ufunc, op in UNARY_UFUNCS.items()}

@@ -15,16 +15,11 @@ from .errors import Span
 from .positions import index
 
 
-def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, ast.expr]]:
-    """The arguments of a call, each with the parameter that it is for."""
-    named = [(keyword.arg, keyword.value) for keyword in call.keywords]
-    return [*zip(parameters, call.args, strict=False), *named]
-
-
-def _given(parameters: Iterable[str], arrays: Collection[str], call: ast.Call) -> set[str]:
-    """The names that a call gives for those of its parameters that are arrays."""
-    given = passed(parameters, call)
-    return {v.id for name, v in given if name in arrays and isinstance(v, ast.Name)}
+def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, str]]:
+    """The names that a call gives, each with the parameter that it is for."""
+    given: list[tuple[str | None, ast.expr]] = [*zip(parameters, call.args, strict=False)]
+    given += [(keyword.arg, keyword.value) for keyword in call.keywords]
+    return [(name, one.id) for name, one in given if isinstance(one, ast.Name)]
 
 
 def array_parameters(function: Function) -> tuple[str, ...]:
@@ -74,12 +69,9 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
     nodes, arrays = list(ast.walk(function.definition)), {*fields}
 
     def is_array(node: ast.expr) -> bool:
-        match node:
-            case ast.Name(id=name):
-                return name in arrays
-            case ast.Call(func=called):
-                return isinstance(function.constants.get(dotted(called)), ArrayFunction)
-        return False
+        if isinstance(node, ast.Call):
+            return isinstance(function.constants.get(dotted(node.func)), ArrayFunction)
+        return dotted(node) in arrays
 
     for node in nodes:
         if isinstance(node, ast.Assign) and is_array(node.value):
@@ -140,17 +132,18 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
         match node:
             case ast.Subscript(value=ast.Name(id=name)):
                 found.add(name)
-            case ast.Call(func=called, args=args):
-                helper = function.constants.get(dotted(called))
+            case ast.Call(func=called):
+                # The names that a call gives for arrays; what a ufunc is given may be a number.
+                helper, sure = function.constants.get(dotted(called)), True
                 if helper is index:
-                    names = {one.id for one in args if isinstance(one, ast.Name)}
-                    found |= names - numbers
+                    some, arrays, sure = ["field"], ["field"], False
                 elif isinstance(helper, ArrayFunction):
                     callee = helper.definition
-                    names = _given(callee.parameters, callee.fields, node)
-                    # What a ufunc is given may be a number.
-                    found |= names - numbers if callee.pointwise else names
+                    some, arrays, sure = callee.parameters, callee.fields, not callee.pointwise
                 elif isinstance(helper, Function) and helper not in active:
-                    inner = indexed_parameters(helper, active)
-                    found |= _given(helper.parameters, inner, node)
+                    some, arrays = [*helper.parameters], [*indexed_parameters(helper, active)]
+                else:
+                    continue
+                given = {one for name, one in passed(some, node) if name in arrays}
+                found |= given if sure else given - numbers
     return {alias.get(name, name) for name in found} & parameters

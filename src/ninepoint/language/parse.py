@@ -24,19 +24,17 @@ from typing import Any
 
 import numpy as np
 
-from .control import CarriedLoop, ends_early, leaves, with_rest, written_names
+from .control import UNDEFINED, CarriedLoop, ends_early, leaves, with_rest, written_names
 from .definitions import ArrayFunction, Definition, Function, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
-from .errors import Span, StencilError, here, mistake
-from .expressions import Expressions
-from .frame import UNDEFINED, refuse_node
+from .errors import StencilError, here, mistake
+from .expressions import Expressions, refuse_node
 from .ir import Atom, DType, Kernel, Neighborhood, Offset, Read, Ref, operands
-from .operations import alike, lift, logical, truth, unary, under
+from .operations import alike, lift, logical, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which
 from .values import (
     UNROLLED_LIMIT,
-    Axes,
     Body,
     Met,
     NotUnderstood,
@@ -44,8 +42,9 @@ from .values import (
     Value,
     constant,
     emit,
-    is_number,
+    is_single,
     reading,
+    several,
     words,
 )
 
@@ -97,42 +96,41 @@ def _read(
     neighborhood: Neighborhood | None,
     factors: Offset,
 ) -> Kernel:
-    unsigned = any(
+    storages = {n: one.storage for n, one in arguments.items() if isinstance(one, Field)}
+    any_one = next(iter(storages.values()), np.dtype("int64"))
+    here.place = function, function.definition
+    reading.neighborhood, reading.factors = neighborhood, factors
+    reading.count = None if neighborhood is None else len(neighborhood)
+    reading.shown = indices(function, storages)
+    reading.pointwise = any(isinstance(a, Field) and a.pointwise for a in arguments.values())
+    reading.unsigned = any(
         one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
         for one in arguments.values()
     )
-    storages = {n: one.storage for n, one in arguments.items() if isinstance(one, Field)}
-    pointwise = any(isinstance(one, Field) and one.pointwise for one in arguments.values())
-    any_one = next(iter(storages.values()), np.dtype("int64"))
-    here.span = place = function.place
-    count = None if neighborhood is None else len(neighborhood)
-    shown = indices(function, storages)
-    reading.axes = axes = Axes(neighborhood, count, shown, pointwise, factors)
     reading.stages = Met({*function.parameters}, any_one, storages)
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     limit = max(UNROLLED_LIMIT, written)
-    reading.body, reading.windows = Body("t", place, limit), Body("w", place, limit)
-    reading.written_out, reading.unsigned = 0, unsigned
-    reading.path, reading.positions = (), {}
-    point = (0,) * (axes.count or 1)
+    reading.body, reading.windows = Body("t", here.span, limit), Body("w", here.span, limit)
+    reading.written_out, reading.path, reading.positions = 0, (), {}
+    point = (0,) * (reading.count or 1)
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
-        axes.phase = phase
+        reading.phase = phase
         # A field that is missing is given to other stencils only.
         names = {
             name: _value(arguments.get(name, Field(name, any_one)), point)
             for name in function.parameters
         }
         frame = Statements(function, names)
-        found.append(_results(frame))
+        found.append([*map(lift, several(frame.run(function.definition)))])
         if len(found[0]) != len(found[-1]):
             raise mistake("return-mismatch", frame.returned, len(found[-1]), len(found[0]))
-    if axes.count is None:
+    if reading.count is None:
         raise mistake("no-field", function.place, function.name)
     together = [alike(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
-    return _kernel(arguments, outputs, axes.count)
+    return _kernel(arguments, outputs, reading.count)
 
 
 def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: int) -> Kernel:
@@ -143,38 +141,20 @@ def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: 
     lengths = {f"length{k}": k for k in range(ndim) if f"length{k}" in used}
     read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
+    kinds = arguments.values()
+    fields = [(one.label, one.storage) for one in kinds if isinstance(one, Field)]
+    scalars = [(one.label, one.dtype) for one in kinds if isinstance(one, Scalar)]
+    small = [(a.label, a.storage, a.shape) for a in kinds if isinstance(a, Coefficients)]
     return Kernel(
-        ndim=ndim,
-        fields=(
-            *((a.label, a.storage) for a in arguments.values() if isinstance(a, Field)),
-            *((label, np.dtype("int64")) for label in positions),
-        ),
-        scalars=(
-            *((a.label, a.dtype) for a in arguments.values() if isinstance(a, Scalar)),
-            *((label, DType.INT) for label in lengths),
-        ),
-        coefficients=tuple(
-            (a.label, a.storage, a.shape)
-            for a in arguments.values()
-            if isinstance(a, Coefficients)
-        ),
-        body=body,
-        outputs=outputs,
+        ndim,
+        (*fields, *((label, np.dtype("int64")) for label in positions)),
+        (*scalars, *((label, DType.INT) for label in lengths)),
+        tuple(small),
+        body,
+        outputs,
         lengths=tuple(lengths.values()),
         positions=tuple(positions.values()),
     )
-
-
-def _results(frame: Statements) -> list[Value]:
-    """The numbers that a function gives."""
-    function = frame.function
-    result = frame.run(function.definition, function.place)
-    values = []
-    for value in result if isinstance(result, tuple) else (result,):
-        if not is_number(value) and (not isinstance(value, Value) or value.shape):
-            raise mistake("not-a-number", frame.returned, words(value))
-        values.append(lift(value))
-    return values
 
 
 def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
@@ -188,16 +168,25 @@ def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
             return argument
 
 
+def _either(test: Any, then: Any, other: Any) -> Any:
+    """One truth where a test holds, and the other where it does not."""
+    if then is other:
+        return then
+    if then is True:
+        return logical("|", test, other)
+    return logical("|", logical("&", test, then), logical("&", unary("not", test), other))
+
+
 class Statements(Expressions):
     """A frame that follows statements."""
 
-    def run(self, definition: Definition, place: Span) -> Any:
+    def run(self, definition: Definition) -> Any:
         if isinstance(definition, ast.Lambda):
             self._return(definition.body, self.eval(definition.body))
             return self.result
         self.block(definition.body)
         if self.done is not True:
-            raise mistake("no-return", place, definition.name)
+            raise mistake("no-return", self.span(definition), definition.name)
         return self.result
 
     def statement(self, node: ast.stmt) -> None:
@@ -209,6 +198,7 @@ class Statements(Expressions):
                 self._return(value, self.eval(value))
             case ast.Assign(targets=targets, value=value):
                 if isinstance(value, ast.Call):
+                    self.at(value)
                     known = self.call(value, target_names(targets[0]))
                     known = self.owned(targets, known, self.outside(value.func))
                 else:
@@ -242,41 +232,38 @@ class Statements(Expressions):
                 refuse_node(node)
 
     def _return(self, node: ast.expr, value: Any) -> None:
-        self.returned = self.at(node)
-        for item in value if isinstance(value, tuple) and value else (value,):
-            # What can never be the value of a point; helpers may return more.
-            never = item is None or isinstance(item, str | tuple | Field)
-            if never and len(self.active) == 1:
+        self.at(node)
+        self.returned = here.span
+        for item in several(value) or (value,):
+            # Helpers may return more.
+            if len(self.active) == 1 and not is_single(item):
                 raise mistake("not-a-number", self.returned, words(item))
-        self.has_returned(True, value)
+        self.done, self.result = True, value
 
     def split(
         self,
         test: Any,
-        then: Callable[[], None],
+        then: Callable[[], None] = lambda: None,
         other: Callable[[], None] = lambda: None,
         *,
         rest: bool = False,
     ) -> None:
         """Follow one path where a truth holds and another where it does not.
 
-        The `rest` of a block, or of a loop, is read so where a part of the points has left it.
+        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended.
         """
         if isinstance(test, bool):
             return then() if test else other()
-        before = self.state()
-        if rest:
-            self.left = self.broken = False
+        before = dict(self.names)
         with under(test, True):
             then()
-        names, done, result, left, broken = self.state()
-        self.restore(before)
-        if rest:
-            self.left = True
+        names, result, ended = self.names, self.result, (self.done, self.left, self.broken)
+        done, left, broken = ((rest and one is test) or one for one in ended)
+        self.begin(before)
         with under(test, False):
             other()
-        self.left = self._either(test, left, self.left)
-        self.broken = self._either(test, broken, self.broken)
+        self.left = _either(test, left, self.left)
+        self.broken = _either(test, broken, self.broken)
         # A side that has always returned leaves no names behind.
         if done is not True and self.done is not True:
             sides = names, self.names
@@ -286,22 +273,14 @@ class Statements(Expressions):
             }
         elif done is not True:
             self.names = names
-        second, self.done = self.done, self._either(test, done, self.done)
+        second, self.done = self.done, _either(test, done, self.done)
         if second is False:
             self.result = result
         elif done is not False:
-            self.check_counts(result, self.result)
+            counts = [len(several(one)) for one in (self.result, result)]
+            if counts[0] != counts[1]:
+                raise mistake("return-mismatch", self.returned, *counts)
             self.result = self.merge(test, result, self.result)
-
-    def _either(self, test: Any, then: Any, other: Any) -> Any:
-        """One truth where a test holds, and the other where it does not."""
-        if then is other:
-            return then
-        return logical(
-            "|",
-            logical("&", test, then),
-            logical("&", unary("not", test), other),
-        )
 
     def owned(self, targets: list[ast.expr], value: Any, maker: str) -> Any:
         """A new array that one name alone stands for, as a buffer if that is written to."""
@@ -318,7 +297,7 @@ class Statements(Expressions):
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if isinstance(value, np.ndarray):
                     value = tuple(map(constant, value))
-                stars = any(isinstance(t, ast.Starred) for t in targets)
+                stars = [n for n, one in enumerate(targets) if isinstance(one, ast.Starred)]
                 self.at(target)
                 if isinstance(value, Value):
                     if not value.shape:
@@ -327,12 +306,10 @@ class Statements(Expressions):
                         raise mistake("unpacking", len(targets), value.shape[0])
                 if not isinstance(value, tuple):
                     raise NotUnderstood("unpacking something that is no tuple")
-                more = len(value) - len(targets) + 1
-                for place, item in enumerate(targets):
-                    if isinstance(item, ast.Starred) and more >= 0:
-                        # It takes what the others leave.
-                        end = place + more
-                        value = (*value[:place], value[place:end], *value[end:])
+                if stars and (more := len(value) - len(targets)) >= -1:
+                    # It takes what the others leave.
+                    begin, end = stars[0], stars[0] + more + 1
+                    value = (*value[:begin], value[begin:end], *value[end:])
                 if len(value) != len(targets):
                     raise mistake("unpacking", len(targets), len(value))
                 for item, one in zip(targets, value, strict=True):
@@ -354,7 +331,7 @@ class Statements(Expressions):
                     raise mistake("assigned-constant", base.id)
                 raise NotUnderstood("a buffer that is written to")
             case _:
-                raise NotUnderstood("an assignment to an attribute", self.at(target))
+                raise NotUnderstood("an assignment to an attribute", self.span(target))
 
     # Loops.
 
@@ -373,35 +350,24 @@ class Statements(Expressions):
     def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
         """Follow statements, or the turns of a loop, until these or the function have ended."""
         for place, step in enumerate(steps, 1):
-            before, rest = self.done, steps[place:]
             step()
-            ended = self.broken if turns else self.left
-            if not rest or self.done is True or ended is True:
+            rest, ended = steps[place:], self.ended(turns)
+            if not rest or ended is True:
                 return
-            going = partial(self._follow, rest, turns=turns)
             if ended is not False:
-                self.split(unary("not", ended), going, rest=True)
-                if turns:
-                    self.left = False
-                return
-            if self.done is not before:
-                with under(self.done, False):
-                    going()
+                self.split(ended, other=partial(self._follow, rest, turns=turns), rest=True)
                 return
 
     def loop(self, node: ast.For | ast.While) -> None:
         """Follow a loop, and what it does at its end."""
-        outside = self.left, self.broken
-        self.left = self.broken = False
         if isinstance(node, ast.While):
-            test, again = self.truth(node.test), lambda _: self.truth(node.test)
-            CarriedLoop(self, node, test, lambda _: None, again).follow()
+            CarriedLoop(self, node, lambda _: self.truth(node.test)).follow()
         else:
             self._for(node)
-        broken = self.broken
-        self.left, self.broken = outside
-        if node.orelse and self.done is not True:
-            self.split(unary("not", broken), partial(self.block, node.orelse))
+        ended = self.ended(loop=True)
+        self.left = self.broken = False
+        if node.orelse:
+            self.split(ended, other=partial(self.block, node.orelse), rest=True)
 
     # Kinds of loops.
 
@@ -434,12 +400,12 @@ class Statements(Expressions):
 
     def _tried(self, follow: Callable[[], None]) -> Exception | None:
         """Follow a path; what it cannot be read for, if it is, and all is as it was."""
-        before, size = self.state(), len(reading.body.values)
+        before, size = dict(self.names), len(reading.body.values)
         try:
             follow()
         except (NotUnderstood, StencilError) as error:
             reading.body.cut(size)
-            self.restore(before)
+            self.begin(before)
             return error
         return None
 
@@ -459,9 +425,4 @@ class Statements(Expressions):
             first = isinstance(start, int) and start == 0
             self.assign(node.target, value if first else value + start)
 
-        def again(turn: Any) -> Any:
-            self.at(node.iter)
-            return turn + 1 < count
-
-        first = truth(count > 0)
-        CarriedLoop(self, node, first, begin, again, most).follow()
+        CarriedLoop(self, node, lambda turn: count > turn, begin, most).follow()

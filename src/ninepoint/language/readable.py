@@ -19,6 +19,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -63,14 +64,10 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
 
 
 def _with_room(work: Callable[[], _Result], function: Function | types.FunctionType) -> _Result:
-    try:
+    with suppress(RecursionError):
         return work()
-    except RecursionError:
-        pass
-    try:
+    with suppress(RecursionError):
         return _elsewhere(work)
-    except RecursionError:
-        pass
     if isinstance(function, Function):
         raise mistake("too-deep", function.place, function.name)
     code, name = function.__code__, function.__name__

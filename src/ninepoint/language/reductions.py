@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import builtins
 import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -32,8 +33,8 @@ from .operations import (
     binary,
     call,
     cast,
+    float_function,
     float_of,
-    float_pair,
     in_common,
     lift,
     logical,
@@ -89,7 +90,7 @@ def reduce(
             taken = natural = DType.BOOL
         case "argmin" | "argmax":
             natural = DType.INT
-    atom = truth(window).atom if taken is DType.BOOL else cast(window, taken)
+    atom = truth(window).atom if taken is DType.BOOL else cast(window, taken).atom
     body = reading.windows.assignments((atom,))
     return emit(Reduce(dtype or natural, kind, window.shape, body, atom, parameter))
 
@@ -131,7 +132,7 @@ def _filled(window: Value, test: Value | None, number: float) -> Any:
     """The window with a number in the place of what is left out."""
     if test is None:
         return window
-    return select(test, window, Value(cast(lift(number), window.dtype), window.weak))
+    return select(test, window, replace(cast(lift(number), window.dtype), weak=window.weak))
 
 
 def _counted(window: Value, test: Value) -> Any:
@@ -197,7 +198,7 @@ def _extreme(
     if initial is None:
         return found
     if skips:
-        return float_pair(f"f{kind}", False, found, initial)
+        return float_function(f"f{kind}", False, found, initial)
     return binary(f"{kind}imum", found, initial)
 
 
@@ -246,8 +247,8 @@ def _fraction(q: Any, scale: float, name: str) -> float:
     return float(q) / scale
 
 
-def _quantile(name: str, scale: float, value: Any, q: Any, axis: Any = None) -> Any:
-    skips = name.startswith("nan")
+def _quantile(name: str, value: Any, q: Any, axis: Any = None) -> Any:
+    skips, scale = name.startswith("nan"), 100.0 if name.endswith("percentile") else 1.0
     window = window_of(value, f"np.{name}" if skips else "quantile", axis, ordered=True)
     plain = window.dtype.is_integer or not skips
     kind: ReduceKind = "quantile" if plain else "nanquantile"
@@ -255,7 +256,7 @@ def _quantile(name: str, scale: float, value: Any, q: Any, axis: Any = None) -> 
 
 
 def _median(name: str, value: Any, axis: Any = None) -> Any:
-    return _quantile(name, 1.0, value, 0.5, axis)
+    return _quantile(name, value, 0.5, axis)
 
 
 def _peak_to_peak(value: Any) -> Any:
@@ -296,7 +297,7 @@ def _ranked(value: Any, percentage: Any) -> Any:
     # Only filters call it, by these names.
     window = window_of(value, "median' or 'percentile", ordered=True)
     if window.dtype.is_integer:
-        window = Value(cast(window, DType.F64), window.weak, window.shape)
+        window = cast(window, DType.F64)
     _fraction(percentage, 100.0, "ranked()")
     return reduce("nanrank", window, float(percentage))
 
@@ -330,30 +331,26 @@ _BOTH: dict[str, Builder] = {
     "std": _spread,
     "var": _spread,
     "median": _median,
+    "quantile": _quantile,
+    "percentile": _quantile,
 }
 
-# The methods of windows, which are functions of NumPy as well.
-METHODS: dict[str, Builder] = {
-    **{name: partial(make, name) for name, make in _BOTH.items()},
-    "any": partial(_truths, "any"),
-    "all": partial(_truths, "all"),
-    "argmin": partial(_reduction, "argmin"),
-    "argmax": partial(_reduction, "argmax"),
-    "ptp": _peak_to_peak,
-}
-
-# The functions that reduce a window, and those of its methods' names.
+# The functions that reduce a window.
 REDUCTIONS: dict[Any, Builder] = {
-    **{getattr(np, name): builder for name, builder in METHODS.items()},
-    **{getattr(np, f"nan{name}"): partial(make, f"nan{name}") for name, make in _BOTH.items()},
+    **{
+        getattr(np, f"{nan}{name}"): partial(make, f"{nan}{name}")
+        for name, make in _BOTH.items()
+        for nan in ("", "nan")
+    },
+    np.any: partial(_truths, "any"),
+    np.all: partial(_truths, "all"),
+    np.argmin: partial(_reduction, "argmin"),
+    np.argmax: partial(_reduction, "argmax"),
+    np.ptp: _peak_to_peak,
     builtins.any: partial(_any_all, "any", "|"),
     builtins.all: partial(_any_all, "all", "&"),
-    np.amin: METHODS["min"],
-    np.amax: METHODS["max"],
-    np.percentile: partial(_quantile, "percentile", 100.0),
-    np.quantile: partial(_quantile, "quantile", 1.0),
-    np.nanpercentile: partial(_quantile, "nanpercentile", 100.0),
-    np.nanquantile: partial(_quantile, "nanquantile", 1.0),
+    np.amin: partial(_extreme, "min"),
+    np.amax: partial(_extreme, "max"),
     np.count_nonzero: lambda value: reduce("sum", truth(window_of(value, "np.count_nonzero"))),
     np.average: _average,
     ranked: _ranked,

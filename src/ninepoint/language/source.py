@@ -25,6 +25,7 @@ import sysconfig
 import time
 import types
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -39,7 +40,6 @@ from .definitions import (
     SelfReference,
     Unusable,
     characters,
-    copied,
     dotted,
     own_nodes,
     parsed,
@@ -96,7 +96,7 @@ def _capture(function: types.FunctionType, active: _Active) -> Function:
         name=function.__name__,
         file=code.co_filename,
         first_line=node.lineno,
-        text="\n".join(line.rstrip("\n") for line in lines[node.lineno - 1 : last]),
+        text="\n".join(lines[node.lineno - 1 : last]),
         columns=(node.col_offset, node.end_col_offset or 0)
         if isinstance(node, ast.Lambda)
         else None,
@@ -109,7 +109,7 @@ def _capture(function: types.FunctionType, active: _Active) -> Function:
     # Not by its signature: annotations may name what does not exist.
     positional = code.co_varnames[: code.co_argcount]
     values = function.__defaults__ or ()
-    given = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
+    given = dict(zip(positional[-len(values) :], values, strict=False))
     given |= function.__kwdefaults__ or {}
     # A constant of a kernel is no spacing, but a default may be.
     defaults = {
@@ -260,39 +260,42 @@ def live_names(function: Function) -> dict[str, Any]:
     names: dict[str, Any] = {"__builtins__": builtins}
     # A module's own name comes before those in it.
     for name, value in sorted(function.constants.items()):
-        root, *attributes = name.split(".")
+        *modules, last = name.split(".")
         live = rebuild(value) if isinstance(value, Function) else value
         if isinstance(live, types.ModuleType):
             # A copy, for what the names in it meant is put there.
-            live = types.ModuleType(root)
+            live = types.ModuleType(last)
             vars(live).update(vars(value))
-        if not attributes:
-            names[root] = live
-            continue
-        # Numba too looks into modules.
-        space = names.setdefault(root, types.ModuleType(root))
-        if not isinstance(space, types.ModuleType):
-            continue
-        for attribute in attributes[:-1]:
-            if not hasattr(space, attribute):
-                setattr(space, attribute, types.ModuleType(attribute))
-            space = getattr(space, attribute)
-        setattr(space, attributes[-1], live)
+        space = names
+        for one in modules:
+            # Numba too looks into modules.
+            inner = space.setdefault(one, types.ModuleType(one))
+            if not isinstance(inner, types.ModuleType):
+                break
+            space = vars(inner)
+        else:
+            space[last] = live
     return names
 
 
-def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
+def rebuild(
+    function: Function, names: dict[str, Any] | None = None, by_place: bool = False
+) -> Any:
     """Make a live Python function again, in a process that never saw the user's module.
 
-    `names` are its globals, which may be filled later.
+    `names` are its globals, which may be filled later.  If it is asked, all its parameters may be
+    given `by_place`.
     """
     names = live_names(function) if names is None else names
-    definition = copied(function.definition)
     # Without defaults and annotations: their names may mean nothing here.
-    arguments = definition.args
-    for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
+    definition = function.tree or function.parsed()
+    given = definition.args
+    for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
         one.annotation = None
-    arguments.defaults, arguments.kw_defaults = [], [None for _ in arguments.kwonlyargs]
+    if by_place:
+        given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        given.posonlyargs, given.kwonlyargs = [], []
+    given.defaults, given.kw_defaults = [], [None for _ in given.kwonlyargs]
     if isinstance(definition, ast.Lambda):
         made = eval(compile(ast.Expression(definition), function.file, "eval"), names)
     else:
@@ -300,10 +303,9 @@ def rebuild(function: Function, names: dict[str, Any] | None = None) -> Any:
         exec(compile(ast.Module([definition], []), function.file, "exec"), names)
         made = names[definition.name]
         made.__name__ = function.name
-    named = {a.arg for a in arguments.kwonlyargs}
-    defaults = function.defaults
-    made.__defaults__ = tuple(v for k, v in defaults.items() if k not in named) or None
-    made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in named} or None
+    defaults, last = function.defaults, {one.arg for one in given.kwonlyargs}
+    made.__defaults__ = tuple(v for k, v in defaults.items() if k not in last) or None
+    made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in last} or None
     return made
 
 
@@ -337,7 +339,7 @@ def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
     if node is None:
         raise mistake("source-changed", here, name)
     if isinstance(node, ast.AsyncFunctionDef):
-        text = found.lines[node.lineno - 1].rstrip("\n")
+        text = found.lines[node.lineno - 1]
         start = characters(text, node.col_offset)
         span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
         raise mistake("generator", span, "async")
@@ -364,7 +366,11 @@ def package(file: str) -> str:
 def _text(function: types.FunctionType) -> _Text | None:
     code = function.__code__
     linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__) or _prompted(function)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        # What was written at a prompt or behind `-c`: all of it has one file's name.
+        with suppress(OSError):
+            lines, _ = inspect.findsource(function)
     if lines:
         return _parsed(code.co_filename, "".join(lines), code.co_flags & _FUTURE)
     for text in _timed_cells() if code.co_filename == _TIMED else ():
@@ -390,7 +396,7 @@ def _parsed(file: str, text: str, flags: int) -> _Text | None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
     codes = [code for one in made for code in codes_in(one)]
-    return _Text(text.splitlines(keepends=True), nodes, codes)
+    return _Text(text.rstrip("\n").split("\n"), nodes, codes)
 
 
 def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
@@ -399,15 +405,6 @@ def codes_in(code: types.CodeType) -> Iterator[types.CodeType]:
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from codes_in(constant)
-
-
-def _prompted(function: types.FunctionType) -> list[str]:
-    """What was written at a prompt or behind ``-c``: all of it has one file's name."""
-    try:
-        lines, _ = inspect.findsource(function)
-    except OSError:
-        return []
-    return lines
 
 
 def _timed_cells() -> Iterator[str]:

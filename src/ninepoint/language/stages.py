@@ -59,7 +59,7 @@ class StageCall:
 
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
-    wrong, span = partial(mistake, "stage-arguments", callee.name), here.span
+    wrong = partial(mistake, "stage-arguments", callee.name)
     own = signature(callee.function.definition, callee.defaults)
     whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
@@ -89,7 +89,7 @@ def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Seq
     made = met.known.get(key)
     if made is None:
         made = met.known[key] = tuple(map(met.label, names or (callee.name,)))
-        met.calls.append(StageCall(callee, span, fields, told, options, made))
+        met.calls.append(StageCall(callee, here.span, fields, told, options, made))
     found = tuple(Field(n, met.storages.get(n, met.any_one)) for n in made)
     return found if len(found) > 1 else found[0]
 
@@ -158,14 +158,11 @@ def _done(expr: Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
     match expr:
         case Binary(op="round"):
             return np.rint(args[0] / args[1]) * args[1]
-        case Binary(op=op):
-            return (PYTHON.get(op) or getattr(np, op))(*args)
-        case Unary(op=op):
-            return (UNARY.get(op) or getattr(np, op))(*args)
+        case Unary(op=name) | Binary(op=name) | Call(function=name):
+            known = UNARY if len(args) == 1 else PYTHON
+            return (known.get(name) or getattr(np if hasattr(np, name) else math, name))(*args)
         case Select():
             return args[1] if args[0] else args[2]
-        case Call(function=name):
-            return getattr(np if hasattr(np, name) else math, name)(*args)
         case Cast(storage=storage):
             return np.asarray(args[0]).astype(storage or expr.dtype.numpy)
         case Element(array=array, index=index):

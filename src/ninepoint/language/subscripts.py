@@ -19,18 +19,16 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from .dtypes import Coefficients, Field, value_type
-from .errors import Span, here, mistake
+from .errors import here, mistake
 from .ir import (
-    Assign,
     Atom,
-    Binary,
     Const,
     DType,
     Element,
@@ -45,24 +43,24 @@ from .ir import (
     Reduce,
     Ref,
     Tap,
-    Weight,
     added,
-    atoms,
+    named,
     operands,
+    replayed,
     shifted,
 )
-from .operations import active, cast, lift, select
+from .operations import active, as_window, cast, in_common, lift, select, strong
 from .values import (
     Buffer,
     Index,
     NotUnderstood,
     Value,
-    again,
     constant,
     emit,
     picked,
     reading,
     settled,
+    several,
     varies_index,
     words,
 )
@@ -79,16 +77,12 @@ _MOST, _CHOSEN = 64, 16
 # What elements of are read absolutely.
 Array: TypeAlias = Buffer | Coefficients | np.ndarray
 
-# Says where a part of the text stands; errors point there from then on.
-At: TypeAlias = Callable[[ast.AST], Span]
 
-
-def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
+def subscript(base: Any, index: Any, node: ast.Subscript) -> Any:
     """What `base[index]` is."""
-    at(node)
-    indices = index if isinstance(index, tuple) else (index,)
+    indices = several(index)
     if isinstance(base, Field):
-        return _read_field(base, indices, node, at)
+        return _read_field(base, indices, node)
     text = ast.unparse(node.value)
     match base:
         case np.ndarray() | tuple() | range() if not any(map(varies_index, indices)):
@@ -107,7 +101,7 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
             any(_extents(expr)) for expr in _behind(base.atom)
         ):
             # It differs from point to point.
-            return _read_value(base, text, indices, node, at)
+            return _read_value(base, text, indices, node)
         case _:
             raise mistake("bad-operand", "Indexing", words(base))
 
@@ -115,17 +109,16 @@ def subscript(base: Any, index: Any, node: ast.Subscript, at: At) -> Any:
 # Fields, and expressions of them.
 
 
-def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at: At) -> Value:
+def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
     """An element of a field, or a window of it."""
-    ends, along = _ends(indices, node, at)
-    at(node)
+    ends, along = _ends(indices, node, computed=True)
     reading.stages.read.add(field.name)
     if any(isinstance(one, Value) for one in ends):
         if along:
             raise NotUnderstood("a window at an offset that varies")
         return _gather(field, ends)
     first, last, shape = _box(ends, along)
-    reading.axes.check(field.name, first, last)
+    reading.check(field.name, first, last)
     dtype = value_type(field.storage)
     if not along:
         return emit(Read(dtype, field.label, first))
@@ -135,72 +128,72 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript, at:
 def _gather(field: Field, ends: list[Any]) -> Value:
     """An element at an offset that is computed, which must be in the neighborhood."""
     # Of each axis what is known of the offset, what is computed, and between which ends.
-    parts: list[tuple[int, Atom, int, int]] = []
-    within = dict(enumerate(reading.axes.neighborhood or ()))
-    for axis, one in enumerate(ends):
-        if isinstance(one, Value):
-            parts.append((0, cast(one, DType.INT), *within.get(axis, (0, 0))))
-        else:
-            parts.append((one[0], Const(DType.INT, "0"), 0, 0))
+    within = dict(enumerate(reading.neighborhood or ()))
+    parts = [
+        (0, cast(one, DType.INT).atom, *within.get(axis, (0, 0)))
+        if isinstance(one, Value)
+        else (one[0], Const(DType.INT, "0"), 0, 0)
+        for axis, one in enumerate(ends)
+    ]
     origins, steps, low, high = zip(*parts, strict=True)
-    reading.axes.check(field.name, added(origins, low), added(origins, high))
+    reading.check(field.name, added(origins, low), added(origins, high))
     inside = lift(active()).atom
     dtype, where = value_type(field.storage), f"{here.span.file}|{here.span.line}"
     return emit(Gather(dtype, field.label, origins, steps, low, high, inside, where))
 
 
-def _read_value(
-    value: Value, name: str, indices: tuple[Any, ...], node: ast.Subscript, at: At
-) -> Value:
+def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subscript) -> Value:
     """An expression of fields at another point, or over a window of points."""
-    ends, along = _ends(indices, node, at)
-    for one, part in zip(ends, _parts(node, len(ends)), strict=True):
-        if isinstance(one, Value):
-            raise NotUnderstood("an offset that varies", at(part))
+    ends, along = _ends(indices, node)
     first, last, shape = _box(ends, along)
-    at(node)
-    axes = reading.axes
-    if axes.pointwise:
+    if reading.pointwise:
         raise mistake("ufunc-index", name)
-    axes.check_count(name, first)
+    reading.check_count(name, first)
     made = elsewhere(value, first, along, shape)
     for expr in _behind(value.atom):
         if not _position(expr):
             for low, high in _extents(expr):
-                axes.check(name, added(low, first), added(high, last))
+                reading.check(name, added(low, first), added(high, last))
     return made
 
 
-def _ends(indices: tuple[Any, ...], node: ast.Subscript, at: At) -> tuple[list[Any], Offset]:
-    """The first and the last offset along each axis, or one that is computed.
+def _ends(
+    indices: Sequence[Any], node: ast.Subscript, computed: bool = False
+) -> tuple[list[Any], Offset]:
+    """The first and the last offset along each axis, or one that is `computed`, if it may be.
 
     Beside these the axes along which a window is asked for.
     """
     found: list[Any] = []
     along: Offset = ()
     for axis, (index, part) in enumerate(zip(indices, _parts(node, len(indices)), strict=True)):
-        at(part)
-        if not isinstance(index, slice):
-            where = _offset(index, part)
-            found.append(where if isinstance(where, Value) else (where, where))
-            continue
-        along += (axis,)
-        if index.step is not None and index.step != 1:
-            raise mistake("window-step")
-        if index.start is None or index.stop is None:
-            raise mistake("window-open")
-        start, stop = (_offset(one, part) for one in (index.start, index.stop))
-        if isinstance(start, Value) or isinstance(stop, Value):
-            raise NotUnderstood("an offset that varies")
-        if start >= stop:
-            raise mistake("window-empty", start, stop)
-        found.append((start, stop - 1))
+        here.at(part)
+        window = isinstance(index, slice)
+        if window:
+            along += (axis,)
+            if index.step is not None and index.step != 1:
+                raise mistake("window-step")
+            if index.start is None or index.stop is None:
+                raise mistake("window-open")
+        start, *stop = (
+            _offset(i, part) for i in ((index.start, index.stop) if window else (index,))
+        )
+        if any(isinstance(one, Value) for one in (start, *stop)):
+            if window or not computed:
+                raise NotUnderstood("an offset that varies")
+            found.append(start)
+        else:
+            last = stop[0] - 1 if window else start
+            if start > last:
+                raise mistake("window-empty", start, *stop)
+            found.append((start, last))
+    here.at(node)
     return found, along
 
 
 def _offset(index: Any, part: ast.expr) -> int | Value:
     """An offset; a value where it is computed, as a declared neighborhood allows."""
-    index, axes = constant(index), reading.axes
+    index = constant(index)
     if not isinstance(index, Value):
         if isinstance(index, bool) or not isinstance(index, int):
             raise mistake("offset-type", words(index))
@@ -210,9 +203,9 @@ def _offset(index: Any, part: ast.expr) -> int | Value:
     if index.shape or not index.dtype.is_integer:
         raise mistake("offset-type", words(index) + " that is not whole")
     text, positioned = ast.unparse(part), any(map(_position, _behind(index.atom)))
-    if positioned and axes.factors:
-        raise mistake("index-factor", text, axes.factors, axes.factors[0])
-    if axes.neighborhood is not None:
+    if positioned and reading.factors:
+        raise mistake("index-factor", text, reading.factors, reading.factors[0])
+    if reading.neighborhood is not None:
         return index
     raise mistake("offset-position" if positioned else "offset-not-constant", text)
 
@@ -253,15 +246,9 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
                 yield from _extents(inner.value)
 
 
-def _behind(atom: Atom) -> Iterator[Expr]:
+def _behind(atom: Atom) -> list[Expr]:
     """The operations that a value comes from."""
-    left, pending = dict(reading.body.reachable()), [atom]
-    while pending:
-        one = pending.pop()
-        expr = left.pop(one.name, None) if isinstance(one, Ref) else None
-        if expr is not None:
-            yield expr
-            pending += atoms(expr)
+    return [one.value for one in reading.body.behind((atom,))]
 
 
 # At other points.
@@ -270,11 +257,11 @@ def _behind(atom: Atom) -> Iterator[Expr]:
 def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Value:
     """The value at the point that lies `first` from here, or over a window from there on."""
 
-    def write(old: Assign, new: Expr) -> Atom:
-        expr = old.value
+    def write(name: str, new: Expr) -> Atom:
+        expr = known[name]
         if new == expr and not any(_extents(expr)):
             # It is the same at all points.
-            return Ref(expr.dtype, old.name)
+            return Ref(expr.dtype, name)
         if not reading.body.begins.isdisjoint(operands(expr)):
             raise NotUnderstood("what a loop changes, at another point")
         if along and isinstance(expr, Reduce | Noting):
@@ -285,18 +272,19 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
                 origin = added(expr.offset, first)
                 return emit(Tap(expr.dtype, expr.field, origin, along), False, shape).atom
             return emit(shifted(new, first), False, shape).atom
-        here, axis = emit(expr).atom, position.axis
-        # How many steps along the axis each element of the window is from the point.
-        moves = dict(zip(along, zip(*np.ndindex(shape), strict=True), strict=True))
-        steps = tuple(str(first[axis] + step) for step in moves.get(axis, [0] * math.prod(shape)))
-        if not along and steps == ("0",):
-            return here
-        there: Atom = Const(expr.dtype, steps[0])
+        point, axis = emit(expr), position.axis
+        there: Any = first[axis]
         if along:
-            there = emit(Weight(expr.dtype, steps), False, shape).atom
-        return emit(Binary(expr.dtype, "+", here, there), False, shape).atom
+            # How many steps along the axis each element of the window is from the point.
+            steps = np.indices(shape)[along.index(axis)] if axis in along else np.zeros(shape, int)
+            there = as_window(steps + there, shape)
+        elif not there:
+            return point.atom
+        return in_common("+", expr.dtype, point, lift(there)).atom
 
-    atom = again(value.atom, reading.body.reachable(), write)
+    body = reading.body.behind((value.atom,))
+    known = named(body)
+    (atom,) = replayed(body, (value.atom,), write)
     # Of a position it is one no more: what lies where it is told by the point alone.
     return Value(atom, value.weak, shape)
 
@@ -306,9 +294,8 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
 
 def made(array: np.ndarray, maker: Any, owner: object) -> Any:
     """The buffer that an array is the beginning of, if its elements can be numbers."""
-    if not callable(maker) or maker not in _MAKERS or array.size > _MOST:
-        return array
-    if not array.ndim or array.dtype.name not in _KINDS:
+    known = callable(maker) and maker in _MAKERS and array.dtype.name in _KINDS
+    if not known or not array.ndim or array.size > _MOST:
         return array
     # What an empty one holds is nobody's business, but the same each time.
     numbers = (array * 0 if maker is np.empty else array).ravel()
@@ -333,7 +320,7 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
         if isinstance(index, Value) and index.dtype.is_integer:
             inside = lift(active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
-            step = cast(index, DType.INT)
+            step = cast(index, DType.INT).atom
             found.append(emit(Inside(DType.INT, step, length, inside, where)))
         elif isinstance(index, bool) or not isinstance(index, int):
             raise mistake("window-index", name, f"this is {words(index)}")
@@ -346,8 +333,7 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
 
 def which(array: Array, index: Any, name: str) -> Any:
     """Which of the elements an index means; known at run time only if that is a value."""
-    indices = index if isinstance(index, tuple) else (index,)
-    found, *more = known = _steps(array.shape, indices, name)
+    found, *more = known = _steps(array.shape, several(index), name)
     if not all(isinstance(step, int) for step in known) and math.prod(array.shape) > _CHOSEN:
         raise NotUnderstood(f"'{name}' at an index that varies")
     for step, length in zip(more, array.shape[1:], strict=True):
@@ -382,6 +368,6 @@ def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:
     lifted = lift(value)
     if lifted.shape or lifted.dtype.is_complex > buffer.dtype.is_complex:
         raise NotUnderstood("a buffer that is written to")
-    new = Value(cast(lifted, buffer.dtype))
+    new = strong(cast(lifted, buffer.dtype))
     items = (select(where == number, new, item) for number, item in enumerate(buffer.items))
     return replace(buffer, items=tuple(items))

@@ -18,7 +18,6 @@ from typing import Any, assert_never
 from .ir import (
     RANKED,
     Assign,
-    Atom,
     Binary,
     Call,
     Cast,
@@ -63,9 +62,9 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     for stage in kernel.stages:
         found.append(f"  {', '.join(stage.names)}: {_kind(stage)}")
         found += lines(stage.body, "    ")
-        found.append(f"    keep {_atoms(stage.values)}")
+        found.append(f"    keep {_several(stage.values)}")
     found += lines(kernel.body, "  ")
-    found.append(f"  return {_atoms(kernel.outputs)}")
+    found.append(f"  return {_several(kernel.outputs)}")
     return _LAST.sub("", "\n".join(found))
 
 
@@ -75,7 +74,7 @@ def _head(kernel: Kernel) -> str:
     arguments += [f"{name}: {dtype.value}" for name, dtype in kernel.scalars]
     parts = ["1 axis" if kernel.ndim == 1 else f"{kernel.ndim} axes"]
     parts += [f"{kernel.rows} rows at once"] if kernel.rows > 1 else []
-    parts += [f"every {_numbers(kernel.every)}"] if kernel.every else []
+    parts += [f"every {_several(kernel.every)}"] if kernel.every else []
     return f"kernel ({', '.join(arguments)}), {', '.join(parts)}"
 
 
@@ -96,23 +95,26 @@ def _inner(assign: Assign) -> str:
     return f"{assign.name} = {_expression(assign.value)}"
 
 
+# How operations are written that have a form of their own.
+_FORMS = {
+    Read: "{field}[{offset}]",
+    Binary: "{left} {op} {right}",
+    Select: "{then} if {test} else {other}",
+    Call: "{function}({args})",
+}
+
+
 def _expression(expr: Expr) -> str:
     """One operation."""
+    parts: dict[str, Any] = {name: getattr(expr, name) for name in expr.__match_args__[1:]}
+    if form := _FORMS.get(type(expr)):
+        plain = {n: _several(v) if isinstance(v, tuple) else _shown(v) for n, v in parts.items()}
+        return form.format_map(plain)
     match expr:
-        case Read():
-            return f"{expr.field}[{_numbers(expr.offset)}]"
         case Unary():
-            arg = _atom(expr.arg)
-            return f"{expr.op}{arg}" if expr.op in ("-", "~") else f"{expr.op} {arg}"
-        case Binary():
-            return f"{_atom(expr.left)} {expr.op} {_atom(expr.right)}"
-        case Select():
-            then, other = _atom(expr.then), _atom(expr.other)
-            return f"{then} if {_atom(expr.test)} else {other}"
+            return f"{expr.op}{'' if expr.op in '-~' else ' '}{_shown(expr.arg)}"
         case Cast():
-            return f"{expr.storage or expr.dtype.value}({_atom(expr.arg)})"
-        case Call():
-            return f"{expr.function}({_atoms(expr.args)})"
+            return f"{expr.storage or expr.dtype.value}({_shown(expr.arg)})"
         case Tap():
             lanes = f" {expr.lanes} lanes apart" if expr.lanes > 1 else ""
             picked = f" at {_shown(expr.picked)}" if expr.picked else ""
@@ -123,38 +125,30 @@ def _expression(expr: Expr) -> str:
             if expr.kind in RANKED or expr.quantile:
                 kind += f" {expr.quantile:g}"
             size = "x".join(map(str, expr.shape))
-            return f"{kind} of {_atom(expr.result)} over {size} {{{inner}}}"
+            return f"{kind} of {_shown(expr.result)} over {size} {{{inner}}}"
         case _:
-            names = [name for name in expr.__match_args__[1:] if name != "place"]
-            told = (f"{name} {_shown(getattr(expr, name))}" for name in names)
+            told = (f"{name} {_shown(part)}" for name, part in parts.items() if name != "place")
             return f"{type(expr).__name__.lower()} of {', '.join(told)}"
 
 
 def _shown(part: Any) -> str:
     """A part of an operation; of many parts the first."""
     match part:
-        case Const() | Ref():
-            return _atom(part)
+        case Const():
+            return part.text
+        case Ref():
+            return part.name
         case Assign():
             return _inner(part)
         case tuple():
-            more = [] if len(part) <= _SHOWN else ["..."]
-            return f"({', '.join([*map(_shown, part[:_SHOWN]), *more])})"
+            more = ", ..." if len(part) > _SHOWN else ""
+            return f"({_several(part[:_SHOWN])}{more})"
         case _:
             return str(part)
 
 
-def _atom(atom: Atom) -> str:
-    """A name, or the number itself."""
-    return atom.text if isinstance(atom, Const) else atom.name
-
-
-def _atoms(atoms: Iterable[Atom]) -> str:
-    return ", ".join(map(_atom, atoms))
-
-
-def _numbers(numbers: Iterable[int]) -> str:
-    return ", ".join(map(str, numbers))
+def _several(parts: Iterable[Any]) -> str:
+    return ", ".join(map(_shown, parts))
 
 
 def _origin(tap: Tap) -> str:

@@ -16,7 +16,6 @@ order is NumPy's.
 
 from __future__ import annotations
 
-import ast
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -28,7 +27,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..base.frozen import frozen
-from .definitions import ArrayFunction, Function, SelfReference
+from .definitions import ArrayFunction, Definition, Function, SelfReference
 from .dtypes import Coefficients, Field
 from .errors import Span, here, mistake
 from .ir import (
@@ -40,7 +39,6 @@ from .ir import (
     Const,
     DType,
     Expr,
-    Named,
     Neighborhood,
     Noting,
     Offset,
@@ -51,8 +49,7 @@ from .ir import (
     at_index,
     needed,
     operands,
-    renamed,
-    renamed_atom,
+    replayed,
     zero_product,
 )
 from .positions import ELEMENT, Line
@@ -69,6 +66,10 @@ class NotUnderstood(Exception):
         super().__init__(reason)
         self.reason = reason
         self.span = span or here.span
+
+
+# What writes operators, by NumPy's functions for them: see `operations`.
+OPERATORS: dict[Any, Callable[..., Any]] = {}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,9 +91,7 @@ class Value(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any) -> Any:
         """What an operator is, which NumPy's class of operators asks for."""
-        from .operations import of_operator
-
-        return of_operator(ufunc, *operands)
+        return OPERATORS[ufunc](*operands)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,10 +112,11 @@ class Steps:
 
 @frozen
 class Closure:
-    """A function defined inside the kernel, with the names it sees and its defaults."""
+    """A function defined inside another, with the names it sees and its defaults."""
 
-    definition: ast.FunctionDef | ast.Lambda
-    names: Mapping[str, Any]
+    definition: Definition
+    function: Function
+    names: dict[str, Any]
     defaults: Mapping[str, Any]
 
 
@@ -174,6 +174,10 @@ class Body:
             self.values[found.name] = expr
         return found
 
+    def behind(self, wanted: Atoms) -> tuple[Assign, ...]:
+        """The assignments that `wanted` need, also those of the bodies around, in order."""
+        return needed(starmap(Assign, self.reachable().items()), wanted)
+
     def assignments(self, wanted: Atoms) -> tuple[Assign, ...]:
         """The assignments that `wanted` need, in order."""
         return needed(starmap(Assign, self.values.items()), wanted)
@@ -198,9 +202,19 @@ def constant(value: Any) -> Any:
     return value.item() if isinstance(value, np.integer | np.bool) else value
 
 
+def several(value: Any) -> tuple[Any, ...]:
+    """The values of a tuple, or one value that is none."""
+    return value if isinstance(value, tuple) else (value,)
+
+
 def is_number(value: Any) -> bool:
     """Whether `value` is a number known while the kernel is read."""
     return isinstance(value, int | float | complex | np.number | np.bool)
+
+
+def is_single(value: Any) -> bool:
+    """Whether it is one number, known or not."""
+    return is_number(value) or (isinstance(value, Value) and not value.shape)
 
 
 def varies_index(index: Any) -> bool:
@@ -218,41 +232,6 @@ def is_large(value: Any) -> bool:
 def wrapped(value: int) -> int:
     """An integer as 64 bits hold it."""
     return (value + 2**63) % 2**64 - 2**63
-
-
-@dataclass(slots=True)
-class Axes:
-    """How many offsets every read has: `count`, which the first read tells if nobody else does.
-
-    The text alone shows so many as `shown`, for who asks before the first read.  A kernel that is
-    `pointwise` is a function of numbers, to which there are no neighbours.  Around each element
-    there are so many results as `factors` say; those of one `phase` are read at a time.
-    """
-
-    neighborhood: Neighborhood | None
-    count: int | None
-    shown: int | None
-    pointwise: bool
-    factors: Offset
-    phase: Offset = ()
-
-    def check_count(self, name: str, offset: Offset) -> None:
-        """Raise where there is an offset too many, or too few."""
-        if self.count is None:
-            self.count = len(offset)
-        if len(offset) != self.count:
-            raise mistake("offset-count", name, len(offset), self.count)
-
-    def check(self, name: str, low: Offset, high: Offset) -> None:
-        """Raise where offsets are of the wrong number, or outside the neighborhood."""
-        self.check_count(name, low)
-        for offset in (*low, *high):
-            if abs(offset) > FAR:
-                raise mistake("offset-far", offset, FAR)
-        for axis, (least, most) in enumerate(self.neighborhood or ()):
-            for offset in (low[axis], high[axis]):
-                if not least <= offset <= most:
-                    raise mistake("offset-outside", offset, axis, least, most)
 
 
 @dataclass(slots=True)
@@ -283,9 +262,20 @@ class Met:
 
 
 class Reading(threading.local):
-    """The kernel that is being read, by this thread."""
+    """The kernel that is being read, by this thread.
 
-    axes: Axes
+    Every read has so many offsets as `count` says, which the first read tells if nobody else does;
+    the text alone shows so many as `shown`, for who asks before the first read.  A kernel that is
+    `pointwise` is a function of numbers, to which there are no neighbours.  Around each element
+    there are so many results as `factors` say; those of one `phase` are read at a time.
+    """
+
+    neighborhood: Neighborhood | None
+    count: int | None
+    shown: int | None
+    pointwise: bool
+    factors: Offset
+    phase: Offset
     stages: Met
     body: Body
     windows: Body
@@ -299,15 +289,32 @@ class Reading(threading.local):
     # The fields that hold positions, by their names in the kernel.
     positions: dict[str, Position]
 
+    def check_count(self, name: str, offset: Offset) -> None:
+        """Raise where there is an offset too many, or too few."""
+        self.count = self.count or len(offset)
+        if len(offset) != self.count:
+            raise mistake("offset-count", name, len(offset), self.count)
+
+    def check(self, name: str, low: Offset, high: Offset) -> None:
+        """Raise where offsets are of the wrong number, or outside the neighborhood."""
+        self.check_count(name, low)
+        for offset in (*low, *high):
+            if abs(offset) > FAR:
+                raise mistake("offset-far", offset, FAR)
+        for axis, (least, most) in enumerate(self.neighborhood or ()):
+            for offset in (low[axis], high[axis]):
+                if not least <= offset <= most:
+                    raise mistake("offset-outside", offset, axis, least, most)
+
     @contextmanager
     def changed(self, **changes: Any) -> Iterator[None]:
-        """Read with these changes, or another kernel, until the block ends."""
-        before = dict(self.__dict__)
-        self.__dict__.update(changes)
+        """Read with these changes until the block ends."""
+        before = {name: getattr(self, name) for name in changes}
+        vars(self).update(changes)
         try:
             yield
         finally:
-            self.__dict__.update(before)
+            vars(self).update(before)
 
 
 reading = Reading()
@@ -362,17 +369,6 @@ def settled(value: Any) -> Any:
 # Elements of windows.
 
 
-def again(atom: Atom, expressions: Named, write: Callable[[Assign, Expr], Atom]) -> Atom:
-    """A value whose operations are written again, each once.
-
-    `write` is given an operation as it was, and with new operands.
-    """
-    new: dict[str, Atom] = {}
-    for one in needed(starmap(Assign, expressions.items()), (atom,)):
-        new[one.name] = write(one, renamed(one.value, new))
-    return renamed_atom(atom, new)
-
-
 def picked(window: Value, index: Any, text: str) -> Value:
     """What `window[index]` is.
 
@@ -392,7 +388,7 @@ def picked(window: Value, index: Any, text: str) -> Value:
         raise NotUnderstood("a part of a window that has several axes")
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
-    def some(_: Assign, new: Expr) -> Atom:
+    def some(_: str, new: Expr) -> Atom:
         match new:
             case Tap() | Coefficient():
                 # Where in the field's own window, or in the array, the elements lie.
@@ -402,19 +398,20 @@ def picked(window: Value, index: Any, text: str) -> Value:
                 new = replace(new, texts=tuple(new.texts[number] for number in numbers))
         return emit(new, False, found.shape).atom
 
-    def one_number(old: Assign, new: Expr) -> Atom:
-        zero = zero_product(old.value, expressions, numbers[0])
+    def one_number(name: str, new: Expr) -> Atom:
+        zero = zero_product(windows[name], windows, numbers[0])
         there = zero or at_index(new, at[0], numbers[0])
         return there if isinstance(there, Const) else emit(there).atom
 
-    expressions = reading.windows.values
-    atom = again(window.atom, expressions, some if found.ndim else one_number)
+    windows, wanted = reading.windows.values, (window.atom,)
+    body = reading.windows.assignments(wanted)
+    (atom,) = replayed(body, wanted, some if found.ndim else one_number)
     return Value(atom, window.weak, found.shape)
 
 
 def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     """The elements of a window that an index takes, by their numbers."""
-    for one in index if isinstance(index, tuple) else (index,):
+    for one in several(index):
         _check(one, shape, text)
     try:
         found = np.asarray(np.arange(np.prod(shape)).reshape(shape)[index])

@@ -24,7 +24,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.rewrite import as_type, binary, number, replayed
+from ..analysis.rewrite import as_type, binary, number
 from ..language.dtypes import kind_of
 from ..language.ir import (
     Atom,
@@ -33,13 +33,11 @@ from ..language.ir import (
     Expr,
     Histogram,
     Kernel,
-    Offset,
     Read,
     Reduce,
     Stage,
-    Tap,
     added,
-    window_indices,
+    replayed,
 )
 from ..language.networks import sort
 from .parts import runs
@@ -84,9 +82,10 @@ def stages_of(kernel: Kernel, reduce: Reduce, schedule: Schedule) -> tuple[Stage
 
 def _reduction(staging: Staging, reduce: Reduce) -> Atom:
     """The value of a window in the main body, unless stages do not fit."""
-    if math.prod(reduce.shape) < 3:
+    count, picked = math.prod(reduce.shape), is_picked(reduce)
+    if count < 3:
         raise Refused("fewer than 3 elements have nothing to share")
-    if is_picked(reduce):
+    if picked:
         staging.check_scattered(reduce)
     match reduce.kind:
         case "sum" | "mean":
@@ -97,8 +96,13 @@ def _reduction(staging: Staging, reduce: Reduce) -> Atom:
             return staging.over_axes(source, reduce.shape, fold)
         case "var":
             return _variance(staging, reduce)
+        # Small windows by sorted columns, large ones by what slides along.
+        case "quantile" if count <= staging.schedule.sorted_columns and not picked:
+            return _by_columns(staging, reduce)
         case "quantile" | "nanquantile" | "nanrank":
-            return _quantile(staging, reduce)
+            if count <= staging.schedule.network:
+                raise Refused("a network of its own sorts its elements")
+            return _by_histogram(staging, reduce)
         case _:
             raise Refused(f"no part of its {reduce.kind} serves the neighbours")
 
@@ -148,16 +152,6 @@ def _variance(staging: Staging, reduce: Reduce) -> Atom:
     return divided(apart, reduce.dtype, count * max(0.0, count - reduce.quantile), emit)
 
 
-def _quantile(staging: Staging, reduce: Reduce) -> Atom:
-    """Small windows by sorted columns, large ones by what slides along."""
-    count, picked = math.prod(reduce.shape), is_picked(reduce)
-    if reduce.kind == "quantile" and count <= staging.schedule.sorted_columns and not picked:
-        return _by_columns(staging, reduce)
-    if count <= staging.schedule.network:
-        raise Refused("a network of its own sorts its elements")
-    return _by_histogram(staging, reduce)
-
-
 def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
     ndim, tap = staging.kernel.ndim, ordered_by(reduce)
     if not staging.slides:
@@ -171,19 +165,30 @@ def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
         raise Refused(f"elements of {storage} have too few values to slide")
     if len(set(tap.picked)) < len(tap.picked):
         raise Refused("elements are picked twice")
-    count = math.prod(reduce.shape)
-    low, fraction = quantile_position(count, reduce.quantile)
-    element, lines = _runs_of(tap, reduce.shape)
+    low, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
+    # The runs along the last axis: the steps to each along the axes before, its first column and
+    # its length, counted from the first of them.
+    found = planes(tap, tap.picked or np.ndindex(reduce.shape))
+    lines = [
+        (*plane, *place, length)
+        for plane, places in sorted(found.items())
+        for place, length in runs(places, 1)
+    ]
+    *begin, _ = min(lines)
+    steps = tuple(
+        (*(a - b for a, b in zip(line, begin, strict=True)), length) for *line, length in lines
+    )
+    element = Read(tap.dtype, tap.field, added(tap.origin, tuple(begin[-ndim:])))
 
     def ranked(rank: int) -> Atom:
         (name,) = staging.stage(
-            lambda emit: [emit(Read(tap.dtype, tap.field, element))],
-            lambda names, body, _: Histogram(names, body[0], rank, lines),
+            lambda emit: [emit(element)],
+            lambda names, body, _: Histogram(names, body[0], rank, steps),
         )
         return staging.emit(Read(tap.dtype, name, (0,) * ndim))
 
-    found = [ranked(rank) for rank in (low, low + 1)[: 2 if fraction else 1]]
-    return interpolated(found, fraction, reduce.dtype, staging.emit)
+    elements = [ranked(rank) for rank in (low, low + 1)[: 2 if fraction else 1]]
+    return interpolated(elements, fraction, reduce.dtype, staging.emit)
 
 
 def _by_columns(staging: Staging, reduce: Reduce) -> Atom:
@@ -193,21 +198,10 @@ def _by_columns(staging: Staging, reduce: Reduce) -> Atom:
     source = staging.weightless(reduce)
     if source.axes != (staging.kernel.ndim - 2, staging.kernel.ndim - 1):
         raise Refused("columns are sorted once for all along the last two axes only")
-    low, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
-    lists = _sorted(staging, source, reduce)
-    found = of_sorted(lists, low, 1 if fraction == 0 else 2, staging.emit)
-    value = interpolated(found, fraction, reduce.dtype, staging.emit)
-    return not_nan(value, [one[-1] for one in lists], staging.emit)
-
-
-def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
-    """Columns in order, which are kept for the neighbours; or the rows, if they are made at once.
-
-    The last element of each is NaN if there is any.
-    """
     dtype, emit = reduce.result.dtype, staging.emit
     lines = [*zip(source.axes, reduce.shape, strict=True)]
     if staging.schedule.rows > 1 and staging.by_rows(reduce.shape, source):
+        # Rows, if several are made at once.
         lines.reverse()
     (along, length), (across, count) = lines
 
@@ -219,22 +213,8 @@ def _sorted(staging: Staging, source: Tap, reduce: Reduce) -> list[list[Atom]]:
         return [*ordered[:-1], not_nan(ordered[-1], typed, emit)]
 
     kept = [in_stage(source, name, dtype) for name in staging.stage(line)]
-    return [[first(moved(one, across, k), emit) for one in kept] for k in range(count)]
-
-
-def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
-    """The first element of a window, and its runs along the last axis, counted from there.
-
-    Each is the steps to it along the axes before, its first column and its length.
-    """
-    found = planes(tap, tap.picked or window_indices(shape))
-    lines = [
-        (*plane, *place, length)
-        for plane, places in sorted(found.items())
-        for place, length in runs(places, 1)
-    ]
-    *first, _ = min(lines)
-    steps = tuple(
-        (*(a - b for a, b in zip(line, first, strict=True)), length) for *line, length in lines
-    )
-    return added(tap.origin, tuple(first[-len(tap.origin) :])), steps
+    lists = [[first(moved(one, across, k), emit) for one in kept] for k in range(count)]
+    low, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
+    found = of_sorted(lists, low, 1 if fraction == 0 else 2, emit)
+    value = interpolated(found, fraction, reduce.dtype, emit)
+    return not_nan(value, [one[-1] for one in lists], emit)

@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Mapping, Set
 from dataclasses import replace
 
-from ..analysis.rewrite import bodies, copied, drop_dead, in_bodies, reads, replayed, simplify
+from ..analysis.rewrite import bodies, copied, drop_dead, in_bodies, reads, simplify
 from ..language.ir import (
     Assign,
     Atom,
@@ -35,6 +35,7 @@ from ..language.ir import (
     Ref,
     Values,
     of_arrays,
+    replayed,
     shifted,
 )
 from .schedule import Schedule, operation, saved_by_row

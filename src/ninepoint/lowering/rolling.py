@@ -28,7 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..analysis.ranges import machine_type, ranges
-from ..analysis.rewrite import Lines, bodies, reads, replayed, rows
+from ..analysis.rewrite import Lines, bodies, reads, rows
 from ..base.frozen import frozen
 from ..language.ir import (
     COMPARISONS,
@@ -48,6 +48,7 @@ from ..language.ir import (
     State,
     joined,
     operands,
+    replayed,
     shifted,
 )
 from .schedule import FUNCTION, LOAD, PASS, STORE, WIDE, Schedule, operation

@@ -18,7 +18,6 @@ from ..analysis.rewrite import (
     binary,
     copied,
     number,
-    replayed,
     uncast,
 )
 from ..base.frozen import frozen
@@ -44,6 +43,7 @@ from ..language.ir import (
     named,
     needed,
     operands,
+    replayed,
 )
 from .parts import Factors, Place, Runs, cut, factors, levels, runs_of
 from .schedule import NEAR, Refused, Schedule

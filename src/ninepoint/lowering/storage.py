@@ -39,7 +39,7 @@ from ..analysis.ranges import (
     window_range,
     words,
 )
-from ..analysis.rewrite import Lines, binary, number, replayed, simplify
+from ..analysis.rewrite import Lines, binary, number, simplify
 from ..language.dtypes import common, short, value_type
 from ..language.ir import (
     Assign,
@@ -59,6 +59,7 @@ from ..language.ir import (
     Select,
     made_as,
     named,
+    replayed,
 )
 from .schedule import Request
 
@@ -84,21 +85,17 @@ def natural_dtypes(kernel: Kernel, kept: int, phases: int) -> tuple[np.dtype, ..
     for position in range(count):
         same = kernel.outputs[position::count]
         held = functools.reduce(operator.or_, (interval(one, known) for one in same))
-        storage = _natural(same[0], held, widest)
+        dtype, storage = same[0].dtype, smallest_integer(held)
+        if not dtype.is_integer or dtype is DType.BOOL:
+            storage = dtype.numpy
+        elif widest.kind in "iu" and holds(widest, held):
+            storage = widest
+        elif held.high > 2**63 - 1:
+            storage = np.dtype("uint64")
         if position < kept:
             storage = common(storage, kernel.fields[position][1])
         found.append(storage)
     return tuple(found)
-
-
-def _natural(output: Atom, value: Interval, widest: np.dtype) -> np.dtype:
-    if not output.dtype.is_integer or output.dtype is DType.BOOL:
-        return output.dtype.numpy
-    if widest.kind in "iu" and holds(widest, value):
-        return widest
-    if value.high > 2**63 - 1:
-        return np.dtype("uint64")
-    return smallest_integer(value)
 
 
 def stored(kernel: Kernel, request: Request) -> Kernel:
@@ -110,43 +107,36 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
         If a value might not fit and `overflow` does not say what happens then.
     """
     assert request.dtypes is not None, "the types of the results are chosen before"
-    known, overflow = ranges(kernel), request.overflow
-    outputs = list[Atom]()
-    lines = Lines("s")
+    known, lines = ranges(kernel), Lines("s")
     lines.body += kernel.body
-    emit = lines.emit
-    for output, storage in zip(kernel.outputs, request.dtypes, strict=True):
-        value = interval(output, known)
-        target = value_type(storage)
-        if output.dtype.is_complex and not target.is_complex:
-            raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
-        if target is DType.BOOL and output.dtype is not DType.BOOL:
-            outputs.append(emit(Cast(DType.BOOL, output)))
-        elif target.is_integer and target is not DType.BOOL:
-            if output.dtype.is_float and overflow != "wrap":
-                output = emit(Call(output.dtype, "rint", (output,)))
-            outputs.append(_integer(output, value, storage, overflow, emit))
-        elif target is output.dtype:
-            outputs.append(output)
-        else:
-            # A float64 is rounded to a float16 at once, not to a float32 before.
-            table = short(storage)
-            once = table is not None and table.round and output.dtype is DType.F64
-            outputs.append(emit(Cast(target, output, storage.name if once else "")))
-    return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs))
+    outputs = tuple(
+        _as_stored(output, interval(output, known), storage, request.overflow, lines.emit)
+        for output, storage in zip(kernel.outputs, request.dtypes, strict=True)
+    )
+    return replace(kernel, body=tuple(lines.body), outputs=outputs)
 
 
-def _integer(
+def _as_stored(
     output: Atom, value: Interval, storage: np.dtype, overflow: str | None, emit: Emit
 ) -> Atom:
+    """An output in this range, converted to a type."""
+    target = value_type(storage)
+    if output.dtype.is_complex and not target.is_complex:
+        raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
+    if target is DType.BOOL or not target.is_integer:
+        if target is output.dtype:
+            return output
+        # A float64 is rounded to a float16 at once, not to a float32 before.
+        table = short(storage)
+        once = table is not None and table.round and output.dtype is DType.F64
+        return emit(Cast(target, output, storage.name if once else ""))
     fits = holds(storage, stepped(value)) and not value.nan
     if not fits and overflow is None:
         raise misfit(storage, words(value))
-    target = DType.UINT if storage == np.dtype("uint64") else DType.INT
     if output.dtype.is_float:
-        if overflow == "wrap":
-            return emit(Cast(target, emit(Cast(DType.INT, output)), storage.name))
-        return emit(Cast(target, output, storage.name))
+        cut = overflow == "wrap"
+        whole = Cast(DType.INT, output) if cut else Call(output.dtype, "rint", (output,))
+        return emit(Cast(target, emit(whole), storage.name))
     if fits:
         return output
     if overflow == "wrap":

@@ -37,7 +37,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..analysis.rewrite import Lines, as_type, binary, number, replayed, simplify
+import numpy as np
+
+from ..analysis.rewrite import Lines, as_type, binary, number, simplify
 from ..language.ir import (
     RANKED,
     Atom,
@@ -57,7 +59,7 @@ from ..language.ir import (
     Tap,
     at_index,
     named,
-    window_indices,
+    replayed,
     zero_product,
 )
 from ..language.networks import merge, sort
@@ -159,7 +161,7 @@ def _elements(reduce: Reduce, emit: Emit) -> list[Atom]:
     """The value at every index of a window."""
     values = named(reduce.body)
     found = list[Atom]()
-    for position, index in enumerate(window_indices(reduce.shape)):
+    for position, index in enumerate(np.ndindex(reduce.shape)):
 
         def element(
             name: str, expr: Expr, position: int = position, index: Offset = index

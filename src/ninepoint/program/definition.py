@@ -61,12 +61,13 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..language import frame, parse, values
+    from ..language import expressions, parse, values
     from ..language import stages as stages
 else:
     # What was compiled before is neither read nor lowered.
-    frame, parse, stages, values = (
-        Later(f"..language.{name}", __package__) for name in "frame parse stages values".split()
+    expressions, parse, stages, values = (
+        Later(f"..language.{name}", __package__)
+        for name in "expressions parse stages values".split()
     )
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
@@ -298,7 +299,7 @@ class Definition:
             raise mistake("no-field", function.place, function.name)
 
     def _check_body(self) -> None:
-        frame.refuse(self.function)
+        expressions.refuse(self.function)
         if self.options.standard_indexing:
             return
         given = dict.fromkeys(self.scalars, 1)
@@ -533,7 +534,7 @@ Leaves: TypeAlias = Sequence[ByName]
 #
 #     def twice(x, r):                 twice(x, 0.25)
 #         s = heat(x, r)         ->        heat    r = 0.25
-#         return s[1] - r * s[0]           rest    r = 0.25
+#         return s[1] - r * s[0]           twice   r = 0.25
 #
 # A program of these calls is bound for the types of their numbers.  What a number comes to is
 # evaluated in each call; as long as its type stays the same, the program does as well.

@@ -253,7 +253,7 @@ class _Made:
         ndim, axes, dims = self.ndim, self.place.axes, self.place.dims
         if axes is None and dims is None and not self.call.definition.pointwise:
             arrays = [field.value for field in self.fields if field.value is not None]
-            axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
+            axes = working_axes(arrays, ndim, self.call.definition.name)
             axes = self._before_channels() if axes is None else axes
         named = [field.like for field in self.fields if field.dims is not None]
         # To a ufunc all dimensions are alike.

@@ -323,7 +323,7 @@ def recut(array: Any, chunks: Chunks) -> Any:
     return array
 
 
-def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:
+def taken_to(fields: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
     """Give arrays of the CPU's memory as chunks that lie on a GPU, as those of fields do."""
     there = [field for field in fields if isinstance(field, da.Array) and is_cupy(field._meta)]
     if not there:

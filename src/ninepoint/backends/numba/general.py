@@ -27,10 +27,10 @@ from numba.np.numpy_support import as_dtype
 
 from ...base.remembered import digest
 from ...base.undisturbed import undisturbed
-from ...language.definitions import Function, copied, meaning, returned_values, with_helpers
+from ...language.definitions import Function, meaning, returned_values, with_helpers
 from ...language.dtypes import Argument, Coefficients, Field, Scalar, common, computed
 from ...language.errors import Span, mistake
-from ...language.frame import refuse
+from ...language.expressions import refuse
 from ...language.ir import Box, Kernel
 from ...language.parameters import indexed_parameters, passed
 from ...language.source import live_names
@@ -254,11 +254,7 @@ def _reads(
             case ast.Call(func=called):
                 helper = function.constants.get(ast.unparse(called))
                 if isinstance(helper, Function):
-                    given = {
-                        str(parameter)
-                        for parameter, one in passed(helper.parameters, node)
-                        if isinstance(one, ast.Name) and one.id in fields
-                    }
+                    given = {str(k) for k, one in passed(helper.parameters, node) if one in fields}
                     yield from _reads(helper, given, follow=follow)
 
 
@@ -290,7 +286,7 @@ def _prepared(function: Function) -> Function:
         name: _prepared(one) if isinstance(one, Function) else one
         for name, one in function.constants.items()
     }
-    tree = _Along(function).visit(copied(function.definition))
+    tree = _Along(function).visit(function.parsed())
     return replace(function, tree=tree, constants=constants | {_OWN: relative.along})
 
 

@@ -50,11 +50,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from typing import assert_never
 
 from ...analysis.control import watched
 from ...analysis.ranges import ranges
-from ...language.ir import Atom, Body, Histogram, Offset, State, Values, added
+from ...language.ir import Atom, Body, Histogram, Offset, added
 from ...lowering.chain import Absent
 from ...lowering.rolling import Kept, together
 from ..compiled import Module
@@ -79,7 +78,9 @@ class Loops(Layout):
         """Write it."""
         # The row functions, each of them once.
         self._written = dict[str, RowFunction]()
-        self.functions = [self._stage_function(one) for one in self.stages]
+        self.functions = [
+            self._function(one, "row", one.stage.body, one.stage.values) for one in self.stages
+        ]
         # Those that make several rows; None where one row after the other is better.
         stages = self.stages if self.kernel.rows > 1 else ()
         self.several = [self._rows_at_once(one) for one in stages]
@@ -102,6 +103,8 @@ class Loops(Layout):
     def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
         """What makes one row of a stage or of the result, or several; its name ends so."""
         name, every, stores = f"{kept.stage.names[0]}_{word}", 1, list[str]()
+        if isinstance(kept.stage, Histogram):
+            return self._once(sliding_function(name, kept, self))
         if kept is self.result:
             every, stores = self.every[-1], self.stores * (len(values) // len(kept.stage.names))
         return self._once(row_function(self, name, body, values, every, stores))
@@ -115,18 +118,6 @@ class Loops(Layout):
             return None
         self.known |= ranges(written)
         return self._function(kept, "rows", written.body, written.outputs)
-
-    def _stage_function(self, kept: Kept) -> RowFunction:
-        """The function that makes a row."""
-        stage = kept.stage
-        match stage:
-            case Values() | State():
-                return self._function(kept, "row", stage.body, stage.values)
-            case Histogram():
-                name = f"{stage.names[0]}_row"
-                return self._once(sliding_function(name, kept, self))
-            case _:
-                assert_never(stage)
 
     def _once(self, function: RowFunction) -> RowFunction:
         """The function, under the name of one that does the same if there is one already.
@@ -187,7 +178,7 @@ class Loops(Layout):
         """Make the stages whose rows are all the same."""
         lines: list[str] = []
         for kept, function in zip(self.kept, self.functions, strict=False):
-            if self.is_alike(kept):
+            if kept in self.alike:
                 lines += self._plane(self._row(kept, function), kept)
         for index in reversed(self.outer if lines else []):
             lines = [f"for {index} in range(1):", *indented(lines)]
@@ -202,34 +193,29 @@ class Loops(Layout):
     def _rolling(self) -> list[str]:
         """A turn for each plane, or row, of the result, and for those before the first."""
         turn = self._turn()
-        if not self.warm and not self.rolls(self.axis):
+        if not self.warm and not self.thins:
             return self._over(self.axis, turn)
         stop = plus(*self.points(self.axis))
         return [f"for {self.turn} in range({-self.warm}, {stop}):", *indented(turn)]
 
     def _in_turns(self) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
-        count, turn = self.kernel.rows, self._turn()
+        count, turn, length = self.kernel.rows, self._turn(), self.length(-2)
         before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
+        many = length
+        if self.edges.axes and self.kept:
+            # So many rows before the last one some stage has none to make.
+            ended = max(k.high[-2] - self.ended(k, -2, True) for k in self.kept)
+            goes_on = max(k.high[-2] - self.needs[k.stage.names[0]].hi[-2] for k in self.kept)
+            many = f"max(0, {plus(length, -ended, self.on('after', -2, ended - goes_on))})"
         return [
             *before,
-            f"many = {self._many(count)}",
+            f"many = {many} // {count} * {count}",
             f"for i in range(0, many, {count}):",
             *indented(self._turn(count)),
-            f"for i in range(many, {self.length(-2)}):",
+            f"for i in range(many, {length}):",
             *indented(turn),
         ]
-
-    def _many(self, count: int) -> str:
-        """Up to which row several are made at once."""
-        length = self.length(-2)
-        if not self.edges.axes or not self.kept:
-            return f"{length} // {count} * {count}"
-        # So many rows before the last one some stage has none to make.
-        ended = max(k.high[-2] - self.ended(k, -2, True) for k in self.kept)
-        goes_on = max(k.high[-2] - self.needs[k.stage.names[0]].hi[-2] for k in self.kept)
-        many = plus(length, -ended, self.on("after", -2, ended - goes_on))
-        return f"max(0, {many}) // {count} * {count}"
 
     def _turn(self, rows: int = 1) -> list[str]:
         """One plane of each stage after the other, and of the result; where rows roll, one row.
@@ -239,7 +225,7 @@ class Loops(Layout):
         several = self.several if rows > 1 else [None] * len(self.functions)
         lines: list[str] = []
         for kept, function, many in zip(self.stages, self.functions, several, strict=True):
-            if self.is_alike(kept):
+            if kept in self.alike:
                 continue
             lines += self._row(kept, many, rows=rows) if many else []
             for down in range(rows):
@@ -255,16 +241,14 @@ class Loops(Layout):
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""
         if not self.turn:
             return ""
-        if kept is self.result:
-            tests = [f"{self.turn} >= 0"] * (self.warm > 0)
-            if self.rolls(self.axis):
-                tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
-            return " and ".join(tests)
-        if self.edges.axes:
-            first, stop = self.limits(kept, self.axis)
-            return f"{first} <= {at} < {stop}"
         begin = kept.low[self.axis] - kept.high[self.axis]
-        return "" if begin == -self.warm else f"{self.turn} >= {begin}"
+        tests = [f"{self.turn} >= {begin}"] * (begin > -self.warm)
+        if kept is self.result:
+            tests += [f"{self.turn} % {self.every[self.axis]} == 0"] * self.thins
+        elif self.edges.axes:
+            first, stop = self.limits(kept, self.axis)
+            tests = [f"{first} <= {at} < {stop}"]
+        return " and ".join(tests)
 
     def _plane(self, lines: list[str], kept: Kept) -> list[str]:
         """Lines for a row, done for all rows of a plane; where rows roll, for the one row."""

@@ -244,7 +244,7 @@ class Point(Operations):
                 return self._loop(name, expr)
             case Carried():
                 self.declare(name, expr)
-                own = Ref(expr.dtype, _value(expr.loop.name, expr.number))
+                own = Ref(expr.dtype, f"{expr.loop.name}_c{expr.number}")
                 return [f"{name} = {self._as(own, Ref(expr.dtype, name))}"]
             case _:
                 return [f"{name} = {self.text(name, expr)}"]
@@ -352,7 +352,7 @@ class Point(Operations):
         turn = Ref(loop.index.dtype, f"{name}_n0")
         self.known[turn.name], self.types[turn.name] = bounds[loop.index.name], "int64"
         alias: dict[str, Atom] = {loop.index.name: turn}
-        owns = [Ref(ref.dtype, _value(name, k)) for k, (ref, _) in enumerate(loop.carried)]
+        owns = [Ref(ref.dtype, f"{name}_c{k}") for k, (ref, _) in enumerate(loop.carried)]
         before: list[str] = []
         for own, (ref, atom), after in zip(owns, loop.carried, loop.next, strict=True):
             alias[ref.name] = own
@@ -525,11 +525,6 @@ def gathered_rows(body: Iterable[Assign]) -> set[tuple[str, Offset]]:
     reads = [assign.value for assign in within(body)]
     found = [one for one in reads if isinstance(one, Gather) and not in_other_rows(one)]
     return {(one.field, one.origin[:-1]) for one in found}
-
-
-def _value(loop: str, number: int) -> str:
-    """The name of what a loop carries."""
-    return f"{loop}_c{number}"
 
 
 def _apart(reduce: Reduce, prefix: str) -> Reduce:

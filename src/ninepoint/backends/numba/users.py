@@ -44,7 +44,6 @@ from ...language.definitions import (
     Function,
     SelfReference,
     Unusable,
-    copied,
     with_helpers,
 )
 from ...language.errors import Span, mistake
@@ -126,7 +125,7 @@ def jitted(
     def made(function: Function, **first: Any) -> Any:
         # Numba imports the module of what it kept on disk.
         names: dict[str, Any] = {"__name__": __name__}
-        plain = rebuild(_by_place(function), names)
+        plain = rebuild(function, names, by_place=True)
         # All that Numba has compiled is in one engine, where names of code from disk differ too.
         plain.__qualname__ = f"{token}.{function.name}"
         found = njit(error_model="numpy", **INSIDE, **options, **first)(plain)
@@ -156,15 +155,6 @@ def jitted(
     # Called, a point of a stencil would be given the whole of its fields: what reads at an offset
     # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
     return made(replace(function, defaults={}), forceinline=True)
-
-
-def _by_place(function: Function) -> Function:
-    """The function, whose parameters may all be given by place: Numba knows no others."""
-    tree = copied(function.definition)
-    given = tree.args
-    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
-    given.posonlyargs, given.kwonlyargs = [], []
-    return replace(function, tree=tree)
 
 
 # What Numba compiled, on disk.
