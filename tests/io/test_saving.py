@@ -414,9 +414,9 @@ def test_axes_scales_and_channels_of_ome_are_kept(tmp_path, suffix):
         npt.save(cells.data, tmp_path / f"c{suffix}")
     if suffix == ".ome.tif":
         for dims, shape in (("zcyx", (2, 3, 20, 30)), ("tyxs", (2, 20, 30, 3))):
-            array = xr.DataArray(np.ones(shape, "uint8"), dims=tuple(dims))
+            array = xr.DataArray(np.ones(shape, bool), dims=tuple(dims))
             back = npt.open(npt.save(array, tmp_path / f"{dims}.ome.tif"))
-            assert (back.dims, back.shape) == (tuple(dims), shape)
+            assert (back.dims, back.shape, back.values.min()) == (tuple(dims), shape, 255)
         with pytest.warns(npt.MetadataWarning, match="along 'y', which begin at 0.2"):
             npt.save(cells[:, 2:], tmp_path / "c.ome.tif")
     # What has names of its own for its channels, and is no image, is a group of variables.

@@ -64,8 +64,8 @@ class Executable:
         self._pace, self._threads = call.compiled.pace, threads
         self._shape = shape = whole_shape(fields)
         outs = list[Array]()
-        made = call.shapes(tuple(shape[axis] for axis in along))
         if out is not None:
+            made = call.shapes(tuple(shape[axis] for axis in along))
             shapes = [placed(shape, along, one) for one in made]
             outs = checked_out(out, shapes, call.compiled.out_dtypes)
         does, how = arranged(call, fields, core_last(len(shape), along), outs)

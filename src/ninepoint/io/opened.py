@@ -43,6 +43,7 @@ from .paths import (
     opening,
     readable,
     said,
+    spans,
     zarr_files,
 )
 from .run import Shape
@@ -109,13 +110,9 @@ def open_labelled(
     where = f"{path}/{group}" if group else path
     with opening(where, lambda reason: ValueError(f"{where!r} cannot be opened: {reason}")):
         dataset = _dataset(path, engine, group)
-    numeric = {
-        str(name): one
-        for name, one in dataset.variables.items()
-        if one.ndim and one.dtype.kind in "biufc"
-    }
-    every = dataset.variables.values()
-    bounds = {one.attrs.get("bounds") or one.encoding.get("bounds") for one in every}
+    every = {str(name): one for name, one in dataset.variables.items()}
+    bounds = {one.attrs.get("bounds") or one.encoding.get("bounds") for one in every.values()}
+    numeric = {name: one for name, one in every.items() if one.ndim and one.dtype.kind in "biufc"}
     names = [name for name in map(str, dataset.data_vars) if name in numeric]
     main = [name for name in names if name not in bounds]
     if variable or len(main) < 2:
@@ -331,7 +328,7 @@ class Opened:
     """
 
     opener: Callable[..., Any]
-    place: tuple[str | int, ...]
+    place: tuple[str, ...]
     stamp: Stamp
     shape: Shape
     dtype: np.dtype
@@ -347,7 +344,7 @@ class Opened:
     @property
     def name(self) -> str:
         """Where a user would say it is: the file, and the array in it if that has a name."""
-        return "/".join(one for one in self.place[:2] if one and isinstance(one, str))
+        return "/".join(filter(None, self.place[:2]))
 
     def __getitem__(self, index: Any) -> Array:
         entries = index if isinstance(index, tuple) else (index,)
@@ -378,8 +375,7 @@ class Opened:
         except (FileNotFoundError, PermissionError, ImageReadError):
             raise
         except DAMAGE as error:
-            spans = ", ".join(f"{one.start}:{one.stop}" for one in box)
-            reason = f"{said(error)}, at the elements [{spans}]"
+            reason = f"{said(error)}, at the elements [{spans(box)}]"
             if self.layer == OPEN:
                 raise OSError(f"{self.name!r} cannot be read: {reason}") from error
         # Out here it has no cause: some libraries' errors cannot be sent to another process.
@@ -406,7 +402,7 @@ def opened(
 
 
 @lru_cache(maxsize=64)
-def _opened(opener: Callable[..., Any], place: tuple[str | int, ...], stamp: Stamp) -> Any:
+def _opened(opener: Callable[..., Any], place: tuple[str, ...], stamp: Stamp) -> Any:
     """Open once in a process what is still the same."""
     return opener(*place)
 

@@ -304,6 +304,10 @@ def _save_images(result: Any, pattern: Any, how: How) -> Any:
         check_options(form, how)
     is_whole = not several and TIFF in forms and not how.compression
     array = array_of(result, known=how.who == "save" and not is_whole)
+    if 0 in array.shape:
+        raise ValueError(f"imsave got an empty array, of shape {array.shape}")
+    if array.dtype == bool:
+        array = array.astype(np.uint8) * np.uint8(255)
     # What is in the memory of this machine is written by this machine.
     is_lazy = is_chunked(getattr(result, "data", result))
     with nullcontext() if is_lazy else imported("dask.config").set(scheduler="threads"):
@@ -420,8 +424,6 @@ def _as_stack(array: Any, name: str, several: bool, is_whole: bool) -> tuple[Any
             "imsave takes an image or a stack (frames, rows, columns[, channels]), not an array "
             f"of {ndim} axes"
         )
-    if 0 in array.shape:
-        raise ValueError(f"imsave got an empty array, of shape {array.shape}")
     if ndim == 3 and several and coloured_shape(array.shape):
         raise ValueError(
             f"{array.shape[0]} frames of {array.shape[1]} x {array.shape[2]} pixels look like one "
@@ -439,6 +441,4 @@ def _as_stack(array: Any, name: str, several: bool, is_whole: bool) -> tuple[Any
         )
     if has_channels and last == (1,):
         array, has_channels = array[..., 0], False
-    if array.dtype == bool:
-        array = array.astype(np.uint8) * np.uint8(255)
     return array, array.shape[-3 if has_channels else -2 :]

@@ -534,7 +534,7 @@ Leaves: TypeAlias = Sequence[ByName]
 #
 #     def twice(x, r):                 twice(x, 0.25)
 #         s = heat(x, r)         ->        heat    r = 0.25
-#         return s[1] - r * s[0]           rest    r = 0.25
+#         return s[1] - r * s[0]           twice   r = 0.25
 #
 # A program of these calls is bound for the types of their numbers.  What a number comes to is
 # evaluated in each call; as long as its type stays the same, the program does as well.

@@ -54,7 +54,7 @@ def called(function: Any, *arguments: Any, **options: Any) -> Any:
     options = {name: plain(value) for name, value in options.items()}
     if function in OPERATORS:
         # Of numbers of NumPy, which know Python's operators.
-        found = function(see(plain(arguments[0])), *arguments[1:], **options)
+        found = function(see(arguments[0]), *arguments[1:], **options)
         return tuple(map(_strong, found)) if function is np.divmod else _strong(found)
     if function in EXACT:
         return EXACT[function](*arguments, **options)
@@ -115,7 +115,7 @@ def clip(value: Any, least: Any = None, greatest: Any = None, **named: Any) -> A
     """`np.clip`: the maximum with `least`, then the minimum with `greatest`."""
     least, greatest = named.get("min", least), named.get("max", greatest)
     value = value if least is None else maximum(value, least)
-    return see(plain(value)) if greatest is None else minimum(value, greatest)
+    return see(value) if greatest is None else minimum(value, greatest)
 
 
 def ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
@@ -146,7 +146,7 @@ BEYOND: dict[Any, Operation] = {
 
 
 def _round(value: Any, decimals: Any = 0) -> Any:
-    value, decimals = see(plain(value)), plain(decimals)
+    value, decimals = see(value), plain(decimals)
     if integer(value.value):
         return value if decimals >= 0 else round(value, decimals)
     return see(np.round(value.value, decimals))
@@ -188,8 +188,8 @@ EXACT: dict[Any, Operation] = {
     np.clip: clip,
     np.round: _round,
     np.around: _round,
-    np.real: lambda value: see(plain(value).real),
-    np.imag: lambda value: see(plain(value).imag),
+    np.real: lambda value: see(value).real,
+    np.imag: lambda value: see(value).imag,
 }
 
 
