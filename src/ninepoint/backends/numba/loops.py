@@ -112,7 +112,7 @@ class Loops(Layout):
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
         stage = kept.stage
-        prefix = f"{stage.names[0]}_r"
+        prefix = f"{stage.names[0]}_a"
         written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
         if written is None:
             return None
