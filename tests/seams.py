@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import inspect
-import shutil
 import threading
 import warnings
 from collections import Counter
@@ -136,9 +135,6 @@ def forget() -> None:
     """Forget machine code that is in memory, as in a new process: it is read from disk again."""
     cpu._loaded.clear()
     cache._refused.clear()
-    if cache._fallback.cache_info().currsize:
-        shutil.rmtree(cache._fallback())
-        cache._fallback.cache_clear()
 
 
 def forget_device() -> None:

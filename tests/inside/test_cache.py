@@ -310,7 +310,7 @@ def test_types_and_numbers_have_machine_code_of_their_own_which_is_made_once(pla
     assert len(codes) == 3 + 2 + 2
 
 
-def test_without_a_home_a_folder_goes_at_the_end(tmp_path):
+def test_without_a_home_it_is_among_temporary_files(tmp_path):
     script = """
         import os
         del os.environ["NINEPOINT_CACHE_DIR"]
@@ -319,8 +319,8 @@ def test_without_a_home_a_folder_goes_at_the_end(tmp_path):
         from ninepoint.cli import main
         main(["cache"])
     """
-    found = output(start(tmp_path, script)).partition(":")[0]
-    assert "ninepoint" in found
+    found = output(start(tmp_path, script, TMPDIR=str(tmp_path))).partition(":")[0]
+    assert found == str(tmp_path / "ninepoint-123456789")
     assert not Path(found).exists()
 
 

@@ -12,14 +12,12 @@ code is run as it is read, and a hash shows that a file is whole, not whose it i
 
 from __future__ import annotations
 
-import atexit
 import hashlib
 import importlib.util
 import os
 import pickle
 import platform
 import re
-import shutil
 import stat
 import sys
 import tempfile
@@ -60,7 +58,8 @@ def folder() -> Path:
         home = Path.home()
     except RuntimeError:
         # A user without a home, as containers have them.
-        return _fallback()
+        user = os.getuid() if hasattr(os, "getuid") else ""
+        return Path(tempfile.gettempdir()) / f"ninepoint-{user}"
     base = {
         "darwin": home / "Library" / "Caches",
         "win32": Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")),
@@ -137,22 +136,8 @@ def identifier(name: str) -> str:
 # Folders.
 
 
-@cache
-def _fallback() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="ninepoint-"))
-    owner = os.getpid()
-
-    def remove() -> None:
-        # A forked child ends earlier, and its parent still needs the folder.
-        if os.getpid() == owner:
-            shutil.rmtree(path, ignore_errors=True)
-
-    atexit.register(remove)
-    return path
-
-
-def _home() -> Path:
-    """The folder, if it is there and nobody else may write into it."""
+def _is_usable() -> bool:
+    """Whether the folder is there, which is made, and nobody else may write into it."""
     base = folder()
     try:
         if not base.is_dir():
@@ -166,8 +151,8 @@ def _home() -> Path:
                 f"ninepoint does not use the cache folder {base} ({error}); kernels are compiled "
                 f"anew in each process. Set {VARIABLE} to a folder of your own."
             )
-        return _fallback()
-    return base
+        return False
+    return True
 
 
 def _check(found: os.stat_result, name: str) -> None:
@@ -217,8 +202,10 @@ def keep(file: str, value: Any) -> Path:
 
     No process ever sees a part of it, and only its owner may write it.
     """
-    path, body = _home() / file, pickle.dumps(value, protocol=5)
-    temporary = None
+    path, temporary = folder() / file, None
+    if not _is_usable():
+        return path
+    body = pickle.dumps(value, protocol=5)
     try:
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
         with os.fdopen(handle, "wb") as whole:
@@ -241,7 +228,9 @@ def recalled(file: str, load: Callable[[Any], T]) -> T | None:
 
     What it refuses by an error is as if it were not there.
     """
-    path = _home() / file
+    path = folder() / file
+    if not _is_usable():
+        return None
     try:
         kept = _private(path)
     except NotPrivate as reason:

@@ -253,7 +253,7 @@ def recalled(name: str, token: str, key: Any, make: Callable[[], Compiled]) -> C
         # What Numba compiles holds more than what its text says.
         if found.unread:
             return found
-        cache.keep(file, replace(found, lowering=None))
+        cache.keep(file, replace(found, lowering=None, turn=None))
     if not is_known(name, token):
         cache.keep(_named(name, token, "well"), None)
     return found

@@ -123,7 +123,7 @@ def _huge_pages(size: int) -> int:
 class _Block:
     """Memory of so many bytes, from a place on; when it was asked for, and the array of all of it.
 
-    Nobody has the memory once that array is gone.
+    Nobody has the memory once that array is gone, which is asked for as `whole()`.
     """
 
     memory: mmap.mmap
@@ -131,10 +131,6 @@ class _Block:
     size: int
     asked: float = 0.0
     whole: Any = None
-
-    @property
-    def free(self) -> bool:
-        return self.whole is None or self.whole() is None
 
 
 class Pool:
@@ -182,7 +178,7 @@ class Pool:
     def _used_again(self, size: int) -> _Block | None:
         # The one that was asked for last may still be in a cache.
         fit = (one for one in reversed(self._blocks) if size <= one.size <= size * _CLOSE)
-        return next((one for one in fit if one.free), None)
+        return next((one for one in fit if one.whole() is None), None)
 
     def _new(self, size: int) -> _Block | None:
         while (

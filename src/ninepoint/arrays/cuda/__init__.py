@@ -82,12 +82,12 @@ def checked_out(
     """Check that `out` holds an array on this GPU for each result, which share no memory."""
     given = on_numpy.each_out(out, len(shapes))
     found = [_target(one, device) for one in given]
-    lying = list(map(_lying, found))
-    for one, lies in zip(given, lying, strict=True):
+    targets = list(map(lying, found))
+    for one, lies in zip(given, targets, strict=True):
         lies.flags.writeable = not _is_read_only(one)
         if any(step % lies.itemsize for step in lies.strides):
             raise on_numpy.shares_elements(lies)
-    on_numpy.check_targets(lying, shapes, dtypes)
+    on_numpy.check_targets(targets, shapes, dtypes)
     return found
 
 
@@ -113,14 +113,14 @@ def _is_read_only(array: Any) -> bool:
     return shown is not None and bool(shown["data"][1])
 
 
-def _lying(array: DeviceArray) -> np.ndarray:
+def lying(array: DeviceArray) -> np.ndarray:
     """Where an array lies, as one of NumPy's; one without elements may begin nowhere."""
     return standing(array.data.ptr or 1, array.shape, array.dtype, array.strides)
 
 
 def overlap(one: DeviceArray, other: DeviceArray) -> bool:
     """Whether two arrays may share memory, judged by their bounds."""
-    return np.may_share_memory(_lying(one), _lying(other))
+    return np.may_share_memory(lying(one), lying(other))
 
 
 def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> bool:

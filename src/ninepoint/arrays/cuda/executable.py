@@ -24,6 +24,7 @@ import numpy as np
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.accepted import listed
 from ninepoint.arrays.arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
+from ninepoint.arrays.cuda import lying
 from ninepoint.arrays.layout import Border, Region, Shape, layout
 from ninepoint.arrays.regions import Node
 from ninepoint.backends.compiled import Compiled
@@ -194,7 +195,7 @@ def _lies(array: DeviceArray, shape: Shape) -> np.ndarray | None:
     size = array.dtype.itemsize
     if array.data.ptr % size or any(step % size for step in array.strides):
         return None
-    found = standing(SOMEWHERE, array.shape, array.dtype, array.strides)
+    found = lying(array)
     return found if array.shape == shape else np.broadcast_to(found, shape)
 
 

@@ -262,11 +262,11 @@ class Patches:
     def launch(self) -> Launch:
         """How the function is started, once its text is written."""
         names = tuple(array.name for array in self.arrays)
-        threads = (self.threads[-1], self.threads[-2] if self.ndim > 1 else 1, 1)
+        x, y, z = (*reversed(self.threads), 1, 1)[:3]
         used = {*self.outs, *(self.fields[one.field] for one in self.shape.tiles)}
         size = self.shape.columns if self.plain else 0
         wide = tuple(a.dtype.itemsize * size * (a in used) for a in self.arrays)
-        return Launch(self.name, names, threads, self.tile, self.low, self.end, wide, self.plain)
+        return Launch(self.name, names, (x, y, z), self.tile, self.low, self.end, wide, self.plain)
 
     def text(self) -> list[str]:
         """The text of the function."""
