@@ -299,7 +299,8 @@ def _of_numbers(fields: Mapping[str, Any], out: Any, call: Callable[..., Any]) -
     made = call(arrays, inner or None)
     if out is not None:
         return out[0] if isinstance(out, tuple | list) and len(out) == 1 else out
-    return bare(list(map(_without_axis, listed(made))))
+    # The result for an array with one element is one without axes.
+    return bare([x.isel({_ELEMENT: 0}) if is_xarray(x) else x[0] for x in listed(made)])
 
 
 def _with_axis(value: Any, name: str) -> Any:
@@ -311,8 +312,3 @@ def _with_axis(value: Any, name: str) -> Any:
     if is_dask(value) or is_device(value):
         return value[None]
     return accepted.as_field(value, name)[None]
-
-
-def _without_axis(result: Any) -> Any:
-    """The result for an array with one element, as for one without axes."""
-    return result.isel({_ELEMENT: 0}) if is_xarray(result) else result[0]

@@ -105,7 +105,8 @@ def _is_store(name: str) -> bool:
 def _check_options(options: Namespace) -> None:
     """Refuse what means nothing for what is written, or what a format does not have."""
     output = options.output
-    others, kind = _OF_STORES, "stores and files of arrays, such as out.zarr"
+    others: tuple[str, ...] = _OF_STORES
+    kind = "stores and files of arrays, such as out.zarr"
     if _is_store(output):
         others, kind = _OF_IMAGES, "images"
     elif not _NAMED.search(output):

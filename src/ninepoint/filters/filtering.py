@@ -1,7 +1,7 @@
 """A call of a filter: the image and the options, checked, and the kind of result.
 
 median(x, size=5)   ->   call = Filtering(x, {});  call.near(5, None, None)[0] == Window((5, 5))
-                         call.ranked(stencil) applies it
+                         call.apply(CHOSEN, stencil) applies it
 
 Windows: which neighbours a filter takes, of a box or of a shape.
 
@@ -158,6 +158,10 @@ class Options(TypedDict, total=False):
     threads: int | None
     device: str | None
 
+
+# The kinds of dtypes that results keep: of numbers between those of the image, of some of these,
+# and of numbers of any size.
+BETWEEN, CHOSEN, ANY = "iu", "biu", ""
 
 # What holds where an option is not given.
 _DEFAULTS = {"boundary": "reflect", "cval": 0}
@@ -322,25 +326,15 @@ class Filtering:
             return tuple(value)
         return (value,) * self.ndim
 
-    # The three kinds of results.
+    def apply(self, kept: str, filtered: Callable[..., Any], *others: Any) -> Any:
+        """What a stencil gives for the image and others: of its dtype, if of a kind that is kept.
 
-    def smooth(self, filtered: Callable[..., Any], *scalars: Any) -> Any:
-        """Numbers between those of the image: as exact as its dtype can hold them."""
-        return self._apply(filtered, scalars, self.dtype.kind in "iu")
-
-    def natural(self, filtered: Callable[..., Any], *scalars: Any) -> Any:
-        """Numbers of any size: the dtype that holds them all."""
-        return self._apply(filtered, scalars, False)
-
-    def ranked(self, filtered: Callable[..., Any], *fields: Any) -> Any:
-        """Numbers of the image."""
-        return self._apply(filtered, fields, self.dtype.kind in "biu")
-
-    def _apply(self, filtered: Callable[..., Any], others: tuple[Any, ...], kept: bool) -> Any:
+        Integers are then rounded, and held within the limits of that.
+        """
         options: dict[str, Any] = dict(self.options)
         if isinstance(axes := options.get("axes"), numbers.Integral):
             options["axes"] = (axes,)
-        if kept or options.get("dtype") is not None:
+        if self.dtype.kind in kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         return filtered(self.image, *others, **options)
 
@@ -349,14 +343,14 @@ class Filtering:
 
 
 # What is made of a window, and of those of its values that are no NaN; and what results are.
-_REDUCTIONS: dict[str, tuple[Any, Any, Any]] = {
-    "minimum": (np.min, np.nanmin, Filtering.ranked),
-    "maximum": (np.max, np.nanmax, Filtering.ranked),
-    "erode": (np.min, np.nanmin, Filtering.ranked),
-    "dilate": (np.max, np.nanmax, Filtering.ranked),
-    "mean": (np.mean, np.nanmean, Filtering.smooth),
-    "sum": (np.sum, np.nansum, Filtering.natural),
-    "local_std": (np.std, np.nanstd, Filtering.natural),
+_REDUCTIONS: dict[str, tuple[Any, Any, str]] = {
+    "minimum": (np.min, np.nanmin, CHOSEN),
+    "maximum": (np.max, np.nanmax, CHOSEN),
+    "erode": (np.min, np.nanmin, CHOSEN),
+    "dilate": (np.max, np.nanmax, CHOSEN),
+    "mean": (np.mean, np.nanmean, BETWEEN),
+    "sum": (np.sum, np.nansum, ANY),
+    "local_std": (np.std, np.nanstd, ANY),
 }
 
 
@@ -367,9 +361,8 @@ def reduced(
     call = Filtering(x, options)
     if name not in ("mean", "sum"):
         call.check_real()
-    results = _REDUCTIONS[name][-1]
-    window, least = call.near(size, footprint, min_count)
-    return results(call, _reduction(name, window, least))
+    filtered = _reduction(name, *call.near(size, footprint, min_count))
+    return call.apply(_REDUCTIONS[name][-1], filtered)
 
 
 @functools.lru_cache(KEPT)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, Unpack
 
 from ..api.stencil import Stencil
-from .filtering import KEPT, Filtering, Options, Size, made, over_datasets, reduced
+from .filtering import CHOSEN, KEPT, Filtering, Options, Size, made, over_datasets, reduced
 
 _Filter: TypeAlias = Callable[..., Any]
 
@@ -309,7 +309,7 @@ def _difference(
     call = Filtering(upper, options)
     near, _ = call.near(*window, None)
     subtracted = _subtraction(name, len(near.size), call.image.dtype == bool)
-    return call.ranked(subtracted, lower)
+    return call.apply(CHOSEN, subtracted, lower)
 
 
 def _before(options: Options) -> Any:

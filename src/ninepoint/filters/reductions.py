@@ -11,7 +11,7 @@ import numpy as np
 from ..api.stencil import Stencil
 from ..language.statistics import ranked
 from ..shapes import finite
-from .filtering import KEPT, Filtering, Options, Size, Window, made, over_datasets, reduced
+from .filtering import CHOSEN, KEPT, Filtering, Options, Size, Window, made, over_datasets, reduced
 
 
 @over_datasets
@@ -327,8 +327,10 @@ def percentile(
     window, least = call.near(size, footprint, min_count)
     name = "median" if q == 50 else "percentile"
     if least:
-        return call.ranked(_valid_rank(name, window, q, least))
-    return call.ranked(_rank(name, window, min(int(window.count * q / 100), window.count - 1)))
+        return call.apply(CHOSEN, _valid_rank(name, window, q, least))
+    return call.apply(
+        CHOSEN, _rank(name, window, min(int(window.count * q / 100), window.count - 1))
+    )
 
 
 @functools.lru_cache(KEPT)

@@ -10,6 +10,8 @@ from numpy.polynomial.hermite_e import hermeval
 
 from ..shapes import finite, whole
 from .filtering import (
+    ANY,
+    BETWEEN,
     MOST_POINTS,
     Array,
     Filtering,
@@ -77,12 +79,12 @@ def gaussian(
     call = Filtering(x, options)
     bell = _bell(call, sigma, finite("truncate", truncate, 0), order)
     if np.any(order):
-        return call.natural(correlation("gaussian", bell, call.precision))
+        return call.apply(ANY, correlation("gaussian", bell, call.precision))
     precision, dtype = call.precision, call.image.dtype
     if dtype.kind in "iu" and dtype.itemsize == 1 and call.dtype == dtype:
         # Weights that sum to 1 leave an error below 0.0001 of a step, on twice the lanes.
         precision = np.dtype(np.float32)
-    return call.smooth(correlation("gaussian", bell, precision))
+    return call.apply(BETWEEN, correlation("gaussian", bell, precision))
 
 
 @over_datasets
@@ -125,7 +127,7 @@ def gaussian_laplace(x: Any, sigma: PerAxis = 1.0, **options: Unpack[Options]) -
     # Along one axis after the other the second derivative.
     orders = 2 * np.eye(call.ndim, dtype=int)
     bells = [_bell(call, sigma, 4.0, tuple(order)).astype(call.precision) for order in orders]
-    return call.natural(weighted("gaussian_laplace", _laplacian, *bells))
+    return call.apply(ANY, weighted("gaussian_laplace", _laplacian, *bells))
 
 
 def _laplacian(window: Any, *bells: Array) -> Any:
@@ -175,7 +177,7 @@ def unsharp(x: Any, sigma: PerAxis = 1.0, amount: float = 1.0, **options: Unpack
     """
     call = Filtering(x, options)
     bell = _bell(call, sigma, 4.0).astype(call.precision)
-    return call.smooth(weighted("unsharp", _unsharp, bell), finite("amount", amount))
+    return call.apply(BETWEEN, weighted("unsharp", _unsharp, bell), finite("amount", amount))
 
 
 def _unsharp(window: Any, weights: Array) -> Any:
@@ -268,7 +270,7 @@ def bilateral(
         raise ValueError("sigma_color is 0, but it must be positive.")
     bell = _bell(call, sigma_spatial, finite("truncate", truncate, 0), name="sigma_spatial")
     filtered = weighted("bilateral", _bilateral, bell.astype(call.precision))
-    return call.smooth(filtered, -0.5 / far**2)
+    return call.apply(BETWEEN, filtered, -0.5 / far**2)
 
 
 def _bilateral(window: Any, weights: Array) -> Any:
@@ -340,7 +342,7 @@ def threshold_local(
     sigmas = [(length - 1) / 6 or 1e-9 for length in shape]
     bell = _bell(call, sigmas, 4.0) if method == "gaussian" else np.ones(shape)
     filtered = weighted("threshold_local", _AVERAGES[method], bell.astype(call.precision))
-    return call.natural(filtered, finite("offset", offset))
+    return call.apply(ANY, filtered, finite("offset", offset))
 
 
 def _threshold_gaussian(window: Any, weights: Array) -> Any:

@@ -10,6 +10,8 @@ from ..language.dtypes import kind_of
 from ..language.errors import RoundingWarning, warn
 from ..shapes import finite, whole
 from .filtering import (
+    ANY,
+    BETWEEN,
     Array,
     Filtering,
     Options,
@@ -163,7 +165,7 @@ def gradient(
         raise ValueError(f"spacing={spacing!r} must be positive.")
     weights = _product(axis, call.ndim, _SIDES[side], (0, 1, 0))
     distance = 2 * step if side == "central" else step
-    return call.natural(weighted("gradient", _gradient, weights), distance)
+    return call.apply(ANY, weighted("gradient", _gradient, weights), distance)
 
 
 # The weights of the point and of its neighbours before and after it.
@@ -211,14 +213,14 @@ def laplace(x: Any, **options: Unpack[Options]) -> Any:
     call = Filtering(x, options)
     axes = range(call.ndim)
     weights = np.sum([_product(axis, call.ndim, (1, -2, 1), (0, 1, 0)) for axis in axes], axis=0)
-    return call.natural(correlation("laplace", weights, call.precision))
+    return call.apply(ANY, correlation("laplace", weights, call.precision))
 
 
 def _slope(name: str, x: Any, axis: int, across: Line, options: Options) -> Any:
     """Filter with a slope along an axis, times such weights across it."""
     call = Filtering(x, options)
     weights = _product(axis, call.ndim, SLOPE, across)
-    return call.natural(correlation(name, weights, call.precision))
+    return call.apply(ANY, correlation(name, weights, call.precision))
 
 
 def _product(axis: int, ndim: int, along: Line, across: Line) -> Array:
@@ -291,10 +293,10 @@ def correlate(x: Any, weights: Any, **options: Unpack[Options]) -> Any:
     call.count_axes("weights", checked.ndim)
     filtered = correlation("correlate", checked, call.precision)
     if checked.dtype.kind != "f" or checked.min() < 0:
-        return call.natural(filtered)
+        return call.apply(ANY, filtered)
     if call.image.dtype.kind in "iu" and "dtype" not in options:
         _warn_of_rounding(checked, call.dtype)
-    return call.smooth(filtered)
+    return call.apply(BETWEEN, filtered)
 
 
 def _warn_of_rounding(weights: Array, dtype: np.dtype) -> None:

@@ -157,7 +157,7 @@ def imread(
     # Of several files, for who would write among them.
     files = {one.stamp.path for one in frames}
     folders = tuple({os.path.dirname(path) for path in files if len(files) > 1})
-    step = chunks
+    step: Any = chunks
     if step == "auto":
         step = max(1, min(CHUNK_BYTES // header.nbytes, -(-len(frames) // LEAST_CHUNKS)))
     elif isinstance(step, bool) or not isinstance(step, int) or step < 1:
@@ -177,7 +177,7 @@ def imread(
     return array
 
 
-def _find_frames(source: AnyPath | Iterable[AnyPath], progress: Progress) -> list[Frame]:
+def _find_frames(source: AnyPath | Iterable[Any], progress: Progress) -> list[Frame]:
     """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order."""
     if isinstance(source, (str, os.PathLike)):
         paths = matching(local_path(source, _URLS))

@@ -43,6 +43,7 @@ from .paths import (
     opening,
     readable,
     said,
+    spans,
     zarr_files,
 )
 from .run import Shape
@@ -109,13 +110,9 @@ def open_labelled(
     where = f"{path}/{group}" if group else path
     with opening(where, lambda reason: ValueError(f"{where!r} cannot be opened: {reason}")):
         dataset = _dataset(path, engine, group)
-    numeric = {
-        str(name): one
-        for name, one in dataset.variables.items()
-        if one.ndim and one.dtype.kind in "biufc"
-    }
-    every = dataset.variables.values()
-    bounds = {one.attrs.get("bounds") or one.encoding.get("bounds") for one in every}
+    every = {str(name): one for name, one in dataset.variables.items()}
+    bounds = {one.attrs.get("bounds") or one.encoding.get("bounds") for one in every.values()}
+    numeric = {name: one for name, one in every.items() if one.ndim and one.dtype.kind in "biufc"}
     names = [name for name in map(str, dataset.data_vars) if name in numeric]
     main = [name for name in names if name not in bounds]
     if variable or len(main) < 2:
@@ -378,8 +375,7 @@ class Opened:
         except (FileNotFoundError, PermissionError, ImageReadError):
             raise
         except DAMAGE as error:
-            spans = ", ".join(f"{one.start}:{one.stop}" for one in box)
-            reason = f"{said(error)}, at the elements [{spans}]"
+            reason = f"{said(error)}, at the elements [{spans(box)}]"
             if self.layer == OPEN:
                 raise OSError(f"{self.name!r} cannot be read: {reason}") from error
         # Out here it has no cause: some libraries' errors cannot be sent to another process.

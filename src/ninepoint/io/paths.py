@@ -18,7 +18,7 @@ import shutil
 import struct
 import tokenize
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from secrets import token_hex
@@ -129,6 +129,11 @@ def said(error: BaseException) -> str:
     if text and isinstance(error, OSError | ValueError | SyntaxError):
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def spans(box: Iterable[slice]) -> str:
+    """Where elements lie, as they are sliced."""
+    return ", ".join(f"{one.start}:{one.stop}" for one in box)
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from ..backends.threads import stop_elsewhere
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported, start
-from .paths import Names, nth
+from .paths import Names, nth, spans
 from .progress import Advance, Progress, described_workers, finished
 
 Shape: TypeAlias = tuple[int, ...]
@@ -61,11 +61,6 @@ class Units:
     def counts(self) -> Shape:
         """How many units lie along each axis."""
         return tuple(-(-n // one) for n, one in zip(self.shape, self.size, strict=True))
-
-    @property
-    def count(self) -> int:
-        """How many units there are."""
-        return math.prod(self.counts)
 
     def region(self, place: Shape) -> Region:
         """The elements of the unit at a place."""
@@ -288,8 +283,8 @@ class Writer:
         try:
             self.put(block.get() if is_cupy(block) else np.asarray(block), region)
         except OSError as error:
-            spans = ", ".join(f"{one.start}:{one.stop}" for one in region)
-            words = f"{error.strerror or error}: [{spans}] is not written; {self.rest}"
+            what = f"{error.strerror or error}: [{spans(region)}] is not written"
+            words = f"{what}; {self.rest}"
             where = nth(self.path, region[0].start) if self.rest == WHOLE else self.path
             raise OSError(error.errno, words, where) from error
         return 1

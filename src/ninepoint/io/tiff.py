@@ -25,7 +25,7 @@ from .opened import Found, Opened, opened
 from .paths import need, readable
 
 if TYPE_CHECKING:
-    from tifffile import TiffFile, TiffPage
+    from tifffile import TiffFile, TiffFrame, TiffPage
 
 DEFLATE = (8, 32946)
 
@@ -151,7 +151,7 @@ def _header(page: TiffPage) -> Header:
     return Header(shape, np.dtype(page.dtype).newbyteorder("="))
 
 
-def _check_segments(page: TiffPage) -> None:
+def _check_segments(page: TiffPage | TiffFrame) -> None:
     """Raise `ValueError` unless every strip or tile is there, whole and of a credible size.
 
     tifffile gives zeros for a strip that is absent.
@@ -170,7 +170,8 @@ def _check_segments(page: TiffPage) -> None:
                 f"the file is truncated: strip or tile {number} ends at byte {start + count} "
                 f"of {size}"
             )
-    nbytes = (page.size * page.keyframe.bitspersample + 7) // 8
+    whole: Any = page.keyframe
+    nbytes = (page.size * whole.bitspersample + 7) // 8
     stored = sum(page.databytecounts[:wanted])
     ratio = {1: 1, **dict.fromkeys(DEFLATE, BEST_DEFLATE_RATIO)}.get(page.compression)
     if ratio is not None and stored * ratio < nbytes:

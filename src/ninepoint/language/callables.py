@@ -6,10 +6,9 @@ function is understood looks here.
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -56,7 +55,7 @@ def _builtin_extreme(builtin: Any, *args: Any) -> Any:
         window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
         raise mistake("wrong-arguments", builtin.__name__, needs)
-    return functools.reduce(better, items)
+    return reduce(better, items)
 
 
 def _part(op: Any, value: Any) -> Any:
@@ -274,7 +273,7 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
 def _sum(items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
         raise mistake("wrong-arguments", "sum", "it needs a tuple or a list of numbers")
-    return functools.reduce(partial(binary, "+"), items, start)
+    return reduce(partial(binary, "+"), items, start)
 
 
 def _divmod(left: Any, right: Any) -> Any:

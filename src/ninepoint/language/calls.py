@@ -7,12 +7,11 @@ math.sqrt(2.0)        ->     1.4142135623730951
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, partial, reduce
 from inspect import BoundArguments, Signature
 from typing import Any, TypeAlias
 
@@ -280,4 +279,4 @@ def _measured(shape: tuple[Any, ...], name: str) -> Any:
         case "len":
             return shape[0]
         case _:
-            return functools.reduce(operator.mul, shape or (1,))
+            return reduce(operator.mul, shape or (1,))

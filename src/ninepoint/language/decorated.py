@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import types
@@ -11,7 +12,6 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from ..base.remembered import Registry
 from ..base.tracebacks import door
 from .readable import with_room
-from .signature import docstring
 
 
 class Decorated:
@@ -25,7 +25,9 @@ class Decorated:
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show the class instead.
-        self.__doc__ = docstring(function) or (
+        text = function.definition
+        own = None if isinstance(text, ast.Lambda) else ast.get_docstring(text)
+        self.__doc__ = own or (
             f"A {words}; help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
         )
         self.__module__ = getattr(live, "__module__", type(self).__module__)

@@ -120,12 +120,6 @@ def signature_text(function: Function) -> str:
     return str(signature(function.definition, defaults))
 
 
-def docstring(function: Function) -> str | None:
-    """Give the text that describes the function, as far as it has one."""
-    definition = function.definition
-    return None if isinstance(definition, ast.Lambda) else ast.get_docstring(definition)
-
-
 class Page(str):
     """A text of several lines: its `repr` is the text itself, without quotes and escapes."""
 

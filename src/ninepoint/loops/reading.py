@@ -465,8 +465,6 @@ class _Body:
                 return tuple(Size(array, axis) for axis in range(array.ndim))
             case Array(ndim=1) as array, "size":
                 return Size(array, 0)
-            case Array() as array, "itemsize":
-                return word(array.itemsize)
             case _, "real" | "imag" if (of := _only(value)).type in PARTS:
                 return Op(PARTS[of.type], node.attr, (of,))
             case _:

@@ -19,6 +19,7 @@ from ..analysis.ranges import machine_type, ranges, turn_ranges, working_type
 from ..analysis.rewrite import bodies, reads
 from ..base.frozen import frozen
 from ..language.ir import (
+    RANKED,
     Body,
     Carried,
     Element,
@@ -33,6 +34,7 @@ from ..language.ir import (
     Tap,
     named,
 )
+from ..language.signature import many
 from .algorithms import stages_of
 from .rolling import abreast
 from .schedule import Refused, Schedule
@@ -53,10 +55,7 @@ def notes(stored: Kernel, wholesome: Kernel, lowered: Kernel, schedule: Schedule
     Stages for windows are those of a `wholesome` kernel; what is `lowered` has others after them.
     """
     found = [
-        Note(
-            f"{_name(one.value)} over {_shape(one.value)}",
-            _window(stored, one.value, schedule, lowered.rows),
-        )
+        Note(_name(one.value), _window(stored, one.value, schedule, lowered.rows))
         for one in stored.body
         if isinstance(one.value, Reduce)
     ]
@@ -86,23 +85,18 @@ def _window(kernel: Kernel, reduce: Reduce, schedule: Schedule, rows: int) -> tu
 def _kept(stage: Stage, kernel: Kernel) -> str:
     places = {read.offset for body in bodies(kernel) for read in reads(body, stage.names)}
     operations = len(stage.body) - len(list(reads(stage.body)))
-    word = "operation" if operations == 1 else "operations"
-    return f"{operations} {word}, done once and read at {len(places)} neighbours"
+    return f"{many(operations, 'operation')}, done once and read at {len(places)} neighbours"
 
 
 def _name(reduce: Reduce) -> str:
-    match reduce.kind:
-        case "quantile" | "nanquantile":
-            name = "median" if reduce.quantile == 0.5 else f"quantile {reduce.quantile:g}"
-            return name if reduce.kind == "quantile" else f"nan{name}"
-        case "nanrank":
-            return f"rank at {reduce.quantile:g} % of what is no NaN"
-        case _:
-            return reduce.kind
-
-
-def _shape(reduce: Reduce) -> str:
-    return " x ".join(map(str, reduce.shape)) + (" elements" if len(reduce.shape) == 1 else "")
+    name: str = reduce.kind
+    if name == "nanrank":
+        name = f"rank at {reduce.quantile:g} % of what is no NaN"
+    elif name in RANKED:
+        rank = "median" if reduce.quantile == 0.5 else f"quantile {reduce.quantile:g}"
+        name = name.replace("quantile", rank)
+    shape = " x ".join(map(str, reduce.shape))
+    return f"{name} over {shape}{' elements' * (len(reduce.shape) == 1)}"
 
 
 @frozen

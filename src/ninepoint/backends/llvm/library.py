@@ -360,10 +360,10 @@ def ordered(keys, order, counts, length):
     for k in range(length):
         key = u64(keys[0, k])
         order[0, k] = k
-        for byte in range(keys.itemsize):
+        for byte in range(counts.size >> 8):
             counts[(byte << 8) + i64(key >> u64(byte << 3) & u64(255))] += 1
     turn = 0
-    for byte in range(keys.itemsize):
+    for byte in range(counts.size >> 8):
         shift, first = u64(byte << 3), byte << 8
         if counts[first + i64(u64(keys[turn, 0]) >> shift & u64(255))] != length:
             before = 0

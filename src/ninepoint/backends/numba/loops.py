@@ -112,7 +112,7 @@ class Loops(Layout):
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
         stage = kept.stage
-        prefix = f"{stage.names[0]}_r"
+        prefix = f"{stage.names[0]}_a"
         written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
         if written is None:
             return None
@@ -178,7 +178,7 @@ class Loops(Layout):
         """Make the stages whose rows are all the same."""
         lines: list[str] = []
         for kept, function in zip(self.kept, self.functions, strict=False):
-            if self.is_alike(kept):
+            if kept in self.alike:
                 lines += self._plane(self._row(kept, function), kept)
         for index in reversed(self.outer if lines else []):
             lines = [f"for {index} in range(1):", *indented(lines)]
@@ -193,7 +193,7 @@ class Loops(Layout):
     def _rolling(self) -> list[str]:
         """A turn for each plane, or row, of the result, and for those before the first."""
         turn = self._turn()
-        if not self.warm and not self.rolls(self.axis):
+        if not self.warm and not self.thins:
             return self._over(self.axis, turn)
         stop = plus(*self.points(self.axis))
         return [f"for {self.turn} in range({-self.warm}, {stop}):", *indented(turn)]
@@ -225,7 +225,7 @@ class Loops(Layout):
         several = self.several if rows > 1 else [None] * len(self.functions)
         lines: list[str] = []
         for kept, function, many in zip(self.stages, self.functions, several, strict=True):
-            if self.is_alike(kept):
+            if kept in self.alike:
                 continue
             lines += self._row(kept, many, rows=rows) if many else []
             for down in range(rows):
@@ -241,16 +241,14 @@ class Loops(Layout):
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""
         if not self.turn:
             return ""
-        if kept is self.result:
-            tests = [f"{self.turn} >= 0"] * (self.warm > 0)
-            if self.rolls(self.axis):
-                tests.append(f"{self.turn} % {self.every[self.axis]} == 0")
-            return " and ".join(tests)
-        if self.edges.axes:
-            first, stop = self.limits(kept, self.axis)
-            return f"{first} <= {at} < {stop}"
         begin = kept.low[self.axis] - kept.high[self.axis]
-        return "" if begin == -self.warm else f"{self.turn} >= {begin}"
+        tests = [f"{self.turn} >= {begin}"] * (begin > -self.warm)
+        if kept is self.result:
+            tests += [f"{self.turn} % {self.every[self.axis]} == 0"] * self.thins
+        elif self.edges.axes:
+            first, stop = self.limits(kept, self.axis)
+            tests = [f"{first} <= {at} < {stop}"]
+        return " and ".join(tests)
 
     def _plane(self, lines: list[str], kept: Kept) -> list[str]:
         """Lines for a row, done for all rows of a plane; where rows roll, for the one row."""

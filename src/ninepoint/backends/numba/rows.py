@@ -36,7 +36,19 @@ from ...analysis.rewrite import reads
 from ...analysis.rewrite import rows as rows_of
 from ...base.frozen import frozen
 from ...language.dtypes import computed, short
-from ...language.ir import Atom, Body, Box, Histogram, Kernel, Offset, Read, State, Values, joined
+from ...language.ir import (
+    Atom,
+    Body,
+    Box,
+    Histogram,
+    Kernel,
+    Offset,
+    Read,
+    Stage,
+    State,
+    Values,
+    joined,
+)
 from ...lowering.chain import Edges, mirrored
 from ...lowering.rolling import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
@@ -149,16 +161,18 @@ class Layout:
         kernel = self.kernel
         # Positions along a row are the same in all rows, and so are stages that read nothing else.
         columns = {name for name, one in kernel.placed if one.axis == kernel.ndim - 1}
-        self.alike = {
-            stage.names[0]
-            for stage in kernel.stages
-            if isinstance(stage, Values) and {read.field for read in reads(stage.body)} <= columns
-        }
+
+        def alike(stage: Stage) -> bool:
+            fields = {read.field for read in reads(stage.body)}
+            return isinstance(stage, Values) and fields <= columns
+
         # Of a turn that makes several rows each stage keeps as many more.
         self.kept = tuple(
-            replace(one, count=1 if self.is_alike(one) else one.count + kernel.rows - 1)
+            replace(one, count=1 if alike(one.stage) else one.count + kernel.rows - 1)
             for one in kept_stages(kernel)
         )
+        # Those of which all rows are the same.
+        self.alike = [one for one in self.kept if alike(one.stage)]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         # The machine types of what is read of fields and of stages.
         self.machines = {name: computed(dtype).name for name, dtype in kernel.fields}
@@ -175,8 +189,8 @@ class Layout:
         self.result = Kept(result, here, here, self.axis, 1)
         self.stages = (*self.kept, self.result)
         self.needs["out0"] = self.ends["out0"] = Box(here, here)
-        # Whether every plane of the axis down which stages roll has a turn.
-        self.rolled = any(one.count > 1 for one in self.kept)
+        # Whether results are made at some of the planes of an axis that all have a turn.
+        self.thins = any(one.count > 1 for one in self.kept) and self.every[self.axis] > 1
         # How many planes are made before the first of the result.
         self.warm = max((kept.warm for kept in self.kept), default=0)
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
@@ -184,10 +198,6 @@ class Layout:
         # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
         boxes = [*self.ends.values(), *(Box(one.low, one.high) for one in self.stages)]
         self.low, self.high = joined(boxes).ends
-
-    def is_alike(self, kept: Kept) -> bool:
-        """Whether all rows of a stage are the same."""
-        return kept.stage.names[0] in self.alike
 
     def item_size(self, name: str) -> int:
         """The bytes of an element of a stage."""
@@ -231,10 +241,6 @@ class Layout:
         if kept is self.result:
             return "n"
         return plus(*self.ends_at(kept, -1, True), *self.ends_at(kept, -1, False, -1))
-
-    def rolls(self, axis: int) -> bool:
-        """Whether results are made at some of the planes of an axis that all have a turn."""
-        return self.rolled and self.every[axis] > 1 and axis == self.axis
 
     # What is kept.
 
