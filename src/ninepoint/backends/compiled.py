@@ -211,8 +211,8 @@ class Compiled:
         """
         if how not in self._turned:
             fresh = self._fresh
-            known = fresh.turn is not None and fresh.lowering is not None
-            self._turned[how] = fresh.turn(fresh, how) if known else None
+            turn = None if fresh.lowering is None else fresh.turn
+            self._turned[how] = None if turn is None else turn(fresh, how)
         return self._turned[how]
 
     @cached_property

@@ -152,8 +152,9 @@ def _constants(node: Node, border: Border) -> list[Any]:
     """The constants of the text; raises where one does not fit."""
     program = node.compiled
     found = on_numpy.check_values(border, node.cval, program)
-    rules = ["constant"] * len(program.field_dtypes) + ["fill"] * len(program.out_dtypes)
-    return [one[()] for rule, one in zip(rules, found, strict=True) if border.uses(rule)]
+    asked = [border.uses("constant")] * len(program.field_dtypes)
+    asked += [border.uses("fill")] * len(program.out_dtypes)
+    return [one[()] for is_asked, one in zip(asked, found, strict=True) if is_asked]
 
 
 # Where an array begins.
@@ -179,7 +180,8 @@ class _Array:
     @property
     def origin(self) -> int:
         """How far from its begin the point 0 of each core axis is [bytes]."""
-        return -sum(map(operator.mul, self.start, self.lies.strides[-len(self.start) :]))
+        steps = self.lies.strides[-len(self.start) :]
+        return -sum(at * step for at, step in zip(self.start, steps, strict=True))
 
 
 def _between(one: Array, lead: Shape, core: Shape) -> _Array:
@@ -238,8 +240,8 @@ def _starts(
     ndim = program.ndim
     # All axes are alike at points: they are as few as can be.
     free = len(lead) + len(core) if program.at_points else len(lead)
-    axes, merged = merged_axes((*lead, *core)[:free], [one.steps[:free] for one in arrays])
-    axes = (*axes, *(*lead, *core)[free:]) or (1,)
+    few, merged = merged_axes((*lead, *core)[:free], [one.steps[:free] for one in arrays])
+    axes = (*few, *(*lead, *core)[free:]) or (1,)
     steps = [(*own, *one.steps[free:]) or (1,) for own, one in zip(merged, arrays, strict=True)]
     reach = max(map(abs, (*program.reach.lo, *program.reach.hi)))
     far = any(_is_far(axes[-ndim:], one[-ndim:], reach) for one in steps)
