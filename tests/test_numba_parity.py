@@ -2,7 +2,7 @@
 
 Each case is a kernel, its options and its arrays, run by both.  The dtype of a result is by our
 own rule, so Numba's is cast to it.  At the end stand the few differences, which are documented
-in docs/recipe.md.
+in docs/coming/numba.md.
 """
 
 import numba
