@@ -198,7 +198,7 @@ class Passes:
             for axis in edges.axes
             for border in edges.borders
         ]
-        constants, found = _constants(chain), []
+        constants, found = _constants(chain), list[tuple[Sequence[_Cut], list[Array]]]()
         for cuts in itertools.product(*axes):
             told = [_told(cuts[axis], core[axis], pair, far) for axis, pair, far in rules]
             found.append((cuts, [*told, *constants]))
