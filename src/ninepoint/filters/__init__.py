@@ -17,49 +17,9 @@ derivatives of Gaussians and thresholds are float64.
 A stencil is made once for each size or set of weights, and compiled once for each dtype.
 """
 
-from __future__ import annotations
+from ..base.undisturbed import handed_on
 
-from functools import partial
-
-from .filtering import Options as Options
-from .morphology import (
-    black_tophat,
-    closing,
-    dilate,
-    erode,
-    morphological_gradient,
-    opening,
-    white_tophat,
-)
-from .reductions import local_std, maximum, mean, median, minimum, percentile, sum
-from .smoothing import bilateral, gaussian, gaussian_laplace, threshold_local, unsharp
-from .weights import correlate, gradient, laplace, prewitt, sobel
-
-__all__ = [
-    "bilateral",
-    "black_tophat",
-    "closing",
-    "correlate",
-    "dilate",
-    "erode",
-    "gaussian",
-    "gaussian_laplace",
-    "gradient",
-    "laplace",
-    "local_std",
-    "maximum",
-    "mean",
-    "median",
-    "minimum",
-    "morphological_gradient",
-    "opening",
-    "percentile",
-    "prewitt",
-    "sobel",
-    "sum",
-    "threshold_local",
-    "unsharp",
-    "white_tophat",
-]
-
-__dir__ = partial(sorted, __all__)
+# The names are in `__init__.pyi`.
+__getattr__, _, _names = handed_on(__name__, __file__)
+__all__ = [name for name in _names if name.islower()]
+__dir__ = __all__.copy

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import is_chunked, is_lazy
+from ..arrays.accepted import is_chunked, is_lazy, is_xarray
 from ..arrays.channels import coloured_shape
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
@@ -309,8 +309,8 @@ def _save_images(result: Any, pattern: Any, how: How) -> Any:
     if array.dtype == bool:
         array = array.astype(np.uint8) * np.uint8(255)
     # What is in the memory of this machine is written by this machine.
-    is_lazy = is_chunked(getattr(result, "data", result))
-    with nullcontext() if is_lazy else imported("dask.config").set(scheduler="threads"):
+    in_chunks = is_chunked(result.data if is_xarray(result) else result)
+    with nullcontext() if in_chunks else imported("dask.config").set(scheduler="threads"):
         if not is_whole:
             return _save_frames(array, names, several, how)
         path = nth(names, 0)
