@@ -139,6 +139,8 @@ class Options(TypedDict, total=False):
         Along each axis, of how many points one is made; see `Stencil.__call__`.
     threads : int
         The greatest number of threads.
+    device : str
+        "cuda" to have a GPU compute arrays of NumPy.
 
     Examples
     --------
