@@ -71,7 +71,8 @@ def test_all_numbers_and_what_rounds_to_them() -> None:
 
 @pytest.mark.nightly
 def test_all_numbers_on_a_processor_that_knows_none() -> None:
-    paths = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    here = os.path.dirname(__file__)
+    paths = os.pathsep.join([here, os.path.dirname(here), os.environ.get("PYTHONPATH", "")])
     code = "import test_halves as t; t.test_all_numbers_and_what_rounds_to_them()"
     printed("-c", code, NUMBA_CPU_NAME="generic", PYTHONPATH=paths)
 

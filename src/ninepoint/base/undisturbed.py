@@ -33,6 +33,8 @@ _T = TypeVar("_T")
 _PATIENCE = 10.0
 
 lock = threading.RLock()
+# Held by who parses a text: Python up to 3.12 fails where two threads do.
+parsing = threading.RLock()
 _running: set[threading.Thread] = set()
 
 
@@ -187,7 +189,7 @@ _held: list[Any] = []
 
 
 def _before_fork() -> None:
-    """Hold both locks.
+    """Hold these locks, and Numba's.
 
     Python has listed by then what is to be called before the fork.  A module that another thread
     imports while this waits, and that registers a lock of its own, has it released afterwards
@@ -195,8 +197,9 @@ def _before_fork() -> None:
     (`concurrent.futures.thread` and `logging`) before.
     """
     _held.clear()
-    lock.acquire()
-    _held.append(lock)
+    for own in (lock, parsing):
+        own.acquire()
+        _held.append(own)
     compiler = sys.modules.get("numba.core.compiler_lock")
     theirs = getattr(compiler, "global_compiler_lock", None)
     if theirs is not None:
@@ -210,13 +213,15 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    global lock
-    whole = lock in _held
+    global lock, parsing
+    held = list(_held)
     _after_fork()
     _running.clear()
-    if not whole:
-        # Interrupted before it had it: a thread of the parent may hold it, which is not here.
+    # Interrupted before it had them: threads of the parent may hold them, which are not here.
+    if lock not in held:
         lock = threading.RLock()
+    if parsing not in held:
+        parsing = threading.RLock()
 
 
 if hasattr(os, "register_at_fork"):

@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import ast
 import functools
-import os
 import re
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, TypeAlias
 
+from ..base import undisturbed
 from ..base.frozen import frozen
 from . import statistics
 from .errors import Span
@@ -214,17 +213,7 @@ def target_names(node: ast.expr) -> list[str]:
     return names if len(names) == len(nodes) else []
 
 
-# Trees of texts.
-
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    # No child is born while a thread that it does not have holds the lock.
-    os.register_at_fork(
-        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
-    )
-
-
 def parsed(text: str) -> ast.Module:
     """The tree of the text of a module."""
-    with _lock:
+    with undisturbed.parsing:
         return ast.parse(text)
