@@ -23,7 +23,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
@@ -149,8 +148,8 @@ def handed_on(
 
     The stub beside its file at `path` says from where each is imported, one in a line.
     """
-    text = Path(path).with_suffix(".pyi").read_text(encoding="utf-8")
-    lines = re.findall(r"^from \.(\S*) import (\w+)", text, re.MULTILINE)
+    with open(f"{os.path.splitext(path)[0]}.pyi", encoding="utf-8") as stub:
+        lines = re.findall(r"^from \.(\S*) import (\w+)", stub.read(), re.MULTILINE)
     known = {name: place for place, name in lines}
 
     def found(name: str) -> Any:
