@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
 from operator import getitem
 from typing import Any, ClassVar
 
@@ -19,6 +18,7 @@ from dask._task_spec import Task, TaskRef
 from dask_array._expr import ArrayExpr
 from dask_array._new_collection import new_collection
 
+from ..base.remembered import cached_property
 from .accepted import is_expression, library_of
 from .blocks import meta_of
 from .chunked.computation import Computation
