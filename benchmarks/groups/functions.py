@@ -178,13 +178,7 @@ FUNCTIONS: tuple[Problem, ...] = (
         shapes=((1000, 1000),),
         result="int64",
     ),
-    _ufunc(
-        "sum of roots",
-        roots,
-        dtypes=FLOATS,
-        shapes=((1 << 15,), (1 << 24,)),
-        tiny=(100,),
-    ),
+    _ufunc("sum of roots", roots, dtypes=FLOATS, shapes=((1 << 15,), (1 << 24,)), tiny=(100,)),
     _ufunc(
         "density of sea water, 48 terms",
         density,

@@ -67,10 +67,7 @@ def _together(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> No
 INLINED = "inlined"
 SCHEDULES = {INLINED: _inline, "rows": _by_rows, "strips": _by_strips(32)}
 SCHEDULES["vectors"] = _by_strips(32, columns=True)
-PIPELINES = SCHEDULES | {
-    "strips of 128": _by_strips(128),
-    "strips of 512": _by_strips(512),
-}
+PIPELINES = SCHEDULES | {"strips of 128": _by_strips(128), "strips of 512": _by_strips(512)}
 
 
 def halide(

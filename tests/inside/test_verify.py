@@ -9,6 +9,7 @@ from ninepoint.language.ir import Assign, Box, DType, Read, Ref
 from ninepoint.loops.nodes import Let, Name
 from ninepoint.loops.reading import NotRead, read
 
+
 def given(name, field, *offset):
     return Assign(name, Read(DType.INT, field, offset))
 
