@@ -1,12 +1,11 @@
 """Ufuncs and gufuncs: functions of numbers, and of whole core arrays.
 
-The text is ours and Numba's.  From the one array of a problem another is made: the same numbers in
-another order.  Our gufuncs return their results and declare no types, Numba's write into arrays.
+The text is ours and Numba's, which declares types.  From the one array of a problem others are
+made: the same numbers in another order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -51,11 +50,7 @@ def _escape_numpy(x: Any, y: Any) -> Any:
 
 
 def density(salt, heat, pressure):
-    """That of sea water, of 48 terms [kg/m3], from g/kg, degrees and dbar.
-
-    Source: IOC, SCOR and IAPSO, "The international thermodynamic equation of seawater", 2010,
-    appendix K; the model Veros and pyhpc-benchmarks take it from there.
-    """
+    """That of sea water [kg/m3]: TEOS-10 manual, appendix K, as in pyhpc-benchmarks."""
     s, t, p = 35 * salt, 30 * heat, 5000 * pressure
     root = np.sqrt(s)
     above = (
@@ -86,24 +81,17 @@ def density(salt, heat, pressure):
     return above / below
 
 
-def arc(down, right, other_down, other_right):
-    """The distance on a sphere of radius 1."""
-    part = np.sin((other_down - down) / 2) ** 2
-    part = part + np.cos(down) * np.cos(other_down) * np.sin((other_right - right) / 2) ** 2
-    return 2 * np.arctan2(np.sqrt(part), np.sqrt(1 - part))
-
-
 def _several(x: np.ndarray, count: int) -> list[np.ndarray]:
-    """An array and others, of the same numbers backwards, or elsewhere along the first axis."""
-    return [x, np.flip(x).copy(), *(np.roll(x, k, 0) for k in range(1, count - 1))]
+    """An array and others, of the same numbers backwards, or one element on."""
+    return [x, np.flip(x).copy(), np.roll(x, 1, 0)][:count]
 
 
 def _ufunc(
     name: str,
-    function: Callable[..., Any],
-    by_numpy: Callable[..., Any] | None = None,
-    result: str | None = None,
+    function: Any,
     count: int = 2,
+    by_numpy: Any = None,
+    result: str = "",
     **options: Any,
 ) -> Problem:
     """A function of so many arrays; without a text for NumPy its own is that, and JAX's."""
@@ -113,12 +101,10 @@ def _ufunc(
 
     def vectorized(numba: Any, x: np.ndarray, threads: int) -> Any:
         """With types declared, as its fastest calls have them."""
-        kinds = ", ".join([x.dtype.name] * count)
+        kind, kinds = result or x.dtype.name, ", ".join([x.dtype.name] * count)
         target = "parallel" if threads > 1 else "cpu"
-        declared = numba.vectorize([f"{result or x.dtype.name}({kinds})"], target=target)
-        return partial(
-            declared(function), *_several(x, count), out=np.empty(x.shape, result or x.dtype)
-        )
+        made = numba.vectorize([f"{kind}({kinds})"], target=target)(function)
+        return partial(made, *_several(x, count), out=np.empty(x.shape, kind))
 
     def in_numpy(numpy: Any, x: np.ndarray, threads: int) -> Any:
         return partial(by_numpy or function, *_several(x, count))
@@ -132,18 +118,7 @@ def _ufunc(
 _SIGNATURE = "(n,k),(k,m)->(n,m)"
 
 
-def product(a, b):
-    out = np.empty((a.shape[0], b.shape[1]))
-    for i in range(a.shape[0]):
-        for j in range(b.shape[1]):
-            total = 0.0
-            for k in range(a.shape[1]):
-                total += a[i, k] * b[k, j]
-            out[i, j] = total
-    return out
-
-
-def product_into(a, b, out):
+def product(a, b, out):
     for i in range(a.shape[0]):
         for j in range(b.shape[1]):
             total = 0.0
@@ -166,28 +141,20 @@ def _guvectorized(numba: Any, x: np.ndarray, threads: int) -> Any:
     """Numba's gufunc of a function that writes, for types that are declared."""
     kind = numba.float64[:, :]
     declared = numba.guvectorize([(kind, kind, kind)], _SIGNATURE, nopython=True)
-    return partial(declared(product_into), *_turned(x), np.empty((*x.shape[:-1], x.shape[-2])))
+    return partial(declared(product), *_turned(x), np.empty((*x.shape[:-1], x.shape[-2])))
 
 
 FUNCTIONS: tuple[Problem, ...] = (
     _ufunc(
         "Mandelbrot, at most 50 turns",
         escape,
-        _escape_numpy,
+        by_numpy=_escape_numpy,
         dtypes=("float64",),
         shapes=((1000, 1000),),
         result="int64",
     ),
-    _ufunc("sum of roots", roots, dtypes=FLOATS, shapes=((1 << 15,), (1 << 24,)), tiny=(100,)),
-    _ufunc(
-        "density of sea water, 48 terms",
-        density,
-        count=3,
-        dtypes=("float64",),
-        shapes=((1 << 22,),),
-        tiny=(100,),
-    ),
-    _ufunc("distance of arcs", arc, count=4, dtypes=("float64",), shapes=((10**7,),), tiny=(100,)),
+    _ufunc("sum of roots", roots, dtypes=FLOATS, shapes=((1 << 15,), (1 << 24,))),
+    _ufunc("sea water's density, 48 terms", density, 3, dtypes=("float64",), shapes=((1 << 22,),)),
     _problem(
         "gufunc: product of matrices",
         ours=ours.calling(_product),

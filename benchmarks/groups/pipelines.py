@@ -16,13 +16,6 @@ from ..problem import Problem, Shape
 
 GROUP = "pipelines"
 
-_BLURS = (
-    (kernels.blur, "x", "first"),
-    (kernels.blur, "first", "second"),
-    (kernels.blur, "second", "first"),
-    (kernels.blur, "first", "out"),
-)
-
 
 def _problem(
     name: str, own: Any, calls: Any, *others: Peer, near: int, shape: Shape, **options: Any
@@ -55,30 +48,21 @@ def _detail(stencil: Any) -> Any:
     return stencil(lambda x: x[0, 0] - soften(x)[0, 0])
 
 
-# Of a weather model and an ocean model.  What NumPy is given is given to JAX and to Numba as well.
-
-
-def _laplacian(x):
-    return 4 * x[0, 0, 0] - (x[1, 0, 0] + x[-1, 0, 0] + x[0, 1, 0] + x[0, -1, 0])
+# Of a weather model: what NumPy is given is given to JAX and to Numba as well.
 
 
 def _limited(step, rise):
     return 0.0 if step * rise > 0 else step
 
 
-def _diffusion(stencil: Any) -> Any:
-    laplacian = stencil(_laplacian)
-
-    @stencil
-    def diffusion(x, c):
-        v, u = laplacian(x), x[0, 0, 0]
-        down = _limited(v[1, 0, 0] - v[0, 0, 0], x[1, 0, 0] - u)
-        up = _limited(v[0, 0, 0] - v[-1, 0, 0], u - x[-1, 0, 0])
-        right = _limited(v[0, 1, 0] - v[0, 0, 0], x[0, 1, 0] - u)
-        left = _limited(v[0, 0, 0] - v[0, -1, 0], u - x[0, -1, 0])
-        return u - c[0, 0, 0] * (down - up + right - left)
-
-    return diffusion
+def _diffusion(x, c):
+    v = 4 * x[0, 0, 0] - (x[1, 0, 0] + x[-1, 0, 0] + x[0, 1, 0] + x[0, -1, 0])
+    u = x[0, 0, 0]
+    down = _limited(v[1, 0, 0] - v[0, 0, 0], x[1, 0, 0] - u)
+    up = _limited(v[0, 0, 0] - v[-1, 0, 0], u - x[-1, 0, 0])
+    right = _limited(v[0, 1, 0] - v[0, 0, 0], x[0, 1, 0] - u)
+    left = _limited(v[0, 0, 0] - v[0, -1, 0], u - x[0, -1, 0])
+    return u - c[0, 0, 0] * (down - up + right - left)
 
 
 def _diffusion_slices(x, c):
@@ -91,102 +75,32 @@ def _diffusion_slices(x, c):
     return x[2:-2, 2:-2] - c[2:-2, 2:-2] * total
 
 
-# How much density changes with temperature at a depth, and with salt.
+def _fields(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return x, x[::-1].copy()
 
 
-def _by_heat(t, z):
-    return -1024 * (1e-5 * (t - 9.85) + 1.67e-4 * (1 + 1.1e-8 * 9.81 * 1024 * z))
+def _diffused(npt: Any, x: np.ndarray, threads: int) -> Any:
+    made = npt.stencil(boundary="nearest")(_diffusion)
+    return ours.IntoResult(partial(made, *_fields(x), threads=threads))
 
 
-_BY_SALT = 0.78e-3 * 1024
-
-
-def _isoneutral(stencil: Any) -> Any:
-    by_heat = stencil(lambda t, z: _by_heat(t[0, 0, 0], z[0, 0, 0]))
-
-    def sloping(fall, heat, salt, rise_heat, rise_salt):
-        rise = fall * rise_heat + _BY_SALT * rise_salt
-        slope = -(fall * heat + _BY_SALT * salt) / (min(0.0, rise) - 1e-20)
-        taper = 0.5 * (1 + np.tanh((1e-3 - abs(slope)) / 1e-3))
-        return taper, taper * slope
-
-    @stencil
-    def isoneutral(t, s, k, z):
-        falls = by_heat(t, z)
-        heat, salt = t[1, 0, 0] - t[0, 0, 0], s[1, 0, 0] - s[0, 0, 0]
-
-        def at(i, n):
-            rises = t[i, 0, n] - t[i, 0, n - 1], s[i, 0, n] - s[i, 0, n - 1]
-            return sloping(falls[i, 0, 0], heat, salt, rises[0], rises[1])
-
-        most = 0.25 * (k[0, 0, 0] + k[0, 0, -1] + k[1, 0, 0] + k[1, 0, -1])
-        (a, p), (b, q), (c, r), (d, o) = at(0, 0), at(1, 0), at(0, 1), at(1, 1)
-        total = max(50.0, most * a) + max(50.0, most * b)
-        total = total + max(50.0, most * c) + max(50.0, most * d)
-        return total / 4, p, q, r, o
-
-    return isoneutral
-
-
-def _isoneutral_slices(t, s, k, z):
-    t, s, k, z = t[1:], s[1:], k[1:], z[1:]  # as if the faces were on both sides
-    falls = -1024 * (1e-5 * (t - 9.85) + 1.67e-4 * (1 + 1.1e-8 * 9.81 * 1024 * z))
-    heat, salt = (t[1:] - t[:-1])[:, :, 1:-1], (s[1:] - s[:-1])[:, :, 1:-1]
-    rise_heat, rise_salt = t[:, :, 1:] - t[:, :, :-1], s[:, :, 1:] - s[:, :, :-1]
-    most = 0.25 * (k[:-1, :, 1:-1] + k[:-1, :, :-2] + k[1:, :, 1:-1] + k[1:, :, :-2])
-    total, made, rows, levels = 0 * most, [most], len(t) - 1, t.shape[2] - 2
-    for n in range(2):
-        for i in range(2):
-            fall = falls[i : rows + i, :, 1:-1]
-            rise = fall * rise_heat[i : rows + i, :, n : levels + n]
-            rise = rise + _BY_SALT * rise_salt[i : rows + i, :, n : levels + n]
-            slope = -(fall * heat + _BY_SALT * salt) / (np.minimum(0.0, rise) - 1e-20)
-            taper = 0.5 * (1 + np.tanh((1e-3 - np.abs(slope)) / 1e-3))
-            total = total + np.maximum(50.0, most * taper)
-            made.append(taper * slope)
-    made[0] = total / 4
-    return made
-
-
-def _ocean(x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Temperature, salt, mixing and depth: warm above, and hardly noisy."""
-    level = np.broadcast_to(np.arange(x.shape[2]) * 20.0, x.shape).copy()
-    return 2 + level / 200 + x / 2000, 35 + x[::-1] / 20000, 1000 * x[:, ::-1], level[..., ::-1]
-
-
-def _published(name: str, whole: Any, slices: Any, fields: Any, **options: Any) -> Problem:
-    """A pipeline of several arrays; the others leave out the border."""
-
-    def own(npt: Any, x: np.ndarray, threads: int) -> Any:
-        made = whole(npt.stencil(boundary="nearest"))
-        return ours.IntoResult(partial(made, *fields(x), threads=threads))
-
-    def compiled(numba: Any, x: np.ndarray, threads: int) -> Any:
-        return partial(numba.njit(slices, parallel=True), *fields(x))
-
-    by_numpy = numpy.giving(lambda _, x: slices(*fields(x)))
-    numbas = built("Numba, of NumPy's text", "numba", compiled, threads=True)
-    peers = (numbas, jax.same_text(slices, fields), by_numpy)
-    return Problem(name, GROUP, ours.calling(own), peers, dtypes=("float64",), **options)
+def _by_numba(numba: Any, x: np.ndarray, threads: int) -> Any:
+    return partial(numba.njit(_diffusion_slices, parallel=True), *_fields(x))
 
 
 PIPELINES: tuple[Problem, ...] = (
-    _published(
+    Problem(
         "horizontal diffusion, limited",
-        _diffusion,
-        _diffusion_slices,
-        lambda x: (x, x[::-1].copy()),
+        GROUP,
+        ours.calling(_diffused),
+        (
+            built("Numba, of NumPy's text", "numba", _by_numba, threads=True),
+            jax.same_text(_diffusion_slices, _fields),
+            numpy.giving(lambda _, x: _diffusion_slices(*_fields(x))),
+        ),
         near=(2, 2, 0),
+        dtypes=("float64",),
         shapes=((260, 260, 160),),
-        tiny=(9, 8, 7),
-    ),
-    _published(
-        "isoneutral mixing, east faces",
-        _isoneutral,
-        _isoneutral_slices,
-        _ocean,
-        near=(1, 0, 1),
-        shapes=((163, 160, 160),),
         tiny=(9, 8, 7),
     ),
     _problem(
@@ -214,7 +128,12 @@ PIPELINES: tuple[Problem, ...] = (
     _problem(
         "four Gaussian blurs",
         kernels.blurs,
-        _BLURS,
+        (
+            (kernels.blur, "x", "first"),
+            (kernels.blur, "first", "second"),
+            (kernels.blur, "second", "first"),
+            (kernels.blur, "first", "out"),
+        ),
         scipy.writing(scipy.blurs),
         opencv.writing(opencv.blurs),
         halide.blurs(),
@@ -231,15 +150,5 @@ PIPELINES: tuple[Problem, ...] = (
         near=1,
         shape=(100, 100),
         everybody=True,
-    ),
-    _problem(
-        "four Gaussian blurs, 512x512",
-        kernels.blurs,
-        _BLURS,
-        scipy.writing(scipy.blurs),
-        opencv.writing(opencv.blurs),
-        halide.blurs(halide.SCHEDULES),
-        near=8,
-        shape=(512, 512),
     ),
 )

@@ -371,11 +371,11 @@ def unsharp() -> peers.Peer:
     return halide(algorithm, 2, 2, schedules=PIPELINES)
 
 
-def blurs(schedules: Mapping[str, Schedule] = PIPELINES) -> peers.Peer:
+def blurs() -> peers.Peer:
     def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
         made: list[Any] = []
         for k in range(4):
             made += _blurred(hl, made[-1] if made else given, axes, f"blur_{k}")
         return made
 
-    return halide(algorithm, 8, 8, schedules=schedules)
+    return halide(algorithm, 8, 8, schedules=PIPELINES)
