@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from operator import getitem
 from typing import Any
 
@@ -27,6 +26,7 @@ from dask.delayed import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from ...base import limits
+from ...base.remembered import cached_property
 from .. import accepted
 from ..accepted import is_cupy
 from ..blocks import Job, meta_of, whole_of

@@ -25,7 +25,6 @@ import itertools
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
-from functools import cached_property
 from operator import getitem
 from typing import Any, NamedTuple, TypeAlias
 
@@ -39,6 +38,7 @@ from dask.highlevelgraph import Layer, MaterializedLayer
 
 from ...base import limits
 from ...base.frozen import frozen
+from ...base.remembered import cached_property
 from ..blocks import (
     Depths,
     Job,
