@@ -14,7 +14,6 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -29,7 +28,7 @@ from ..arrays.numpy import too_few_axes, whole_shape
 from ..arrays.regions import Block, Domain, Looking, rings
 from ..arrays.work import cut
 from ..backends.memory import copied, empty
-from ..base.remembered import Remembered
+from ..base.remembered import Remembered, cached_property
 from ..language.ir import Box
 from ..language.signature import counted
 from ..lowering.schedule import Schedule
