@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from operator import getitem
 from typing import Any
 
@@ -27,6 +26,7 @@ from dask.delayed import delayed
 from dask.highlevelgraph import HighLevelGraph
 
 from ...base import limits
+from ...base.remembered import cached_property
 from .. import accepted
 from ..accepted import is_cupy
 from ..blocks import Job, meta_of, whole_of
@@ -53,7 +53,7 @@ untyped_delayed: Any = delayed
 
 @dataclass(eq=False)
 class Computation:
-    """A program on fields of a shape together, which are cut so; in Dask also as its `arrays`.
+    """A program on `arrays` of Dask that have a shape together, which is cut so.
 
     On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
     those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
@@ -64,7 +64,7 @@ class Computation:
     program: Program
     shape: Shape
     chunks: Chunks
-    arrays: Sequence[Any] = ()
+    arrays: Sequence[Any]
     sources: Sequence[Source] | None = None
     layer: Any = None
     passed: frozenset[str] = frozenset()
