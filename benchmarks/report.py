@@ -44,7 +44,8 @@ GROUPS = {
     "pipelines": (
         "Pipelines",
         "Several filters, each of which reads what another made, in one call; "
-        f"“{SEPARATE}” is ninepoint with a call for each.",
+        f"“{SEPARATE}” is ninepoint with a call for each. Limited diffusion is that of weather "
+        "models, whose text of NumPy's JAX and Numba compile as well.",
     ),
     "steps": (
         "Steps in time",
@@ -55,7 +56,7 @@ GROUPS = {
     ),
     "functions": (
         "Functions of numbers, and of core arrays",
-        "What is done to each element of two arrays, or to core arrays of a stack.",
+        "What is done to each element of two or three arrays, or to core arrays of a stack.",
     ),
 }
 

@@ -96,10 +96,7 @@ GPU = (
         shape=(256, 1000, 1000),
         tiny=(2, 40, 45),
     ),
-    _mean(
-        "float32",
-        cupy.filtered(lambda nd, x, out: nd.uniform_filter(x, 3, output=out)),
-    ),
+    _mean("float32", cupy.filtered(lambda nd, x, out: nd.uniform_filter(x, 3, output=out))),
     _mean("float64"),
     _mean("float32", shape=(4096, 16381), name="mean 3x3, rows not aligned"),
     _mean("uint8", shape=BYTES),

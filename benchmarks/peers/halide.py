@@ -67,10 +67,7 @@ def _together(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> No
 INLINED = "inlined"
 SCHEDULES = {INLINED: _inline, "rows": _by_rows, "strips": _by_strips(32)}
 SCHEDULES["vectors"] = _by_strips(32, columns=True)
-PIPELINES = SCHEDULES | {
-    "strips of 128": _by_strips(128),
-    "strips of 512": _by_strips(512),
-}
+PIPELINES = SCHEDULES | {"strips of 128": _by_strips(128), "strips of 512": _by_strips(512)}
 
 
 def halide(
@@ -374,11 +371,11 @@ def unsharp() -> peers.Peer:
     return halide(algorithm, 2, 2, schedules=PIPELINES)
 
 
-def blurs(schedules: Mapping[str, Schedule] = PIPELINES) -> peers.Peer:
+def blurs() -> peers.Peer:
     def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
         made: list[Any] = []
         for k in range(4):
             made += _blurred(hl, made[-1] if made else given, axes, f"blur_{k}")
         return made
 
-    return halide(algorithm, 8, 8, schedules=schedules)
+    return halide(algorithm, 8, 8, schedules=PIPELINES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,18 @@ def giving(compute: Callable[[Any], Any], **options: Any) -> peers.Peer:
         return lambda: jitted(there).block_until_ready()
 
     return _built(build, **options)
+
+
+def same_text(function: Callable[..., Any], fields: Callable[[np.ndarray], Any]) -> peers.Peer:
+    """A text of NumPy's, in which `np` is that of JAX."""
+
+    def build(jax: Any, x: np.ndarray, threads: int) -> peers.Work:
+        names = {**function.__globals__, "np": jax.numpy}
+        jitted = jax.jit(FunctionType(function.__code__, names))
+        there = [jax.numpy.asarray(part) for part in fields(x)]
+        return lambda: jax.block_until_ready(jitted(*there))
+
+    return _built(build)
 
 
 def recipe() -> peers.Peer:

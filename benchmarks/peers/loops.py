@@ -17,9 +17,7 @@ NAME = "Numba by hand"
 
 
 def by_recipe(
-    kernel: Callable[..., Any],
-    dtypes: tuple[str, ...] = ("float32", "float64"),
-    **options: Any,
+    kernel: Callable[..., Any], dtypes: tuple[str, ...] = ("float32", "float64"), **options: Any
 ) -> peers.Peer:
     """numba.guvectorize around numba.stencil, as on the Dask blog in 2019.
 

@@ -43,25 +43,6 @@ print(f"plain Python, 40 x 40: {1e3 * (perf_counter() - start):.1f} ms")
 # the loops write where the caller reads, and nothing is copied.
 
 
-# %% The function as an argument
-def product(A, B):
-    C = np.zeros((A.shape[0], B.shape[1]))
-    for i in range(A.shape[0]):
-        for j in range(B.shape[1]):
-            total = 0.0
-            for k in range(A.shape[1]):
-                total += A[i, k] * B[k, j]
-            C[i, j] = total
-    return C
-
-
-multiplied = npt.gufunc("(n,k),(k,m)->(n,m)")(product)
-
-small = np.zeros((40, 40))
-loops(A[:40, :40], B[:40, :40], small)
-assert np.array_equal(multiplied(A[:40, :40], B[:40, :40]), small)
-
-
 # %% The function under a decorator
 @npt.gufunc("(n,k),(k,m)->(n,m)")
 def matmul(A, B):
@@ -81,9 +62,10 @@ assert np.array_equal(matmul(A, B), C)
 print(matmul.explain("float64"))
 
 # %% [markdown]
-# Numba's own style, in which the result is a parameter, is accepted too.
+# The decorator is a function as well, and Numba's own style, in which the result is a parameter,
+# is accepted too.
 
-# %% The result as a parameter
+# %% The function as an argument
 in_numbas_style = npt.gufunc("(n,k),(k,m)->(n,m)")(loops)
 assert np.array_equal(in_numbas_style(A, B), C)
 

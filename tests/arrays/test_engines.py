@@ -132,7 +132,7 @@ def test_what_cubed_does_itself_and_may_not_do(tmp_path):
 
 def test_an_expression_is_a_few_kilobytes():
     """Its tasks are written out where it is computed, not where it is made."""
-    x = DaskArray(None).library.zeros((100, 100), chunks=1, dtype="float32")
+    x = DaskArray(None).library.zeros((400, 400), chunks=4, dtype="float32")
     assert len(pickle.dumps(mean9(x, boundary="wrap").expr)) < 10_000
 
 

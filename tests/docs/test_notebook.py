@@ -4,7 +4,6 @@ Every block of some pages, every script of the gallery and the demo is pasted as
 session of IPython, with an unrelated error between each two, whose traceback IPython shows.
 """
 
-import os
 from pathlib import Path
 
 import pytest
@@ -150,12 +149,6 @@ def fail(step, state):
 
 image = np.ones((60, 80))
 """,
-    "compile": """
-from seams import limits
-
-with limits(announced_below_cells_seconds=0.0):
-    result = smooth(image)
-""",
     "picture": "smooth",
     "help": "help(smooth)",
     "explain": "smooth.explain('uint8')",
@@ -187,11 +180,6 @@ def executed(folder):
     more = {
         "JUPYTER_RUNTIME_DIR": str(folder),
         "JUPYTER_PLATFORM_DIRS": "1",
-        # A kernel that was compiled before gives no sign of it.
-        "NINEPOINT_CACHE_DIR": str(folder / "cache"),
-        "NINEPOINT_QUIET": "",
-        # A cell changes a limit.
-        "PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
     }
     found = ran(NOTEBOOK, list(CELLS.values()), folder, **more)
     pairs = zip(found["outputs"], found["shown"], strict=True)
@@ -245,8 +233,6 @@ def test_what_a_notebook_shows(tmp_path):
         # Whoever prints it, or has no browser, sees the text as before.
         assert "<" not in rich(notebook, name, "text/plain")
     # Signs of progress are shown, and leave nothing.
-    assert said(notebook, "compile") == ["compiling smooth for float64 ..."]
-    assert printed(notebook, "compile") == ""
     assert said(notebook, "save")[0] == "saving 0/5"
     assert "<progress" in notebook["save"][1][0]["text/html"]
     assert printed(notebook, "save") == "before\nafter\n"

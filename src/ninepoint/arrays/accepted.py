@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..language.dtypes import kind_of
+from ..language.dtypes import is_masked, kind_of
 from .layout import Array
 
 # What DLPack calls memory that a GPU of NVIDIA reads: its own, and what it shares with the host.
@@ -256,7 +256,7 @@ def has_no_axes(value: Any) -> bool:
 
 def refuse_mask(value: object) -> None:
     """Raise a TypeError with the cure if `value` is masked."""
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         raise TypeError(
             "a masked array would lose its mask; fill it first with .filled(value), "
             "or pass .data to ignore the mask."

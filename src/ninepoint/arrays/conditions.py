@@ -22,7 +22,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from ..base.tracebacks import door
-from ..language.dtypes import widened
+from ..language.dtypes import is_masked, widened
 from .accepted import is_whole
 from .layout import HIGHEST
 
@@ -355,7 +355,7 @@ def _value(value: Value, name: str) -> Value:
     value = widened(value)
     if callable(value) or _is_number(value):
         return value
-    if isinstance(value, np.ma.MaskedArray):
+    if is_masked(value):
         raise TypeError(f"npt.{name} has a masked array; fill it first, with .filled(value).")
     if isinstance(value, tuple | list):
         value = np.array(value)

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..base.frozen import frozen
+from ..base.remembered import cached_property
 from . import numpy as on_numpy
 from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
 from .layout import Region, Shape, Span, layout

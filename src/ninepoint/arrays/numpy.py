@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..language.dtypes import castable, kind_of, most, widened
+from ..language.dtypes import castable, is_masked, kind_of, most, widened
 from .accepted import DTypes, check_writable, is_device, is_whole, listed, native
 from .layout import Array, Axes, Border, Shape
 
@@ -128,7 +128,7 @@ def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Ar
     """Check that `out` holds an array for each result."""
     given = each_out(out, len(shapes))
     for array in given:
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        if not isinstance(array, np.ndarray) or is_masked(array):
             kind = type(array).__name__
             if is_device(array):
                 kind = f"an array on a GPU ({type(array).__module__.partition('.')[0]})"

@@ -108,7 +108,12 @@ def _versions() -> tuple[str, str]:
 @cache
 def machine() -> str:
     """The CPU and its features, by which Numba too tells machines apart."""
-    llvm = undisturbed.imported("llvmlite.binding")
+    return undisturbed.undisturbed(_machine)
+
+
+def _machine() -> str:
+    from llvmlite import binding as llvm
+
     try:
         features = llvm.get_host_cpu_features().flatten()
     except RuntimeError:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..base.frozen import frozen
-from ..base.remembered import digest
+from ..base.remembered import cached_property, digest
 from ..language.dtypes import computed
 from ..language.errors import Span
 from ..language.ir import Box, DType, joined

@@ -89,10 +89,8 @@ class Limits:
     argument_bytes: int = 4096
 
     # A call that takes no longer to compile [s] needs no word: a kernel of moderate size takes 0.5
-    # to 2.  Below a cell of a notebook, where the sign is gone afterwards, it comes as soon as one
-    # wonders.
+    # to 2.
     announced_seconds: float = 2.0
-    announced_below_cells_seconds: float = 0.3
 
 
 current = Limits()

@@ -43,7 +43,7 @@ from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..base import limits
 from ..language.definitions import with_helpers
-from ..language.dtypes import castable
+from ..language.dtypes import castable, is_masked
 from ..language.errors import Diagnostic
 from ..language.readable import frozen
 from ..program.options import Place
@@ -122,7 +122,7 @@ def _targets(
             f"{len(compiled.outputs)} results."
         )
     for k, (array, operand) in enumerate(zip(outs, compiled.outputs, strict=True)):
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+        if not isinstance(array, np.ndarray) or is_masked(array):
             raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
         dtype = operand.dtype
         if not castable(dtype, array.dtype):

@@ -15,7 +15,6 @@ A signature says which axes the function takes, and which it gives:
 
 from __future__ import annotations
 
-import functools
 import io
 import pickle
 import re
@@ -29,7 +28,7 @@ from numba import cloudpickle
 from numba.stencils.stencil import StencilFunc
 
 from ..base.frozen import frozen
-from ..base.remembered import Registry, digest
+from ..base.remembered import Registry, cached_property, digest
 from ..language.definitions import (
     Function,
     SelfReference,
@@ -64,13 +63,13 @@ class Signature:
             for side in (self.inputs, self.outputs)
         )
 
-    @functools.cached_property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The sizes, each once, in the order of the text; fixed ones among them."""
         cores = (*self.inputs, *self.outputs)
         return tuple(dict.fromkeys(name for core in cores for name in core))
 
-    @functools.cached_property
+    @cached_property
     def new(self) -> Core:
         """The names that only outputs have, which are told."""
         known = {name for core in self.inputs for name in core}

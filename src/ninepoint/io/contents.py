@@ -32,6 +32,7 @@ from ..arrays.grid import as_dask
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
+from ..language.dtypes import is_masked
 from ..language.signature import Explanation, Lines, counted, many
 from .paths import Names, need
 from .progress import shown
@@ -299,10 +300,10 @@ def array_of(result: Any, name: str = "", known: bool = True) -> Any:
                 f"the Dask array{of} has chunks of unknown sizes; "
                 "call array.compute_chunk_sizes() first"
             )
-        if isinstance(array._meta, np.ma.MaskedArray):
+        if is_masked(array._meta):
             raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
         return array
-    if isinstance(array, np.ma.MaskedArray):
+    if is_masked(array):
         raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
     if not isinstance(array, np.ndarray):
         what = named(type(array))

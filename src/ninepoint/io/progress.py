@@ -1,5 +1,8 @@
 """Wait for tasks: a progress bar for a person, and a Dask cluster that is watched.
 
+The front end of a notebook is told to show a bar, then another one in its place, and at last
+nothing there.  What a cell prints is left alone.
+
 A cluster is waited for as long as there is one that can do them.  Dask itself waits without end
 for futures of a scheduler that is gone, or that has lost all of its workers.  So what has finished
 is asked for, not waited for, and where nothing finishes for a while the client and the scheduler
@@ -9,6 +12,7 @@ are looked at.
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sys
 import time
@@ -16,9 +20,9 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from html import escape
 from typing import Any, TypeAlias
 
-from ..base.notebook import Passing, present
 from ..base.undisturbed import imported
 
 # Between two pictures of the bar [seconds].
@@ -27,6 +31,9 @@ WIDTH = 30
 
 # What takes no longer [s] is done before one wonders how far it is.
 SOON = 1.0
+
+# A child that is forked has the parent's session, and cannot speak through it.
+_process = os.getpid()
 
 Advance: TypeAlias = Callable[[int], None]
 Progress: TypeAlias = "bool | Callable[[int, int], None] | None"
@@ -64,7 +71,17 @@ def shown(
 
 def seen() -> bool:
     """Whether a person would see a bar: below the cell of a notebook, or in a terminal."""
-    return present() or sys.stderr.isatty()
+    return _in_notebook() or sys.stderr.isatty()
+
+
+def _in_notebook() -> bool:
+    """Whether a person waits in front of a notebook, or of what shows cells as one does."""
+    if os.getpid() != _process:
+        return False
+    # Who has a notebook has imported IPython: a program that has not is not made to.
+    session = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    # The shell of a terminal has no kernel, and cannot change what it showed.
+    return session is not None and hasattr(session(), "kernel")
 
 
 class Bar:
@@ -75,7 +92,7 @@ class Bar:
 
     def __init__(self, title: str = "saving", after: float = 0.0) -> None:
         self._title, self._after = title, after
-        self._line = Passing() if present() else _Terminal()
+        self._line = _Cell() if _in_notebook() else _Terminal()
         self._begin, self._shown = time.monotonic(), float("-inf")
         self.done = 0
 
@@ -98,6 +115,29 @@ class Bar:
     def clear(self) -> None:
         """Take the bar away."""
         self._line.clear()
+
+
+class _Cell:
+    """A line below a cell, which may change and is gone in the end."""
+
+    def __init__(self) -> None:
+        self._shown: Any = None
+
+    def show(self, text: str, done: float) -> None:
+        bar = f'<progress max="1" value="{done:.4f}"></progress>'
+        self._put({"text/plain": text, "text/html": f"{bar} <code>{escape(text)}</code>"})
+
+    def clear(self) -> None:
+        if self._shown is not None:
+            self._put({"text/html": ""})
+
+    def _put(self, data: dict[str, str]) -> None:
+        if self._shown is None:
+            # Imported here: only a notebook needs it, and has it.
+            front = imported("IPython.display")
+            self._shown = front.display(data, raw=True, display_id=True)
+        else:
+            self._shown.update(data, raw=True)
 
 
 class _Terminal:

@@ -38,6 +38,7 @@ from ..backends.threads import stop_elsewhere
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported, start
+from ..language.dtypes import is_masked
 from .paths import Names, nth, spans
 from .progress import Advance, Progress, described_workers, finished
 
@@ -271,7 +272,7 @@ class Writer:
         """Write the elements of `block`."""
         assert block_id is not None, "map_blocks passes it"
         region = self.units.region(block_id)
-        if isinstance(block, np.ma.MaskedArray):
+        if is_masked(block):
             raise TypeError("to save it would lose the mask of the array; fill it first")
         shape = tuple(one.stop - one.start for one in region)
         if block.dtype != self.dtype or block.shape != shape:

@@ -14,7 +14,9 @@ import numpy as np
 
 from ..arrays import cuda
 from ..arrays.accepted import Arrays, as_field, is_cupy, listed, write
+from ..arrays.regions import Block
 from ..backends.cuda import driver
+from ..program.program import Bound, Program
 from .iterate import Iteration
 from .motion import InMemory, Motion
 
@@ -46,6 +48,14 @@ class OnDevice(InMemory):
 
     def _empty(self, dtype: np.dtype) -> Any:
         return driver.empty(self._shape, dtype)
+
+    def _bound(self, program: Program, arrays: Arrays, results: Arrays) -> Bound:
+        def outs(arrays: Arrays) -> dict[int, Any]:
+            return dict(zip(program.wanted, arrays, strict=True))
+
+        # Nobody has to look for what arrays made here share.
+        launches = program.bound(Block(tuple(arrays)), outs(results))
+        return lambda fields, given, results: launches(fields, given, outs(results))
 
     def forward(self, first: int, length: int) -> int:
         """Do some steps; they go on from what was shown of a state that was sent."""

@@ -44,7 +44,7 @@ from .definitions import (
     own_nodes,
     parsed,
 )
-from .dtypes import widened
+from .dtypes import is_masked, widened
 from .errors import Span, StencilError, alike, mistake
 from .functions import from_numpy, is_shape
 from .positions import Spacing, index, spacing
@@ -202,7 +202,7 @@ def _freeze(value: Any, active: _Active) -> Any:
     """The value as something that never changes and can be pickled."""
     value = widened(value)
     match value:
-        case np.ma.MaskedArray():
+        case _ if is_masked(value):
             return Unusable("a masked array: fill it first, with .filled(value)")
         case np.generic() | np.ndarray() if (
             value.dtype.kind not in "biufc" or value.dtype.char in "gG"

@@ -15,7 +15,6 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -36,7 +35,7 @@ from ..arrays.keys import Key, kinds
 from ..arrays.regions import Every, steps_of
 from ..backends import cache
 from ..backends.compiled import Compiled, is_known
-from ..base.remembered import Registry, Remembered, digest
+from ..base.remembered import Registry, Remembered, cached_property, digest
 from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction, Function, Unusable, dotted
 from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -24,7 +23,7 @@ from ..arrays.layout import Border, Shape
 from ..arrays.numpy import Behind, broadcast_shape
 from ..arrays.regions import cut_shapes, finer_values, steps_of
 from ..backends.compiled import Compiled, recalled
-from ..base.remembered import Remembered, digest
+from ..base.remembered import Remembered, cached_property, digest
 from ..base.undisturbed import Later
 from ..language.dtypes import Argument
 from ..language.errors import mistake

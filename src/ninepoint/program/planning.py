@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,7 @@ from ..arrays.launching import Launches
 from ..arrays.layout import ABSENT, Border
 from ..arrays.regions import Looking, rings
 from ..arrays.work import Group
-from ..base.remembered import Remembered
+from ..base.remembered import Remembered, cached_property
 from ..language.dtypes import short
 from ..language.ir import Box
 from ..lowering.chain import Link, unchainable

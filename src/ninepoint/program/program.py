@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -36,7 +35,7 @@ from ..arrays.layout import Array, Shape
 from ..arrays.numpy import behind, checked_out, each_out, too_few_axes
 from ..arrays.regions import Block, check_device
 from ..arrays.work import Work
-from ..base.remembered import Remembered
+from ..base.remembered import Remembered, cached_property
 from ..language.ir import Position
 from ..lowering.schedule import Schedule
 from .definition import Call

@@ -149,7 +149,6 @@ class Arguments:
             [f"{one.name}_" for one in ones] for ones in (self.fields, self.tables, self.scalars)
         )
         yield f"def band({', '.join([*fields, *outs, *tables, *scalars, 'outside'])}):"
-        yield from (f"    {n} = unowned({n})" for n in (*fields, "outside"))
         yield from (f"    {n} = wide({n})" for n in tables)
         yield "    for at in np.ndindex(out0.shape):"
         yield "        go_on(outside)"

@@ -21,7 +21,7 @@ from numba.extending import (
     register_jitable,
     register_model,
 )
-from numba.np.arrayobj import make_array, populate_array
+from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype
 
 from ..outside import REACH, SITE
@@ -65,7 +65,12 @@ def seen_within(box: Any) -> Any:
 
         def codegen(context, builder, signature, args):
             made = cgutils.create_struct_proxy(kind)(context, builder)
-            made.array, made.place, made.outside = args
+            made.place = args[1]
+            for name, given, value in ("array", array, args[0]), ("outside", outside, args[2]):
+                view = make_array(given)(context, builder, value)
+                # Without an owner, so that no point has to count references.
+                view.meminfo = view.parent = cgutils.get_null_value(view.meminfo.type)
+                setattr(made, name, view._getvalue())
             return made._getvalue()
 
         return kind(array, place, outside), codegen
@@ -96,28 +101,6 @@ def _read(field, index):
     names = dict(globals())
     exec(f"def read(field, index): return wide(field.array[{', '.join(places)}])", names)
     return names["read"]
-
-
-@intrinsic
-def unowned(typingctx, array):
-    """The same array without its owner, so that no point has to count references."""
-
-    def codegen(context, builder, signature, args):
-        kind = signature.args[0]
-        source = make_array(kind)(context, builder, args[0])
-        view = make_array(kind)(context, builder)
-        populate_array(
-            view,
-            data=source.data,
-            shape=source.shape,
-            strides=source.strides,
-            itemsize=source.itemsize,
-            meminfo=None,
-            parent=None,
-        )
-        return view._getvalue()
-
-    return array(array), codegen
 
 
 @register_jitable

@@ -23,7 +23,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -35,6 +34,7 @@ from ...arrays.numpy import broadcast_shape
 from ...arrays.regions import Block, Domain, Looking, along, hull, rings, spans_of
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
+from ...base.remembered import cached_property
 from ...base.tracebacks import door
 from ...language.signature import Lines, counted
 from ...program.program import targets
