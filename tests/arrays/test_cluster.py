@@ -2,7 +2,6 @@
 
 import gc
 import time
-from pathlib import Path
 
 import dask
 import dask.array as da
@@ -11,17 +10,11 @@ import numpy as np
 import pytest
 from chunked import image, mean, near
 
+import lost_workers
 import ninepoint as npt
+from lost_workers import wave
 from nightly import only
 from own_process import printed
-
-LOST = Path(__file__).parents[1] / "lost_workers.py"
-
-
-@npt.stencil(boundary="wrap")
-def wave(u, before, speed):
-    around = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]
-    return 2 * u[0, 0] - before[0, 0] + speed[0, 0] * (around - 4 * u[0, 0]), u[0, 0]
 
 
 @npt.stencil(boundary="nearest")
@@ -115,7 +108,7 @@ CASES = ["midway", "all_before", "source", "given_up", "same_address", "left"]
 
 @pytest.mark.parametrize("case", only(1, CASES))
 def test_workers_that_are_killed(case):
-    assert printed(LOST, case) == f"right {case}"
+    assert printed(lost_workers.__file__, case) == f"right {case}"
 
 
 # Graphs: blocks run where their chunks are.

@@ -4,7 +4,6 @@ What is given to one is what it was when it was given.
 """
 
 import os
-import threading
 
 import dask.array as da
 import numpy as np
@@ -13,6 +12,7 @@ import pytest
 import ninepoint as npt
 from compared import same
 from compared import whole as image
+from own_process import at_once
 
 difference = npt.stencil(lambda x, scale=2: (x[0, 1] - x[0, -1]) * scale)
 
@@ -263,11 +263,7 @@ def test_threads_and_children_in_one_prepared_call():
             if not all(map(np.array_equal, got, wanted[k])):
                 wrong.append(k)
 
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(work, 4)
     assert not wrong
     child = os.fork()
     if not child:

@@ -56,13 +56,6 @@ def nested(x):
     return total
 
 
-def first_large(x):
-    for k in range(12):
-        if x[0, k - 6] > 150:
-            return k
-    return -1
-
-
 def at_another_point(x):
     v, n = int(x[0]), 0
     while v > 1:
@@ -216,7 +209,7 @@ KERNELS: dict[Any, tuple[np.ndarray, Any]] = {
     halved: (FLOATS[0].astype("float32"), None),
     searching: (BYTES, ((0, 0), (0, 3))),
     following: (BYTES, ((0, 2), (-2, 0))),
-    **dict.fromkeys((first_large, most_frequent, table_of_two_axes), (BYTES, None)),
+    **dict.fromkeys((most_frequent, table_of_two_axes), (BYTES, None)),
     sorted_by_insertion: (FLOATS, None),
     **dict.fromkeys((elements_on_branches, in_tuples, window_of_turns, counting), (LINE, None)),
 }

@@ -35,7 +35,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -122,21 +122,6 @@ def faces_of(chunk: Any, depths: Depths) -> Mapping[tuple[int, int], Array]:
     return faces
 
 
-class Slab(NamedTuple):
-    """All that is needed of a chunk, which lies as `near` says from all blocks that need it.
-
-    Along each axis it is a step beyond all of them, a step before, or (0) of its whole length.
-    """
-
-    near: Shape
-    array: Array
-
-
-def slab_of(held: Any, near: Shape, region: tuple[slice, ...]) -> Slab:
-    """Copy what is needed of a chunk, or read it from a source."""
-    return Slab(near, in_memory(held[region]).copy())
-
-
 def face_of(
     chunk: Any, axis: int, step: int, depths: tuple[int, int], around: Depths, *faces: Array
 ) -> Array:
@@ -185,9 +170,6 @@ def surrounded(
         axis = next(axis for axis, step in enumerate(steps) if step)
         if apart:
             target[:axis] = [slice(None)] * axis
-        elif type(face) is Slab:
-            source = [slice(None) if a else own for a, own in zip(face.near, source, strict=True)]
-            face = face.array
         else:
             face, source[axis] = face[axis, steps[axis]], slice(None)
         result[tuple(target)] = face[tuple(source)]

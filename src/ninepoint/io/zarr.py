@@ -26,7 +26,7 @@ import os
 import shutil
 import threading
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -89,29 +89,56 @@ def _save(found: Contents, path: str, how: How) -> str | None:
 
 
 def _scratched(found: Contents, folder: str, how: How) -> Contents:
-    """The same contents, where states of long chains lie in stores meanwhile that are large."""
+    """The same contents, where states of long chains that are large lie in stores meanwhile.
+
+        x -> 16 steps -> a -> 16 steps -> b -> 16 steps -> what is saved
+
+    A block of `b` needs the blocks of `a` around it.  Of a volume these are two of its layers,
+    which grow with the volume.  Where all that waits so takes half of the room, `a` is written to
+    a store in the folder, read from there as any source is, and removed once `b` is written.
+    """
     # Imported here: Dask is optional.
-    from .scratch import scratched
+    from ..arrays.chunked.computation import Computation, chain, cut_anew, lazily, maker
 
+    assert found.room is not None, "it is laid out by now"
+    most = found.room.memory // 2
     # Who is told numbers of units counts those of the target.
-    progress = None if callable(how.progress) else how.progress
-    how = How(resume=True, progress=progress)
+    how = How(resume=True, progress=None if callable(how.progress) else how.progress)
 
-    def stored(path: str) -> list[Any] | None:
-        if not zarr_files(path) or _is_unfinished(path):
-            return None
-        group = imported("zarr").open_group(path, mode="r")
-        return [open(path, variable=name) for name in sorted(group.array_keys(), key=int)]
+    def path(state: Computation) -> str:
+        return os.path.join(folder, f"{state.identity}.zarr")
 
-    def store(arrays: Sequence[Any], path: str) -> None:
-        variables = [Variable(str(k), one, chunks=one.chunksize) for k, one in enumerate(arrays)]
-        _save(Contents(tuple(variables), room=found.room), path, how)
+    def is_stored(state: Computation) -> bool:
+        return bool(zarr_files(path(state))) and not _is_unfinished(path(state))
 
-    most = found.room.memory // 2 if found.room else 0
-    variables = [
-        replace(one, array=scratched(one.array, folder, most, stored, store))
-        for one in found.variables
-    ]
+    def computed(state: Computation) -> list[Any]:
+        fields = [
+            cut_anew(open(path(made.computation), variable=str(made.which)), field.chunks)
+            if made
+            else field
+            for made, field in zip(state.makers, state.arrays, strict=True)
+        ]
+        return lazily(state.program, fields)
+
+    def scratched(array: Any) -> Any:
+        last = maker(array)
+        states = chain(last.computation) if last else []
+        types = [output.dtype for state in states[:-1] for output in state.outputs]
+        # What a store has no type for stays in memory.
+        if not last or sum(one.waits for one in states) <= most or not all(map(storable, types)):
+            return array
+        states = chain(last.computation, is_stored)
+        for number, state in enumerate(states[:-1], 1):
+            if not is_stored(state):
+                results = enumerate(computed(state))
+                variables = [Variable(str(k), one, chunks=one.chunksize) for k, one in results]
+                _save(Contents(tuple(variables), room=found.room), path(state), how)
+            needed = {made.computation for one in states[number:] for made in one.makers if made}
+            for done in set(states[:number]) - needed:
+                shutil.rmtree(path(done), ignore_errors=True)
+        return computed(last.computation)[last.which]
+
+    variables = [replace(one, array=scratched(one.array)) for one in found.variables]
     return replace(found, variables=tuple(variables))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -37,6 +37,7 @@ from ..program.graph import Graph, Node
 from ..program.options import ByName
 from ..program.planning import common_margin, unfit
 from ..program.program import (
+    Bound,
     Program,
     bound,
     positions,
@@ -55,9 +56,6 @@ MANY = 16
 
 # How long steps are done before one wonders how far they are [s].
 SLICE = 0.02
-
-# Steps for which it is not worth to bind the calls of two of them.
-FEW = 8
 
 
 # How many points beside the element are looked at as well, on each side.
@@ -351,8 +349,8 @@ class InMemory:
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
         self._spare: list[Any] | None = None
-        # What does a step, by the arrays that it goes on from.
-        self._turns: dict[int, Callable[[int], object]] = {}
+        # What does steps, by their program, and whether from the arrays that were given.
+        self._known: Remembered[Bound] = Remembered(4)
 
     # What is done with arrays of one kind or another.
 
@@ -400,65 +398,34 @@ class InMemory:
     # Steps.
 
     def forward(self, first: int, length: int) -> int:
-        """Do the steps in one pass over memory, or the first of them where they cannot be."""
-        fields = [*self._states, *self._others]
-        if self._ahead and self._ahead.sure(first, fields, self.longest):
+        """Do the steps in one pass over memory, or as many of them as end soon, one by one."""
+        arrays = [*self._states, *self._others]
+        if self._ahead and self._ahead.sure(first, arrays, self.longest):
             length = self.longest
-        done = 0 if self._together > 1 else self._repeat(first, length)
-        if done:
-            return done
-        if length != self._together:
-            length = 1
-        program, given = self._motion.program(first, length)
-        results = self._results()
-        outs = dict(zip(program.wanted, results, strict=True))
-        made = program.run(Block(tuple(fields)), outs, self._plan.threads, given)
-        for result, one in zip(results, made, strict=True):
-            if one is not result:
-                result[...] = one
-        # What the caller gave, or has kept from a callback, is never written to.
-        self._spare = self._states if self._owned else None
-        self._before, self._states, self._owned = self._states, results, True
-        return length
+        count = length if length == self._together else 1
+        program, given = self._motion.program(first, count)
+        # The arrays that were given may lie in another way than those that are made here.
+        key = program, self._states is self._given
+        run = self._known.made(key, lambda: self._bound(program, arrays, self._results()))
+        # From arrays of its own to others and back: what does one step does the next ones.
+        alike = self._owned and self._together == 1 and not self._motion.scalars.vary
+        done, end = 0, perf_counter() + SLICE
+        while not done or (alike and done < length and perf_counter() < end):
+            results = self._results()
+            run([*self._states, *self._others], Given(given.leaves, first + done), results)
+            # What the caller gave, or has kept from a callback, is never written to.
+            self._spare = self._states if self._owned else None
+            self._before, self._states, self._owned = self._states, results, True
+            done += count
+        return done
+
+    def _bound(self, program: Program, arrays: Arrays, results: Arrays) -> Bound:
+        """What does steps from arrays like some to others."""
+        return bound(program, arrays, results, self._plan.threads)
 
     def _results(self) -> list[Any]:
         """Arrays for the next state."""
         return self._spare or [self._empty(dtype) for dtype in self._dtypes]
-
-    def _repeat(self, first: int, most: int) -> int:
-        """Do steps that are alike by what does one, from some arrays to others and back.
-
-        So they are not looked for at each step.  Gives how many were done, as many as end soon, or
-        none.
-        """
-        few = most < (1 if self._turns else FEW)
-        if few or not self._owned or self.there or self._motion.scalars.vary:
-            return 0
-        here, there = self._states, self._results()
-        if self._turns.keys() != {id(here[0]), id(there[0])}:
-            self._turns = self._bound(first, here, there)
-        done, end = 0, perf_counter() + SLICE
-        while done < most and perf_counter() < end:
-            self._turns[id(here[0])](first + done)
-            here, there = there, here
-            done += 1
-        self._states, self._spare = here, there
-        if done:
-            self._before = there
-        return done
-
-    def _bound(
-        self, step: int, one: list[Any], other: list[Any]
-    ) -> dict[int, Callable[[int], object]]:
-        """What does steps like one, from some states to others and back, told which it is."""
-        program, given = self._motion.program(step, 1)
-
-        def turn(states: list[Any], made: list[Any]) -> Callable[[int], object]:
-            fields, outs = [*states, *self._others], tuple(made)
-            run = bound(program, fields, outs, self._plan.threads)
-            return lambda k: run(fields, Given(given.leaves, k), outs)
-
-        return {id(one[0]): turn(one, other), id(other[0]): turn(other, one)}
 
     # Looks.
 

@@ -14,7 +14,10 @@ import numpy as np
 
 from ..arrays import cuda
 from ..arrays.accepted import Arrays, as_field, is_cupy, listed, write
+from ..arrays.launching import Given
+from ..arrays.regions import Block
 from ..backends.cuda import driver
+from ..program.program import Bound, Program
 from .iterate import Iteration
 from .motion import InMemory, Motion
 
@@ -46,6 +49,16 @@ class OnDevice(InMemory):
 
     def _empty(self, dtype: np.dtype) -> Any:
         return driver.empty(self._shape, dtype)
+
+    def _bound(self, program: Program, arrays: Arrays, results: Arrays) -> Bound:
+        # Nobody has to look for memory that arrays made here share.
+        outs = dict(zip(program.wanted, results, strict=True))
+        launches = program.bound(Block(tuple(arrays)), outs)
+
+        def run(fields: Arrays, given: Given, results: Arrays) -> list[Any]:
+            return launches(fields, given, dict(zip(program.wanted, results, strict=True)))
+
+        return run
 
     def forward(self, first: int, length: int) -> int:
         """Do some steps; they go on from what was shown of a state that was sent."""

@@ -182,7 +182,7 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
 # Engines compute lazy arrays in chunks, block by block with what is near each of them.
 #
 # dask.array    `chunked`       a graph of tasks
-# dask-array    `expressions`   a node of an expression, which makes the tasks
+# dask-array    `expressions`   the same graph, as a node of an expression
 # Cubed         `on_cubed`      an operation that reads the chunks of stores
 #
 # An engine is a module with a function: `lazily(program, fields)` gives the wanted values as

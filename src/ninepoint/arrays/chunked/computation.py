@@ -14,7 +14,7 @@ What such a plan costs is said before anything is run (`costs`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import getitem
 from typing import Any
@@ -53,7 +53,7 @@ untyped_delayed: Any = delayed
 
 @dataclass(eq=False)
 class Computation:
-    """A program on fields of a shape together, which are cut so; in Dask also as its `arrays`.
+    """A program on `arrays` of Dask that have a shape together, which is cut so.
 
     On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
     those that it passes by.  The same blocks may be made of what is `further` up.  Blocks read
@@ -64,7 +64,7 @@ class Computation:
     program: Program
     shape: Shape
     chunks: Chunks
-    arrays: Sequence[Any] = ()
+    arrays: Sequence[Any]
     sources: Sequence[Source] | None = None
     layer: Any = None
     passed: frozenset[str] = frozenset()
@@ -141,6 +141,16 @@ class Computation:
             return 0
         part = min(1.0, 2 * max(cut[0]) / max(1, sum(cut[0])))
         return math.ceil(part * sum(sizes))
+
+    @property
+    def waits(self) -> int:
+        """How many bytes of what others have made wait until the blocks around them are there."""
+        return self.waiting([one.nbytes for one in self.arrays if known(one, "source") is None])
+
+    @cached_property
+    def makers(self) -> list[Origin | None]:
+        """What makes each field; None for what is no result."""
+        return [maker(array) for array in self.arrays]
 
     @property
     def names(self) -> list[str]:
@@ -298,6 +308,31 @@ def cut_anew(array: Any, chunks: Chunks) -> Any:
             made.dask.layers[made.name].origin = origin
         return made
     return replace(source, name=f"view-{tokenize(source.name, chunks)}").view(chunks)
+
+
+def maker(array: Any) -> Origin | None:
+    """What makes an array, as far up as nobody else asks for what is between."""
+    found: Origin | None = known(array, "origin")
+    return found and Origin(found.computation.further or found.computation, found.which)
+
+
+def chain(
+    last: Computation, there: Callable[[Computation], bool] = lambda one: False
+) -> list[Computation]:
+    """What is to be done for the last one, each after what it is made from.
+
+    Those of which the results are `there` begin it.
+    """
+    order: dict[Computation, None] = {}
+    asked = [last]
+    while asked:
+        one = asked[-1]
+        makers = [] if there(one) else [made.computation for made in one.makers if made]
+        before = [other for other in makers if other not in order]
+        asked += before
+        if not before:
+            order[asked.pop()] = None
+    return list(order)
 
 
 def recut(array: Any, chunks: Chunks) -> Any:

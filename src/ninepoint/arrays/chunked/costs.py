@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
-from ...base.frozen import frozen
 from ...language.signature import Lines, counted, many
 from ..blocks import part_of
 from ..grid import Axis, Chunks, axes_of, axis_of, cut_as
@@ -37,40 +36,17 @@ _PLANS = {
 }
 
 
-@frozen
-class Cost:
-    """What a computation takes, in tasks and in bytes.
+class Cost(NamedTuple):
+    """What a computation takes, in `lines` of words; in tasks and bytes what others add up.
 
-    It reads fields, of which files decode so many times as much, all tasks together (0 where none
-    are of files).  All `faces` of chunks move where workers are many.  Each thread has so much
-    `held`, and all of them have `room` for chunks that wait for their neighbours.
+    Each thread has so much `held`, and all of them have `room` for chunks that wait for their
+    neighbours.
     """
 
-    name: str
-    plan: str
-    blocks: int
+    lines: list[str]
     tasks: int
-    read: int
-    decoded: float
-    faces: int
     held: int
     room: int
-
-    @property
-    def lines(self) -> list[str]:
-        """The same in words."""
-        each = self.tasks / max(1, self.blocks)
-        again = f", decoded {self.decoded:.3g} times" if self.decoded else ""
-        found = [
-            f"{self.name}: {self.plan}, {many(each, 'task')} a block, {self.tasks} in all",
-            f"  {_PLANS[self.plan]}",
-            f"  {counted(self.read, 'B')} read{again}, {counted(self.faces, 'B')} of faces",
-            f"  {counted(self.held, 'B')} held a thread",
-        ]
-        if self.room:
-            room = counted(self.room, "B")
-            found.append(f"  {room} held together, in about two layers, for neighbours")
-        return found
 
 
 def cost_of(one: Computation, most: float = math.inf) -> Cost:
@@ -95,17 +71,21 @@ def cost_of(one: Computation, most: float = math.inf) -> Cost:
     sizes = [] if one.sources else [array.nbytes for array in one.held]
     # Of blocks that lie together a layer has the less the fewer there are.
     layer = min(1.0, most / max(1, blocks)) ** (1 - 1 / max(1, cut))
-    return Cost(
-        name=one.program.name,
-        plan=one.plan,
-        blocks=blocks,
-        tasks=blocks * kinds,
-        read=sum(int(np.nan_to_num(array.nbytes)) for array in one.arrays),
-        decoded=all_read / max(1, size),
-        faces=faces,
-        held=around * each + points * made + faces // max(1, blocks),
-        room=int(layer * one.waiting([faces, *sizes])),
-    )
+    room = int(layer * one.waiting([faces, *sizes]))
+    held = around * each + points * made + faces // max(1, blocks)
+    read = sum(int(np.nan_to_num(array.nbytes)) for array in one.arrays)
+    tasks = f"{many(blocks * kinds / max(1, blocks), 'task')} a block, {blocks * kinds} in all"
+    # How many times as much as files have all tasks together decode of them.
+    again = f", decoded {all_read / max(1, size):.3g} times" if all_read else ""
+    lines = [
+        f"{one.program.name}: {one.plan}, {tasks}",
+        f"  {_PLANS[one.plan]}",
+        f"  {counted(read, 'B')} read{again}, {counted(faces, 'B')} of faces",
+        f"  {counted(held, 'B')} held a thread",
+    ]
+    if room:
+        lines.append(f"  {counted(room, 'B')} held together, in about two layers, for neighbours")
+    return Cost(lines, blocks * kinds, held, room)
 
 
 def _faces(shape: Shape, axes: Sequence[Axis]) -> int:

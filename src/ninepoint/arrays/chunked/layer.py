@@ -47,7 +47,6 @@ from ..blocks import (
     faces_of,
     read_of,
     side,
-    slab_of,
     steps_around,
 )
 from ..grid import Axis, Chunks, axes_of
@@ -149,7 +148,7 @@ class Field:
     Along the axes where that is `cut` it is cut as the whole is; along others it has one element.
     Axes that it lacks are the first ones.  Where it is a view of a `source`, who needs a chunk may
     read it: twice at most (`rereads`), for its block and for its faces, so nobody holds it
-    meanwhile.  Of chunks of whose blocks nobody asks for any only slabs are read.
+    meanwhile.  Of chunks of whose blocks nobody asks for any only the parts beside are.
     """
 
     name: str
@@ -169,16 +168,17 @@ class Field:
         axes, at = [axis if cut else _ONE for axis, cut in each], self.at(place)
         return [self._chunk(at, axes, graph), *self._around(at, axes, len(at), graph)[1]]
 
-    def _chunk(self, at: Place, axes: Sequence[Axis], graph: Written) -> Any:
-        """A chunk: the task that makes it, or one within the task that needs it."""
-        if not self.rereads:
-            return (Own if graph.placed else TaskRef)((self.name, *at))
-        region = tuple([slice(*axis.cuts[k]) for axis, k in zip(axes, at, strict=True)])
-        return Task(None, getitem, self._original(graph), region)
-
-    def _original(self, graph: Written) -> TaskRef:
-        assert self.source is not None
-        return graph.held(self.source.key, self.source.held)
+    def _chunk(
+        self, at: Place, axes: Sequence[Axis], graph: Written, parts: Sequence[slice] = ()
+    ) -> Any:
+        """A chunk, or a part of it: the task that makes it, or one in the task that needs it."""
+        if self.source is not None and (self.rereads or parts):
+            held = graph.held(self.source.key, self.source.held)
+            each = zip(axes, at, parts or [slice(None)] * len(at), strict=True)
+            cuts = [range(*axis.cuts[k])[part] for axis, k, part in each]
+            return Task(None, getitem, held, tuple([slice(cut.start, cut.stop) for cut in cuts]))
+        chunk = (Own if graph.placed else TaskRef)((self.name, *at))
+        return Task(None, getitem, chunk, tuple(parts)) if parts else chunk
 
     def _around(
         self, at: Place, axes: Sequence[Axis], stop: int, graph: Written
@@ -208,22 +208,17 @@ class Field:
         return TaskRef(key)
 
     def _faces(self, key: Any, at: Place, axes: Sequence[Axis], graph: Written) -> TaskRef:
-        """All faces of a chunk, or a slab where all blocks that need it lie on one side."""
+        """All faces of a chunk, or of that part of it which is near all blocks that need some."""
         depths = [axis.faces[k] for axis, k in zip(axes, at, strict=True)]
-        near = self._near(at, axes, depths, graph)
-        if not any(near):
-            graph.tasks[key] = Task(key, faces_of, self._chunk(at, axes, graph), depths)
-            return TaskRef(key)
-        pairs = zip(near, depths, strict=True)
-        region = [side(step, low if step > 0 else high) for step, (low, high) in pairs]
-        held: Any = TaskRef((self.name, *at))
-        if self.source is not None:
-            held = self._original(graph)
-            cuts = [range(*axis.cuts[k]) for axis, k in zip(axes, at, strict=True)]
-            own = [cut[part] for cut, part in zip(cuts, region, strict=True)]
-            region = [slice(part.start, part.stop) for part in own]
-        key = (self.faces, near, *at)
-        graph.tasks[key] = Task(key, slab_of, held, near, tuple(region))
+        near, parts = self._near(at, axes, depths, graph), list[slice]()
+        if any(near):
+            key = (self.faces, near, *at)
+            pairs = list(zip(near, depths, strict=True))
+            parts = [side(step, low if step > 0 else high) for step, (low, high) in pairs]
+            depths = [
+                (low if step >= 0 else 0, high if step <= 0 else 0) for step, (low, high) in pairs
+            ]
+        graph.tasks[key] = Task(key, faces_of, self._chunk(at, axes, graph, parts), depths)
         return TaskRef(key)
 
     def _near(self, at: Place, axes: Sequence[Axis], depths: Depths, graph: Written) -> Place:

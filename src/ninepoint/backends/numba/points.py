@@ -62,8 +62,10 @@ from ...lowering.windows import PIECE, quantile_position
 # A loop checks after so many turns whether it was told to stop.
 EACH = 256
 
-# Programs, of which what stands below "for all:" is done for each element of a window.  In them
-# `$own` is the result and `$item` an element; other words are told, or names of their own.
+# Programs, of which what stands below "for all:" is done for each element of a window.  Below "for
+# pieces:" it is done for each short piece of its last axis, and below "for these:" for each
+# element of that.  `$own` is the result and `$item` an element; other words are told, or names of
+# their own.
 _SUM = """
 $kept = $total(0)
 for all:
@@ -91,7 +93,38 @@ for all:
     $at += 1
 """
 
+# The mean first, then squares about it, less what the mean's own rounding adds to them.
+#
+# In double precision, and line by line: an element is added to the few of its line, and the line
+# to those before it, so that errors grow with the sides of a window, not its elements.  Where all
+# elements are equal, rounding alone is left, which may be below 0.
+# Source: T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for computing the sample
+# variance: analysis and recommendations", The American Statistician 37 (3), 1983, formula 1.7.
+_VARIANCE = """
+$mean = 0.0
+for pieces:
+    $line = 0.0
+    for these:
+        $line = $line + f64($item)
+    $mean = $mean + $line
+$mean = $mean / f64($count)
+$rest = 0.0
+$squares = 0.0
+for pieces:
+    $line_rest = 0.0
+    $line_squares = 0.0
+    for these:
+        $apart = f64($item) - $mean
+        $line_rest = $line_rest + $apart
+        $line_squares = $line_squares + $apart * $apart
+    $rest = $rest + $line_rest
+    $squares = $squares + $line_squares
+$squares = $squares - $rest * $rest / f64($count)
+$own = $type((0.0 if $squares < 0.0 else $squares) / $divisor)
+"""
+
 _PROGRAMS = {
+    "var": _VARIANCE,
     "sum": _SUM,
     "mean": _SUM + "$own = $own / $type($count)",
     "prod": _SUM.replace("(0)", "(1)").replace("+", "*"),
@@ -153,7 +186,7 @@ if $part > 0.0:
 """
 
 _WORD = re.compile(r"\$(\w+)")
-_EACH = re.compile(r"^( *)for all:\n((?:\1    .*\n)+)", re.MULTILINE)
+_LOOP = re.compile(r"^( *)for (all|pieces|these):\n((?:\1    .*\n)+)", re.MULTILINE)
 
 
 @frozen
@@ -178,14 +211,25 @@ class Window:
     def lines(self, program: str, **words: object) -> list[str]:
         """The lines of a program."""
         told = {"own": self.name, "type": self.short, "item": self.item, **words}
+        heads = [f"for d{k} in range({n}):" for k, n in enumerate(self.reduce.shape)]
+        *lines, these = heads
+        length = self.reduce.shape[-1]
+        if length > 2 * PIECE:
+            lines.append(f"for p0 in range(0, {length}, {PIECE}):")
+            these = f"for d{len(heads) - 1} in range(p0, min(p0 + {PIECE}, {length})):"
+        inner = self.inner
+        loops = {"all": (heads, inner), "pieces": (lines, ()), "these": ([these], inner)}
 
-        def each(found: re.Match[str]) -> str:
-            head, body = found.group(1), textwrap.dedent(found.group(2)).splitlines()
-            loops = over(self.reduce.shape, [*self.inner, *body])
-            return textwrap.indent("\n".join(loops), head) + "\n"
+        def looped(found: re.Match[str]) -> str:
+            indent, kind, body = found.groups()
+            around, before = loops[kind]
+            lines = _nested(around, [*before, *written(textwrap.dedent(body))])
+            return textwrap.indent("\n".join(lines), indent) + "\n"
 
-        text = filled(program, self.name, told)
-        return [*filter(None, _EACH.sub(each, text + "\n").split("\n"))]
+        def written(text: str) -> list[str]:
+            return [*filter(None, _LOOP.sub(looped, text).split("\n"))]
+
+        return written(filled(program, self.name, told) + "\n")
 
     def ranked(
         self, gathered: str, search: str, first: str, second: str, **words: object
@@ -265,8 +309,6 @@ class Point(Operations):
         item, known = self.atom(reduce.result), window_range(reduce, self.known)
         window = Window(name, reduce, SHORT[own], inner, item, known)
         kind, machine = reduce.kind, self.machine(reduce.result)
-        if kind == "var":
-            return _variance(window)
         if kind in RANKED:
             return self.ranked(window)
         program, total = _PROGRAMS[kind], window.short
@@ -277,7 +319,8 @@ class Point(Operations):
             # There is none of complex numbers, which are only added and multiplied.
             extreme = _extreme("max" if "max" in kind else "min", machine)
             program = program.replace("$extreme", extreme)
-        return window.lines(program, total=total, count=window.count)
+        divisor = max(0.0, window.count - reduce.quantile)
+        return window.lines(program, total=total, count=window.count, divisor=divisor)
 
     def ranked(self, window: Window) -> list[str]:
         """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
@@ -437,48 +480,6 @@ def _extreme(kind: str, machine: str) -> str:
     return f"{SHORT[machine]}({info.max if kind == 'min' else info.min})"
 
 
-def _variance(window: Window) -> list[str]:
-    """The mean first, then squares about it, less what the mean's own rounding adds to them.
-
-    In double precision, and line by line: an element is added to the few of its line, and the
-    line to those before it, so that errors grow with the sides of a window, not its elements.
-    Source: T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for computing the sample
-    variance: analysis and recommendations", The American Statistician 37 (3), 1983, formula 1.7.
-    """
-    divisor = max(0.0, window.count - window.reduce.quantile)
-    text = [
-        *_added(window, [], {"$mean": "f64($item)"}),
-        "$mean = $mean / $count",
-        *_added(
-            window,
-            ["$apart = f64($item) - $mean"],
-            {"$rest": "$apart", "$squares": "$apart * $apart"},
-        ),
-        "$squares = $squares - $rest * $rest / $count",
-        # Where all elements are equal, rounding alone is left, which may be below 0.
-        "$own = $type((0.0 if $squares < 0.0 else $squares) / $divisor)",
-    ]
-    return window.lines("\n".join(text), count=repr(float(window.count)), divisor=repr(divisor))
-
-
-def _added(window: Window, terms: Sequence[str], sums: Mapping[str, str]) -> list[str]:
-    """Add terms over a window, short pieces of its last axis first."""
-    *outer, length = window.reduce.shape
-    last, pieces = len(outer), length > 2 * PIECE
-    elements = f"p0, min(p0 + {PIECE}, {length})" if pieces else str(length)
-    lines = [name.replace("$", "$line_") for name in sums]
-    adds = [f"{line} = {line} + {term}" for line, term in zip(lines, sums.values(), strict=True)]
-    body = [
-        *(f"{line} = 0.0" for line in lines),
-        f"for d{last} in range({elements}):",
-        *indented([*window.inner, *terms, *adds]),
-        *(f"{name} = {name} + {line}" for name, line in zip(sums, lines, strict=True)),
-    ]
-    if pieces:
-        body = [f"for p0 in range(0, {length}, {PIECE}):", *indented(body)]
-    return [*(f"{name} = 0.0" for name in sums), *over(outer, body)]
-
-
 def filled(program: str, name: str, words: Mapping[str, object]) -> str:
     """A program in which `$word` is what is told of it, or a name of its own: `word_name`."""
     return _WORD.sub(lambda word: str(words.get(word[1], f"{word[1]}_{name}")), program)
@@ -493,11 +494,11 @@ def _flat(shape: Sequence[int]) -> str:
     return text
 
 
-def over(shape: Sequence[int], inner: Sequence[str]) -> list[str]:
-    """Loops over every index d0, d1, ... of a window, in C order."""
+def _nested(heads: Sequence[str], inner: Sequence[str]) -> list[str]:
+    """Lines inside of loops, the first of which is around all others."""
     lines = list(inner)
-    for axis in reversed(range(len(shape))):
-        lines = [f"for d{axis} in range({shape[axis]}):", *indented(lines)]
+    for head in reversed(heads):
+        lines = [head, *indented(lines)]
     return lines
 
 
