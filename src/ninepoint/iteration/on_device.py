@@ -14,6 +14,7 @@ import numpy as np
 
 from ..arrays import cuda
 from ..arrays.accepted import Arrays, as_field, is_cupy, listed, write
+from ..arrays.launching import Given
 from ..arrays.regions import Block
 from ..backends.cuda import driver
 from ..program.program import Bound, Program
@@ -50,12 +51,14 @@ class OnDevice(InMemory):
         return driver.empty(self._shape, dtype)
 
     def _bound(self, program: Program, arrays: Arrays, results: Arrays) -> Bound:
-        def outs(arrays: Arrays) -> dict[int, Any]:
-            return dict(zip(program.wanted, arrays, strict=True))
+        # Nobody has to look for memory that arrays made here share.
+        outs = dict(zip(program.wanted, results, strict=True))
+        launches = program.bound(Block(tuple(arrays)), outs)
 
-        # Nobody has to look for what arrays made here share.
-        launches = program.bound(Block(tuple(arrays)), outs(results))
-        return lambda fields, given, results: launches(fields, given, outs(results))
+        def run(fields: Arrays, given: Given, results: Arrays) -> list[Any]:
+            return launches(fields, given, dict(zip(program.wanted, results, strict=True)))
+
+        return run
 
     def forward(self, first: int, length: int) -> int:
         """Do some steps; they go on from what was shown of a state that was sent."""
