@@ -199,6 +199,12 @@ def chosen_weights(x):
     return total
 
 
+def in_the_row_below(x):
+    """The row is known once what does nothing is gone."""
+    down = int(x[0, 0]) * 0 + 1
+    return x[down, x[0, 0] % 3]
+
+
 # Of each kernel: the field and the neighborhood.
 KERNELS: dict[Any, tuple[np.ndarray, Any]] = {
     chosen_weights: (LINE, ((0, 2),)),
@@ -209,6 +215,7 @@ KERNELS: dict[Any, tuple[np.ndarray, Any]] = {
     halved: (FLOATS[0].astype("float32"), None),
     searching: (BYTES, ((0, 0), (0, 3))),
     following: (BYTES, ((0, 2), (-2, 0))),
+    in_the_row_below: (BYTES, ((0, 1), (0, 2))),
     **dict.fromkeys((most_frequent, table_of_two_axes), (BYTES, None)),
     sorted_by_insertion: (FLOATS, None),
     **dict.fromkeys((elements_on_branches, in_tuples, window_of_turns, counting), (LINE, None)),

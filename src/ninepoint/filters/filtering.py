@@ -12,7 +12,6 @@ footprint=[[0, 1, 0], [1, 1, 1]]   ->      Window((2, 3), b"..."):  x[-1:1, -1:2
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 import numbers
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from ..arrays.accepted import is_dataset
 from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
-from ..language.signature import filled, with_options
+from ..language.signature import as_read, filled
 from ..program.options import PLACE, Place, refuse_unknown
 from ..program.program import as_fields
 from ..running.recording import Lazy
@@ -246,10 +245,7 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
         )
 
     options = {name: _DEFAULTS.get(name) for name in Options.__annotations__}
-    filtered.__signature__ = with_options(  # type: ignore[attr-defined]
-        inspect.signature(function), options
-    )
-    return filled(**_WORDS)(cast("Callable[P, Any]", filtered))
+    return filled(**_WORDS)(as_read(options)(cast("Callable[P, Any]", filtered)))
 
 
 class Filtering:

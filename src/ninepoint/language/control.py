@@ -307,16 +307,6 @@ def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:
     return False
 
 
-def written_names(definition: ast.AST) -> set[str]:
-    """The names of what elements of are written to."""
-    found = set()
-    for node in ast.walk(definition):
-        match node:
-            case ast.Subscript(value=ast.Name(id=name), ctx=ast.Store()):
-                found.add(name)
-    return found
-
-
 def _is_numeric(value: Any) -> bool:
     """Whether a value is a number, or a tuple of such."""
     return all(map(is_single, _numbers(value)))

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from .control import UNDEFINED, CarriedLoop, ends_early, leaves, with_rest, written_names
-from .definitions import ArrayFunction, Definition, Function, target_names
+from .control import UNDEFINED, CarriedLoop, ends_early, leaves, with_rest
+from .definitions import ArrayFunction, Definition, Function, dotted, target_names
 from .dtypes import Argument, Coefficients, Field, Scalar, value_type
 from .errors import StencilError, here, mistake
 from .expressions import Expressions, refuse_node
@@ -286,7 +286,9 @@ class Statements(Expressions):
         """A new array that one name alone stands for, as a buffer if that is written to."""
         match targets:
             case [ast.Name(id=name)] if isinstance(value, np.ndarray):
-                if name in written_names(self.function.definition):
+                nodes = ast.walk(self.function.definition)
+                parts = [node for node in nodes if isinstance(node, ast.Subscript)]
+                if any(isinstance(p.ctx, ast.Store) and dotted(p.value) == name for p in parts):
                     return made(value, self.function.constants.get(maker), self)
         return value
 

@@ -53,12 +53,13 @@ def defaults_of(definition: Definition) -> dict[str, ast.expr]:
 def with_options(own: Signature, options: Mapping[str, Any]) -> Signature:
     """The signature with options behind its parameters, each with its default.
 
-    Those who complete what is typed, and those who ask for help, find them there.
+    Those who complete what is typed, and those who ask for help, find them there: without types,
+    and without a default that stands for nothing.
     """
     parameters = [
-        one.replace(annotation=one.empty)
-        for one in own.parameters.values()
-        if one.kind is not one.VAR_KEYWORD
+        Parameter(p.name, p.kind, default=p.empty if type(p.default) is object else p.default)
+        for p in own.parameters.values()
+        if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
     ]
     more = [
         Parameter(name, Parameter.KEYWORD_ONLY, default=value)
@@ -75,19 +76,10 @@ def options_of(call: Callable[..., Any]) -> dict[str, Any]:
 
 
 def as_read(options: Mapping[str, Any]) -> Callable[[_F], _F]:
-    """The function with a signature for readers, in which these stand for its `**options`.
-
-    It is without types, and without a default that stands for nothing.
-    """
+    """The function with a signature for readers, in which these stand for its `**options`."""
 
     def decorate(function: _F) -> _F:
-        own = inspect.signature(function)
-        parameters = [
-            p.replace(default=p.empty) if type(p.default) is object else p
-            for p in own.parameters.values()
-            if p.kind is not p.VAR_POSITIONAL
-        ]
-        shown = with_options(own.replace(parameters=parameters), options)
+        shown = with_options(inspect.signature(function), options)
         function.__signature__ = shown  # type: ignore[attr-defined]
         return function
 

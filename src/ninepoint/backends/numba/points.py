@@ -53,7 +53,6 @@ from ...language.ir import (
     Ref,
     Tap,
     Weight,
-    within,
 )
 from ...loops.nodes import SHORT
 from ...loops.operations import Operations, number
@@ -426,12 +425,11 @@ class Point(Operations):
         return [*before, f"while {owns[0].name}:", *indented(lines)]
 
     def _gather(self, name: str, expr: Gather) -> list[str]:
-        last, elsewhere = len(expr.origin) - 1, in_other_rows(expr)
         self._as_stored(name, expr.field)
         lines: list[str] = []
         along: dict[int, str] = {}
         for axis, step in enumerate(expr.index):
-            if axis < last and not elsewhere:
+            if step == Const(DType.INT, "0"):
                 continue
             own = along[axis] = f"{name}_i{axis}"
             lines.append(f"{own} = {self.atom(step, 'int64')}")
@@ -514,18 +512,6 @@ def plus(*terms: str | int) -> str:
 def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
     """Lines inside of something."""
     return ["    " * depth + line for line in lines]
-
-
-def in_other_rows(expr: Expr) -> bool:
-    """Whether a read at a computed offset may be in another row."""
-    return isinstance(expr, Gather) and not all(isinstance(i, Const) for i in expr.index[:-1])
-
-
-def gathered_rows(body: Iterable[Assign]) -> set[tuple[str, Offset]]:
-    """The rows of which elements are read at computed columns."""
-    reads = [assign.value for assign in within(body)]
-    found = [one for one in reads if isinstance(one, Gather) and not in_other_rows(one)]
-    return {(one.field, one.origin[:-1]) for one in found}
 
 
 def _apart(reduce: Reduce, prefix: str) -> Reduce:

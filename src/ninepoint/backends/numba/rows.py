@@ -52,7 +52,7 @@ from ...language.ir import (
 from ...lowering.chain import Edges, mirrored
 from ...lowering.rolling import Kept, full, kept_stages, needed, rolling_axis
 from ..cache import machine
-from .points import EACH, Point, gathered_rows, indented, plus
+from .points import EACH, Point, indented, plus
 
 # Bytes of a cache line.
 LINE = 64
@@ -375,9 +375,9 @@ class _Row(Point):
             for name, low, _ in extents(assign.value):
                 columns[name] = min(columns.get(name, low[-1]), low[-1])
         order = [*(name for name, _ in kernel.fields), *layout.by_name]
-        found = gathered_rows(body) | rows_of(body)
         self.rows = dict[tuple[str, Offset], tuple[str, int]]()
-        for k, row in enumerate(sorted(found, key=lambda one: (order.index(one[0]), one[1]))):
+        found = sorted(rows_of(body), key=lambda one: (order.index(one[0]), one[1]))
+        for k, row in enumerate(found):
             self.rows[row] = f"{row[0]}r{k}", columns.get(row[0], 0)
 
     def element(self, field: str, origin: Offset, along: Mapping[int, str]) -> str:
