@@ -441,6 +441,11 @@ def test_states_of_a_long_chain_lie_in_files_where_memory_is_short(tmp_path):
     assert [os.stat(one).st_mtime_ns for one in left.iterdir()] == stamps
     npt.save(array, path, memory="60 kB", resume=True)
     np.testing.assert_array_equal(stored(path), smooth.iterate(state, 0, steps=48))
+    # Equal states that were made twice are one.
+    again = smooth.iterate(npt.open(source, chunks=60), 0, steps=48)
+    both = npt.stencil(lambda x, y: x[0, 2] + y[2, 0])
+    npt.save(both(array, again), path, memory="60 kB", overwrite=True)
+    np.testing.assert_array_equal(stored(path), both(*[smooth.iterate(state, 0, steps=48)] * 2))
     # States of a type that no store has stay in memory.
     half = np.dtype(pytest.importorskip("ml_dtypes").bfloat16)
     step, last = (npt.stencil(lambda x: x[0, 1], dtype=dtype) for dtype in (half, "float32"))

@@ -133,9 +133,11 @@ def _scratched(found: Contents, folder: str, how: How) -> Contents:
                 results = enumerate(computed(state))
                 variables = [Variable(str(k), one, chunks=one.chunksize) for k, one in results]
                 _save(Contents(tuple(variables), room=found.room), path(state), how)
-            needed = {made.computation for one in states[number:] for made in one.makers if made}
-            for done in set(states[:number]) - needed:
-                shutil.rmtree(path(done), ignore_errors=True)
+            # By their names: equal states of which there are several are one store.
+            later = [made for one in states[number:] for made in one.makers if made]
+            needed = {path(made.computation) for made in later}
+            for done in set(map(path, states[:number])) - needed:
+                shutil.rmtree(done, ignore_errors=True)
         return computed(last.computation)[last.which]
 
     variables = [replace(one, array=scratched(one.array)) for one in found.variables]
