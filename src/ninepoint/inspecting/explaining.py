@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.footprint import extents
 from ..analysis.ranges import ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
@@ -184,7 +183,7 @@ def _bytes(node: Node) -> tuple[int, int]:
 
 
 def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
-    """Tell what the results can be, in all phases together, and which fields nobody reads."""
+    """Tell what the results can be, in all phases together."""
     known = ranges(kernel)
     count = len(node.outputs)
     for position, output in enumerate(kernel.outputs[:count]):
@@ -200,9 +199,6 @@ def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
             page.add(label, output.dtype.value)
     if any(value.wraps for value in known.values()):
         page.add("", "an operation may wrap beyond 64 bits")
-    reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
-    if unread := [name for name, _ in kernel.given if name not in reads]:
-        page.add("unread", ", ".join(unread))
 
 
 def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:

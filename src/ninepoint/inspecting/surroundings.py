@@ -19,9 +19,8 @@ from ..language.signature import Explanation, counted
 _PACKAGES = ("numpy", "numba", "llvmlite", "dask", "distributed", "xarray", "pillow", "tifffile",
              "rich", "scipy")  # fmt: skip
 
-# By what names pip may know CuPy, and the compiler of CUDA where it does not come with that.
+# By what names pip may know CuPy.
 _CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
-_NVRTC = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
 
 # How long CUDA may take to say which GPUs there are [s].
 _PATIENCE = 20.0
@@ -92,8 +91,6 @@ def _gpu() -> Iterator[tuple[str, str]]:
         yield "GPU", "not used: CuPy is not installed; pip install 'ninepoint[cuda]' brings it"
         return
     yield "CuPy", _version(*_CUPY)
-    nvrtc = _version(*_NVRTC)
-    yield "NVRTC", "that of the machine, if there is one" if nvrtc == "not installed" else nvrtc
     yield "GPU", _in_time(_devices, _PATIENCE)
 
 
