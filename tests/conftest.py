@@ -29,7 +29,7 @@ _stderr = []
 def pytest_configure(config):
     # A busy machine would make tests of what is printed fail.
     os.environ.setdefault("NINEPOINT_QUIET", "1")
-    # How far a kernel looks is checked after each pass, whatever other processes compiled.
+    # What holds of every kernel is looked at after each pass, whatever other processes compiled.
     os.environ.setdefault("NINEPOINT_VERIFY", "1")
     passes.LOOKS.append(verify_kernels.verify)
     # Those who work on the package want to see where an error comes from.

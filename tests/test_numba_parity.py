@@ -1,7 +1,8 @@
 """What `numba.stencil` runs, runs here with the same values: only the import is changed.
 
 Each case is a kernel, its options and its arrays, run by both.  The dtype of a result is by our
-own rule, so Numba's is cast to it.  The few differences stand in docs/coming/numba.md.
+own rule, so Numba's is cast to it.  At the end stand the few differences, which are documented
+in docs/coming/numba.md.
 """
 
 import numba
@@ -92,3 +93,20 @@ def test_the_decorator_a_lambda_and_out():
     np.testing.assert_array_equal(outs[2][:-1], outs[3][:-1])
     assert (outs[2][-1] == 1).all()
     assert (outs[3][-1] == 0).all()
+
+
+def test_a_read_that_is_not_used_does_not_widen_the_border():
+    def kernel(a):
+        unused = np.sin(10 + a[2, 1])  # noqa: F841
+        return a[1, 0] + a[0, 0]
+
+    ours, theirs = npt.stencil(kernel)(FLOATS), numba.stencil(kernel)(FLOATS)
+    np.testing.assert_array_equal(ours[:1, :3], theirs[:1, :3])
+    np.testing.assert_array_equal(ours, npt.stencil(lambda a: a[1, 0] + a[0, 0])(FLOATS))
+
+
+def test_a_difference_of_unsigned_integers_is_negative():
+    x = np.array([1, 2, 4], dtype="u1")
+    ours, theirs = (one(lambda a: a[0] - a[1])(x) for one in (npt.stencil, numba.stencil))
+    assert ours.tolist() == [-1, -2, 0]
+    np.testing.assert_array_equal(ours, theirs.astype("i2"))
