@@ -406,7 +406,8 @@ class InMemory:
         program, given = self._motion.program(first, count)
         # The arrays that were given may lie in another way than those that are made here.
         key = program, self._states is self._given
-        run = self._known.made(key, lambda: self._bound(program, arrays, self._results()))
+        self._spare = results = self._results()
+        run = self._known.made(key, lambda: self._bound(program, arrays, results))
         # From arrays of its own to others and back: what does one step does the next ones.
         alike = self._owned and self._together == 1 and not self._motion.scalars.vary
         done, end = 0, perf_counter() + SLICE
