@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from ..analysis.footprint import tap_offsets
-from ..arrays.conditions import Condition
+from ..arrays.borders import Condition
 from ..arrays.layout import Rule
 from ..language.errors import StencilError
 from ..language.ir import Box, Kernel, Offset, Read, Reduce

@@ -19,7 +19,9 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..arrays.accepted import (
     Arrays,
+    Dims,
     bare,
+    core_dims,
     is_dataset,
     is_device,
     is_xarray,
@@ -29,8 +31,7 @@ from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import array_key, option_key
 from ..arrays.launching import Given
-from ..arrays.layout import Shape
-from ..arrays.numpy import Behind, Dims, core_dims
+from ..arrays.layout import Axes, Shape
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
@@ -227,7 +228,7 @@ class _Made:
         # How many axes the call works along, and which; where they have names, its dimensions, and
         # what is named as the fields are.
         self.ndim = program.last.ndim
-        self.axes: Behind | None = None
+        self.axes: Axes | None = None
         self.core: Dims = ()
         self.named: Any = None
         self.likes: Arrays
@@ -239,7 +240,7 @@ class _Made:
         self.axes = None if axes is None else program.last.along
         self.likes = [_Result(*one) for one in program.results(likes)]
 
-    def _before_channels(self) -> Behind | None:
+    def _before_channels(self) -> Axes | None:
         """The axes before those of channels, where a field is known to have some."""
         if self.coloured and self.ndim < max(len(field.like.shape) for field in self.fields):
             return tuple(range(-1 - self.ndim, -1))
@@ -419,7 +420,7 @@ def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node
 
 # A recorded call, the axes along which it works, and where each of its fields is from: the number
 # of an array or of a recorded call, and which of the results of that.
-_Entry: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
+_Entry: TypeAlias = tuple[Call, Axes | None, tuple[tuple[int, int], ...]]
 
 
 def _compute(wanted: Sequence[_Node], place: Place) -> None:
