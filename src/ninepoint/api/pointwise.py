@@ -19,9 +19,6 @@ import numpy as np
 
 from ..arrays import accepted
 from ..arrays.accepted import (
-    Applied,
-    asked,
-    asks,
     bare,
     has_no_axes,
     is_dask,
@@ -31,6 +28,7 @@ from ..arrays.accepted import (
     is_xarray,
     listed,
 )
+from ..arrays.foreign import Applied, asked, asks
 from ..arrays.keys import Key
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, decorator

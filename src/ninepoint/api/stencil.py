@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from ..inspecting import debugging, explaining, measuring
     from ..inspecting.measuring import Measurement, Tuning
     from ..iteration import iterate as iteration
-    from ..running import dispatch, recording
-    from ..running.dispatch import Prepared
+    from ..running import calls
+    from ..running.calls import Prepared
     from . import iterating
     from .signatures import called
 
@@ -70,8 +70,7 @@ else:
     P = ParamSpec("P")
     R_co = TypeVar("R_co", covariant=True)
     # A call of a stencil on arrays of NumPy needs none of these.
-    dispatch = Later("..running.dispatch", __package__)
-    recording = Later("..running.recording", __package__)
+    calls = Later("..running.calls", __package__)
     iterating = Later(".iterating", __package__)
     iteration = Later("..iteration.iterate", __package__)
     debugging = Later("..inspecting.debugging", __package__)
@@ -329,13 +328,13 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         # What may be colour images is asked about each time.
         coloured = place.axes is None and not self.pointwise and any(map(may_hold, fields))
         if key is not None and not coloured:
-            short = dispatch.prepared(call, bound, place)
+            short = calls.prepared(call, bound, place)
             if short is not None:
                 result = short(bound, leaves, place.out)
                 # Only what went well is remembered.
                 self._bound_calls[key] = short
                 return result
-        return recording.called(call, fields, place)
+        return calls.called(call, fields, place)
 
     if TYPE_CHECKING:
         # For checkers and editors: see above.

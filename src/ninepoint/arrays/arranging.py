@@ -31,11 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import Compiled
 from ..base import limits
 from ..base.frozen import frozen
 from .layout import Array, Axes, PlainArrays, Shape
-from .numpy import whole_shape
 
 # What has more lanes is copied: a kernel is compiled for their number.
 MANY = 256
@@ -96,7 +94,7 @@ def turned(arrays: PlainArrays, core: int) -> Axes:
 
 
 def with_lanes(
-    program: Compiled, fields: PlainArrays, outs: PlainArrays = ()
+    program: Any, fields: PlainArrays, outs: PlainArrays = ()
 ) -> tuple[Turned, int | Axes] | None:
     """Find how a program does arrays whose stack lies innermost, or axes in another order.
 
@@ -149,12 +147,11 @@ def merging(arrays: PlainArrays) -> Turned:
 
 
 def arranged(call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> tuple[Any, Turned]:
-    """What does a call on arrays like some, and how these are given to it, in one shape.
+    """What does a call on arrays like some, of one shape, and how these are given to it.
 
     Their axes are to be in this `order`, in which the core axes come last.
     """
-    compiled, shape = call.compiled, whole_shape(fields)
-    fields = [np.broadcast_to(field, shape) for field in fields]
+    compiled = call.compiled
     if compiled.at_points and not compiled.positions:
         return call, merging([*fields, *outs])
     if call.any_stack:
@@ -177,7 +174,7 @@ def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:
     return True
 
 
-def told(program: Compiled, fields: PlainArrays, given: int) -> Iterator[tuple[str, str]]:
+def told(program: Any, fields: PlainArrays, given: int) -> Iterator[tuple[str, str]]:
     """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 
     The fields, without positions, have one shape and core axes last; so many are `given`, others

@@ -40,7 +40,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backends.memory import empty
-from ..backends.threads import serial
 from ..base.frozen import frozen
 from .accepted import bare, is_cupy
 from .grid import Chunks, outputs_of
@@ -232,8 +231,7 @@ class Job:
         """
         domain, found = self.domain(region), []
         if region.points:
-            with serial():
-                return bare(self.program.run(Block(tuple(take(domain)), domain)))
+            return bare(self.program.run(Block(tuple(take(domain)), domain), threads=1))
         for output in outputs_of(self.program, domain.shape):
             points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
             found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))
@@ -293,8 +291,7 @@ def block_of(apart: bool, job: Job, region: Region, *given: Any) -> Any:
 
 def whole_of(job: Job, *blocks: Any) -> Any:
     """Compute blocks whose core axes are whole: as if they were arrays of their own."""
-    with serial():
-        return bare(job.program.run(Block(tuple(map(in_memory, blocks)))))
+    return bare(job.program.run(Block(tuple(map(in_memory, blocks))), threads=1))
 
 
 # Arrays that lie where chunks lie.

@@ -26,9 +26,9 @@ from ..base.frozen import frozen
 from ..language.dtypes import computed
 from ..language.ir import Box
 from ..lowering.chain import Edges
+from .accepted import fitting_cval
 from .arranging import scattered, stacked
 from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, cut, into, source_indices
-from .numpy import fitting_cval
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat

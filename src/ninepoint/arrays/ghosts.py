@@ -1,4 +1,4 @@
-"""Ghosts: calls whose border has conditions, on arrays of NumPy that are alike: bound once.
+"""Ghosts: what the conditions of a border lay along the edges of the fields of a call.
 
 A ghost is `alpha * mirrored + beta`.  Conditions extend the fields axis by axis, the later ones
 what the earlier ones have extended; the rules with names hold for what is extended so.  What they
@@ -24,14 +24,10 @@ import numpy as np
 from ..language.dtypes import kind_of, widened
 from ..language.ir import joined
 from .accepted import is_chunked, is_dask, is_xarray
-from .arranging import core_last, stacked
-from .borders import Boundary, check_range, misfit
-from .conditions import Condition, weights
-from .executable import Executable
-from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, source_indices
-from .numpy import Behind, whole_shape
+from .arranging import stacked
+from .borders import Boundary, Condition, check_range, misfit, weights
+from .layout import Array, Axes, Extension, Extensions, Rule, Shape, source_indices
 from .regions import Node
-from .single import Extension, Extensions, Single
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,7 +251,7 @@ def unnamed(
     return boundary.with_conditions(plain, len(core)) if boundary.conditions else boundary
 
 
-def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
+def turned(boundary: Boundary, shape: Shape, along: Axes) -> Boundary:
     """The boundary of a call on fields of a shape whose axes `along` become the last ones.
 
     What functions give has the axes of the stencil in its own order, and stays.
@@ -275,61 +271,3 @@ def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
         return one.of(last)
 
     return boundary.with_conditions(plain, len(along))
-
-
-class GhostCall:
-    """Calls of a node whose border has conditions, on fields like some.
-
-    Beyond sides that are not `closed` there are no neighbours.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        fields: PlainArrays,
-        closed: Sequence[Sides],
-        threads: int | None,
-    ) -> None:
-        self._node, self._closed, self._threads = node, closed, threads
-        self._shape = shape = whole_shape(fields)
-        order = core_last(len(shape), node.along)
-        self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
-        # What did the last calls, under a border of names; and under which boundary, where its
-        # conditions are numbers, which stay the same.
-        self._last: tuple[Boundary | None, Border, Executable] | None = None
-
-    def __call__(
-        self,
-        fields: PlainArrays,
-        numbers: Sequence[Any],
-        out: Any = None,
-        given: Any = None,
-        step: int | None = None,
-    ) -> PlainArrays:
-        """What a call gives: one array for each output.
-
-        Another boundary that is `given` may have other values than that of the node; functions are
-        told the `step`.
-        """
-        boundary, last = self._node.boundary if given is None else Boundary.of(given), self._last
-        if last is None or last[0] != boundary:
-            same = boundary if all(one.plain for one in boundary.conditions) else None
-            now = boundary if step is None else boundary.after(step)
-            last = self._last = same, *self._bound(now, fields, out)
-        return last[2](fields, numbers, out)
-
-    def _bound(
-        self, boundary: Boundary, fields: PlainArrays, out: Any
-    ) -> tuple[Border, Executable]:
-        """What does calls on fields under a boundary, and the names that this has there."""
-        node, last = self._node, self._last
-        # Values that do not fit are wrong beside an array without elements as well.
-        opened = boundary.opened(self._closed)
-        with np.errstate(all="ignore"):
-            sides = self._edges.laid(turned(opened, self._shape, node.along))
-        names: Any = [[one if isinstance(one, str) else "ghost" for one in pair] for pair in sides]
-        border = Border(tuple(map(tuple, names)))
-        if last is not None and last[1] == border:
-            return border, last[2].beyond(sides)
-        call = Single(node.compiled, border, node.cval, sides)
-        return border, Executable(call, fields, node.along, out, self._threads)

@@ -16,10 +16,18 @@ import numpy as np
 
 from ..base.frozen import frozen
 from ..base.remembered import cached_property
-from . import numpy as on_numpy
-from .accepted import as_field, is_chunked, is_cubed, is_cupy, is_dask, is_expression
+from . import accepted
+from .accepted import (
+    as_field,
+    broadcast_shape,
+    is_chunked,
+    is_cubed,
+    is_cupy,
+    is_dask,
+    is_expression,
+    placed,
+)
 from .layout import Region, Shape, Span, layout
-from .numpy import broadcast_shape, placed
 from .regions import Node, Program, looking, spans_of
 
 Chunks: TypeAlias = tuple[Shape, ...]
@@ -143,7 +151,7 @@ def results_of(node: Node, shape: Shape) -> list[Output]:
     """What the results of a node are, for fields that have this shape together."""
     along = node.along
     if len(shape) < -min(along):
-        raise on_numpy.too_few_axes(node.ndim, shape, -min(along))
+        raise accepted.too_few_axes(node.ndim, shape, -min(along))
     plan = layout(tuple(shape[axis] for axis in along), node.reaches, node.border)
     whole, ones, works = tuple((0, n) for n in shape), (1,) * len(shape), node.works_along
     each = node.every, node.factors or (1,) * len(along)
@@ -159,7 +167,7 @@ def outputs_of(program: Program, shape: Shape) -> list[Output]:
     made: dict[int, Output] = {}
     for node in program.nodes:
         made |= zip(node.outputs, results_of(node, shape), strict=True)
-        on_numpy.check_values(node.border, node.cval, node.compiled)
+        accepted.check_values(node.border, node.cval, node.compiled)
     return [made[value] for value in program.wanted]
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .accepted import is_cupy
-from .conditions import Condition
+from .borders import Condition
 
 Key: TypeAlias = tuple[Hashable, ...]
 

@@ -3,6 +3,13 @@
     groups, a block, what is wanted     --bind-->     Launches
     launches(fields, given, outs)       ->            values
 
+    call, fields, along, out, threads   --bind-->     Executable
+    executable(fields, numbers, out)    ->            results, one for each output
+
+An executable does one call (`single`), or several as one kernel (`chains`).  All that does not
+depend on the data is found out once: how arrays are given to machine code, what lies outside of
+them, what is checked.  Whether `out` overlaps a field is looked at each time.
+
     whole array     every node with its border rule
     block           the rule at closed sides; at open ones each node gives as much less as it
                     looks, so that no point is computed which the whole array does not have
@@ -20,25 +27,218 @@ it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..backends.memory import empty
+from ..backends.threads import thread_count
 from ..base.frozen import frozen
-from .accepted import as_it_is, is_cupy, listed, write
-from .arranging import core_last, scattered
-from .chains import Chain, is_worth, spans
-from .executable import Executable, Run
-from .ghosts import GhostCall
-from .layout import Array, PlainArrays, Shape
-from .numpy import check_values, placed, whole_shape
+from .accepted import (
+    as_it_is,
+    check_values,
+    check_writable,
+    checked_out,
+    is_cupy,
+    listed,
+    placed,
+    whole_shape,
+    write,
+)
+from .arranging import Turned, are_writable, arranged, core_last, plain, scattered
+from .borders import Boundary
+from .chains import Chain, Passes, is_worth, spans
+from .ghosts import Edges, turned
+from .layout import Array, Axes, Border, Extensions, PlainArrays, Shape, Sides
 from .regions import Block, Node, thinned
-from .single import Single
+from .single import Single, Way
 from .work import ByNumber, Group, Taken, Work, taken
+
+# Fewer points are done by one thread, whatever they cost: to look up how many cores there are
+# takes 1.5 us, of the 5 us of a small call (Zen 4).
+SPLIT_POINTS = 16_384
+
+# What does calls: fields, numbers, out -> results.  The numbers are coefficient arrays, then
+# scalars.
+Run: TypeAlias = Callable[[PlainArrays, Sequence[Any], Any], PlainArrays]
+
+
+class Executable:
+    """Calls on arrays of one kind: shapes, strides, types; on so many threads at the most.
+
+    Called with fields and `out` like those that it was bound to, and with numbers: coefficient
+    arrays, then scalars.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not broadcast, `out` does not fit, or `cval` does not fit a dtype.
+    TypeError
+        If `out` is no array of NumPy, or cannot hold the results.
+    """
+
+    def __init__(
+        self,
+        call: Single | Chain,
+        fields: PlainArrays,
+        along: Axes,
+        out: Any = None,
+        threads: int | None = None,
+    ) -> None:
+        self._pace, self._threads = call.compiled.pace, threads
+        self._shape = shape = whole_shape(fields)
+        outs = list[Array]()
+        if out is not None:
+            made = call.shapes(tuple(shape[axis] for axis in along))
+            shapes = [placed(shape, along, one) for one in made]
+            outs = checked_out(out, shapes, call.compiled.out_dtypes)
+        wide = [np.broadcast_to(field, shape) for field in fields]
+        does, how = arranged(call, wide, core_last(len(shape), along), outs)
+        compiled = does.compiled
+        # Results are made apart where the arrays for them cannot be written to as they lie.
+        pairs = zip(map(how.of, outs), compiled.out_dtypes, strict=False)
+        self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
+        alike = all(field.shape == shape for field in fields)
+        stays = does is call and how == Turned(tuple(range(len(shape))))
+        self._how = None if stays and alike and not self._apart else how
+        fields = self._laid(fields)
+        split = fields[0].ndim - compiled.ndim
+        lead, core = fields[0].shape[:split], fields[0].shape[split:]
+        specs = zip(does.shapes(core), compiled.out_dtypes, strict=True)
+        self._specs = [((*lead, *one), dtype) for one, dtype in specs]
+        self._way: Way | Passes = does.way(fields)
+        self._points = math.prod(lead) * self._way.points
+        self._shared = self._points >= SPLIT_POINTS and threads != 1
+
+    def __call__(
+        self, fields: PlainArrays, numbers: Sequence[Any], out: Any = None
+    ) -> PlainArrays:
+        """What a call gives: one array for each output."""
+        targets = [] if out is None else listed(out)
+        results, how = targets, self._how
+        if targets and not are_writable(targets, fields):
+            # They may lie over fields: results are made apart, and moved there.
+            check_writable(targets)
+            results = []
+        if how is not None:
+            fields = self._laid(fields)
+            results = [] if self._apart else list(map(how.of, results))
+        made = results or [empty(shape, dtype) for shape, dtype in self._specs]
+        # To ask how many threads there are takes as long as a small call.
+        if not self._shared:
+            self._way.run(numbers, fields, made, 1)
+        else:
+            self._paced(numbers, fields, made)
+        if results:
+            return targets
+        if how is not None:
+            made = list(map(how.back, made))
+        if not targets:
+            return made
+        for target, one in zip(targets, made, strict=True):
+            write(target, one)
+        return targets
+
+    def _laid(self, fields: PlainArrays) -> PlainArrays:
+        """The fields as the program reads them."""
+        how, shape = self._how, self._shape
+        if how is None:
+            return fields
+        return [
+            how.of(one if one.shape == shape else np.broadcast_to(one, shape)) for one in fields
+        ]
+
+    def _paced(self, numbers: Sequence[Any], fields: PlainArrays, results: PlainArrays) -> None:
+        """Compute on as many threads as the points are worth.
+
+        One alone does what takes less long than to ask others.  How long a point takes was
+        measured in an earlier call; what was not is taken to be slow.  (With one and two threads
+        a mean of 3x3 took 14 and 48 us where the others slept, 37 and 23 to 40, 82 and 42; a
+        median of 3x3 77 and 43, Zen 5.)
+        """
+        known, points, way = self._pace, self._points, self._way
+        alone = known and known[0] * points <= way.handoff
+        threads = 1 if alone else thread_count(self._threads)
+        began = perf_counter()
+        way.run(numbers, fields, results, threads)
+        pace = (perf_counter() - began) * threads / points
+        # What takes longer than before may do so for another reason, and counts four times as much
+        # at most.  To share costs time as well: what is shared is taken for a little faster each
+        # time, so that one thread is tried again, in one of fifty calls.
+        if known:
+            pace = min(pace, 4 * known[0]) if threads == 1 else 0.97 * min(pace, known[0])
+        known[:] = [pace]
+
+    def beyond(self, ghosts: Extensions) -> Executable:
+        """The same with other values beyond the sides where a single call has some."""
+        assert isinstance(self._way, Way)
+        made = copy(self)
+        made._way = self._way.beyond(ghosts)
+        return made
+
+
+class GhostCall:
+    """Calls of a node whose border has conditions, on fields like some.
+
+    Beyond sides that are not `closed` there are no neighbours.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        fields: PlainArrays,
+        closed: Sequence[Sides],
+        threads: int | None,
+    ) -> None:
+        self._node, self._closed, self._threads = node, closed, threads
+        self._shape = shape = whole_shape(fields)
+        order = core_last(len(shape), node.along)
+        self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
+        # What did the last calls, under a border of names; and under which boundary, where its
+        # conditions are numbers, which stay the same.
+        self._last: tuple[Boundary | None, Border, Executable] | None = None
+
+    def __call__(
+        self,
+        fields: PlainArrays,
+        numbers: Sequence[Any],
+        out: Any = None,
+        given: Any = None,
+        step: int | None = None,
+    ) -> PlainArrays:
+        """What a call gives: one array for each output.
+
+        Another boundary that is `given` may have other values than that of the node; functions are
+        told the `step`.
+        """
+        boundary, last = self._node.boundary if given is None else Boundary.of(given), self._last
+        if last is None or last[0] != boundary:
+            same = boundary if all(one.plain for one in boundary.conditions) else None
+            now = boundary if step is None else boundary.after(step)
+            last = self._last = same, *self._bound(now, fields, out)
+        return last[2](fields, numbers, out)
+
+    def _bound(
+        self, boundary: Boundary, fields: PlainArrays, out: Any
+    ) -> tuple[Border, Executable]:
+        """What does calls on fields under a boundary, and the names that this has there."""
+        node, last = self._node, self._last
+        # Values that do not fit are wrong beside an array without elements as well.
+        opened = boundary.opened(self._closed)
+        with np.errstate(all="ignore"):
+            sides = self._edges.laid(turned(opened, self._shape, node.along))
+        names: Any = [[one if isinstance(one, str) else "ghost" for one in pair] for pair in sides]
+        border = Border(tuple(map(tuple, names)))
+        if last is not None and last[1] == border:
+            return border, last[2].beyond(sides)
+        call = Single(node.compiled, border, node.cval, sides)
+        return border, Executable(call, fields, node.along, out, self._threads)
 
 
 class Given(NamedTuple):

@@ -162,6 +162,40 @@ class Ghosts:
 
 
 @frozen
+class Extension:
+    """How the ghosts beyond a side are made: beta, and for each alpha so many times an element.
+
+    Those are what a ghost mirrors, or all elements `from_end` of the array on.  Values are
+    numbers, or have an axis for the stack and for each axis of the kernel; along the one that ends
+    there may be one for each ghost.  An alpha that is an int is a sign.
+    """
+
+    alphas: tuple[Any, ...]
+    beta: Any
+    from_end: bool = False
+
+    def fill(self, block: Array, one: Ghosts, images: slice) -> None:
+        """Make ghosts of a block of some images, which holds all that they are made of."""
+        wide = np.complex128 if block.dtype.kind == "c" else np.float64
+        made, to = _at_edge(self.beta, one, images), into(one.places)
+        for k, alpha in enumerate(self.alphas):
+            at = to
+            if self.from_end:
+                last = one.end - k if one.side else one.end + k
+                at = (*to[: one.axis + 1], slice(last, last + 1), *to[one.axis + 2 :])
+            value = np.asarray(block[at], wide)
+            if isinstance(alpha, int):
+                made = made + value if alpha > 0 else made - value
+            else:
+                made = made + _at_edge(alpha, one, images) * value
+        block[to] = made
+
+
+# How ghosts are made before and after each axis; names where there are none.
+Extensions: TypeAlias = Sequence[Sequence[Any]]
+
+
+@frozen
 class Gather:
     """How a block of arrays of one shape is filled, which begins at the point `start`.
 
@@ -179,6 +213,18 @@ class Gather:
 def into(slices: Iterable[Any]) -> tuple[Any, ...]:
     """What takes these of the last axes of an array."""
     return (..., *slices)
+
+
+def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
+    """Those values along an edge that are beside some ghosts."""
+    if not np.ndim(values):
+        return values
+    if len(values) > 1:
+        values = values[images]
+    for k, n in enumerate(values.shape[1:]):
+        if n > 1:
+            values = values.take(one.edge[k][one.places[k]], k + 1)
+    return values
 
 
 def cut(span: Span, count: int) -> list[Span]:

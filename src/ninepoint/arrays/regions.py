@@ -26,7 +26,6 @@ from typing import Any, TypeAlias
 from ..base.frozen import frozen
 from ..base.remembered import Remembered
 from ..language.ir import joined
-from .accepted import is_whole
 from .layout import Array, Region, Rule, Shape, Span
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.
@@ -246,60 +245,6 @@ def looking(program: Program, axis: int) -> Looking:
 #
 # To everything that looks at neighbours or at borders a phase is an ordinary result on the fields.
 # Only where results are put together are there more points.
-
-
-# A step, or a factor, for all axes of a kernel, or one for each of them.
-Every: TypeAlias = int | tuple[int, ...]
-
-# No axis is as long: larger steps make the first point too, but no program could hold them.
-LONGEST = 1 << 62
-
-
-def per_axis(name: str, given: Any) -> Every:
-    """Read an option, such as `every`, of one whole number for each axis, or one for all of them.
-
-    Ones are 1, however they are given.
-
-    Raises
-    ------
-    TypeError
-        If it holds anything but whole numbers.
-    ValueError
-        If one of them is less than 1, or there are none.
-    """
-    several = isinstance(given, tuple | list)
-    numbers = tuple(given) if several else (given,)
-    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
-    for one in numbers:
-        if not is_whole(one):
-            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
-        if one < 1:
-            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
-    if not numbers:
-        raise ValueError(f"{name}={given!r} is empty; {cure}.")
-    if all(one == 1 for one in numbers):
-        return 1
-    whole = tuple(min(int(one), LONGEST) for one in numbers)
-    return whole if several else whole[0]
-
-
-@lru_cache(maxsize=256)
-def steps_of(every: Every, ndim: int) -> Shape:
-    """Give the step along each axis of a stencil of `ndim` axes.
-
-    Raises
-    ------
-    ValueError
-        If there is another number of them.
-    """
-    if isinstance(every, int):
-        return (every,) * ndim
-    if len(every) != ndim:
-        raise ValueError(
-            f"every={every} has {len(every)} entries, but the stencil has {ndim} "
-            f"{'axis' if ndim == 1 else 'axes'}; give one number, or one for each axis."
-        )
-    return every
 
 
 def thinned(

@@ -24,14 +24,14 @@ from ..backends.llvm import native
 from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel
 from ..base import limits
-from .accepted import write
+from .accepted import check_values, write
 from .arranging import scattered, stacked
 from .layout import (
     Array,
     Axes,
     Border,
+    Extensions,
     Gather,
-    Ghosts,
     Index,
     Layout,
     Piece,
@@ -40,10 +40,8 @@ from .layout import (
     Span,
     Zone,
     cut,
-    into,
     layout,
 )
-from .numpy import check_values
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -57,52 +55,6 @@ _LINE = 64
 # A part has at least as many points, as long as there is one for each thread: some begin with rows
 # that others make as well.
 PART_POINTS = 1 << 16
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Extension:
-    """How the ghosts beyond a side are made: beta, and for each alpha so many times an element.
-
-    Those are what a ghost mirrors, or all elements `from_end` of the array on.  Values are
-    numbers, or have an axis for the stack and for each axis of the kernel; along the one that ends
-    there may be one for each ghost.  An alpha that is an int is a sign.
-    """
-
-    alphas: tuple[Any, ...]
-    beta: Any
-    from_end: bool = False
-
-    def fill(self, block: Array, one: Ghosts, images: slice) -> None:
-        """Make ghosts of a block of some images, which holds all that they are made of."""
-        wide = np.complex128 if block.dtype.kind == "c" else np.float64
-        made, to = _at_edge(self.beta, one, images), into(one.places)
-        for k, alpha in enumerate(self.alphas):
-            at = to
-            if self.from_end:
-                last = one.end - k if one.side else one.end + k
-                at = (*to[: one.axis + 1], slice(last, last + 1), *to[one.axis + 2 :])
-            value = np.asarray(block[at], wide)
-            if isinstance(alpha, int):
-                made = made + value if alpha > 0 else made - value
-            else:
-                made = made + _at_edge(alpha, one, images) * value
-        block[to] = made
-
-
-# How ghosts are made before and after each axis; names where there are none.
-Extensions: TypeAlias = Sequence[Sequence[Any]]
-
-
-def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
-    """Those values along an edge that are beside some ghosts."""
-    if not np.ndim(values):
-        return values
-    if len(values) > 1:
-        values = values[images]
-    for k, n in enumerate(values.shape[1:]):
-        if n > 1:
-            values = values.take(one.edge[k][one.places[k]], k + 1)
-    return values
 
 
 @dataclass(frozen=True, slots=True, eq=False)

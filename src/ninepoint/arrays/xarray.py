@@ -18,13 +18,15 @@ import xarray as xr
 
 from ninepoint.arrays.accepted import (
     Arrays,
+    Dims,
     bare,
+    core_dims,
     is_dataset,
     is_xarray,
     listed,
+    quoted,
 )
 from ninepoint.arrays.grid import results_of
-from ninepoint.arrays.numpy import Dims, core_dims, quoted
 from ninepoint.arrays.regions import Node
 
 # Kinds of variables that are labels, not numbers: they stay as they are.

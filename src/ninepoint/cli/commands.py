@@ -38,7 +38,7 @@ from ..io.run import How
 from ..io.saving import imsave, parse_pattern, save
 from ..language.errors import StencilError, alike
 from ..language.signature import counted, many
-from ..running.recording import lazy
+from ..running.calls import lazy
 from . import UsageError
 
 # Options of a call, which are given on only if the user gave them.

@@ -27,17 +27,15 @@ import numpy as np
 from numba.core import config
 
 from ..arrays.accepted import (
-    Applied,
-    asked,
-    asks,
     bare,
     check_writable,
     is_dask,
     is_pandas,
     is_xarray,
     listed,
+    quoted,
 )
-from ..arrays.numpy import quoted
+from ..arrays.foreign import Applied, asked, asks
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count

@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import accepted, ghosts
-from ..arrays import numpy as on_numpy
-from ..arrays.accepted import is_chunked, is_xarray
-from ..arrays.conditions import Condition
-from ..arrays.numpy import whole_shape
+from ..arrays.accepted import is_chunked, is_xarray, whole_shape
+from ..arrays.borders import Condition
 from ..arrays.regions import cut_shapes, finer_values
 from ..language import reference
 from ..language.ir import Box
@@ -48,7 +46,7 @@ def _at_points(
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
-    on_numpy.check_values(last.border, last.cval, last.compiled)
+    accepted.check_values(last.border, last.cval, last.compiled)
     boundary = ghosts.turned(call.options.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
@@ -94,7 +92,7 @@ def _at_elements(
 ) -> Iterator[tuple[Any, np.dtype]]:
     """What a function of numbers gives, and the types of the results."""
     # Raises where they do not go together.
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    shape = accepted.broadcast_shape([field.shape for field in fields])
     function, dtypes = call.definition.function, compiled(call, types).out_dtypes
     values = dict(zip(call.fields, fields, strict=True))
     # What is given for fields as numbers are scalars, as are those that have a default.

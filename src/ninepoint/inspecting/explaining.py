@@ -18,10 +18,10 @@ import numpy as np
 
 from ..analysis.footprint import tap_offsets
 from ..analysis.ranges import ranges, words
-from ..arrays import numpy as on_numpy
+from ..arrays import accepted
 from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
 from ..arrays.arranging import told
-from ..arrays.conditions import Condition
+from ..arrays.borders import Condition
 from ..arrays.layout import Rule
 from ..arrays.regions import check_device
 from ..arrays.work import Group
@@ -220,10 +220,10 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
     fields, last = one.given, one.last
     if last.compiled.alone or not fields or not all(isinstance(x, np.ndarray) for x in fields):
         return
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    shape = accepted.broadcast_shape([field.shape for field in fields])
     if len(shape) < last.ndim:
         return
-    core = on_numpy.behind(named.get("axes"), len(shape), last.ndim)
+    core = accepted.behind(named.get("axes"), len(shape), last.ndim)
     ends = tuple(range(-last.ndim, 0))
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
     program = last.compiled

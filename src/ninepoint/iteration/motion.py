@@ -19,12 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import Arrays, as_field, native, write
+from ..arrays.accepted import Arrays, as_field, native, too_few_axes, whole_shape, write
 from ..arrays.arranging import plain
 from ..arrays.chains import STEPS, is_worth, spans, usual_length
 from ..arrays.launching import Given
 from ..arrays.layout import PlainArrays, Region, Shape
-from ..arrays.numpy import too_few_axes, whole_shape
 from ..arrays.regions import Block, Domain, Looking, rings
 from ..arrays.work import cut
 from ..backends.memory import copied, empty

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..arrays.accepted import (
     DTypes,
+    Every,
     as_field,
     as_it_is,
     check_dtype,
@@ -30,9 +31,9 @@ from ..arrays.accepted import (
     is_xarray,
     native,
     refuse_foreign,
+    steps_of,
 )
 from ..arrays.keys import Key, kinds
-from ..arrays.regions import Every, steps_of
 from ..backends import cache
 from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, cached_property, digest

@@ -11,15 +11,16 @@ import numpy as np
 
 from ..arrays.accepted import (
     Arrays,
+    Every,
     as_it_is,
     is_chunked,
     is_dataset,
     is_whole,
     is_xarray,
+    per_axis,
     storage_types,
 )
 from ..arrays.borders import Boundary
-from ..arrays.regions import Every, per_axis
 from ..backends.threads import thread_count
 from ..base.frozen import frozen
 from ..language.definitions import Function

@@ -19,20 +19,23 @@ from ..arrays.accepted import (
     Arrays,
     DTypes,
     as_field,
+    behind,
     check_dtype,
+    checked_out,
+    each_out,
     is_chunked,
     is_cupy,
     is_device,
     is_xarray,
     listed,
     native,
+    too_few_axes,
     write,
 )
 from ..arrays.arranging import are_writable
 from ..arrays.keys import array_key, array_kind
 from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
 from ..arrays.layout import Array, Shape
-from ..arrays.numpy import behind, checked_out, each_out, too_few_axes
 from ..arrays.regions import Block, check_device
 from ..arrays.work import Work
 from ..base.remembered import Remembered, cached_property

@@ -22,6 +22,7 @@ from ..arrays import chunked
 from ..arrays.accepted import (
     Arrays,
     as_field,
+    broadcast_shape,
     check_dtype,
     is_chunked,
     is_cubed,
@@ -37,7 +38,6 @@ from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.ghosts import Edges
 from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
-from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import FAR, Looking, cut_shapes, finer_values, rings, thinned
 from ..program.graph import Graph, Node, Nodes, Values, read_by
 from ..program.planning import given_on, in_sets

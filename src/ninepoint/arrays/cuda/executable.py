@@ -21,11 +21,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays import accepted
 from ninepoint.arrays.accepted import listed
 from ninepoint.arrays.arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
 from ninepoint.arrays.cuda import lying
-from ninepoint.arrays.layout import Border, Region, Shape, layout
+from ninepoint.arrays.layout import Axes, Border, Region, Shape, layout
 from ninepoint.arrays.regions import Node
 from ninepoint.backends.compiled import Compiled
 from ninepoint.backends.cuda import driver
@@ -76,15 +76,15 @@ class Executable:
         node: Node,
         border: Border,
         fields: Sequence[DeviceArray],
-        along: on_numpy.Behind,
+        along: Axes,
         out: Any = None,
     ) -> None:
         program = node.compiled
         understood(program)
         source, ndim = node.text(border), program.ndim
-        shape = on_numpy.broadcast_shape([field.shape for field in fields])
+        shape = accepted.broadcast_shape([field.shape for field in fields])
         if len(shape) < ndim:
-            raise on_numpy.too_few_axes(ndim, shape)
+            raise accepted.too_few_axes(ndim, shape)
         read = [_lies(field, shape) for field in fields]
         targets = [_lies(one, one.shape) for one in listed(out)]
         order = _order(program, shape, along, [*read, *targets])
@@ -151,7 +151,7 @@ class Executable:
 def _constants(node: Node, border: Border) -> list[Any]:
     """The constants of the text; raises where one does not fit."""
     program = node.compiled
-    found = on_numpy.check_values(border, node.cval, program)
+    found = accepted.check_values(border, node.cval, program)
     asked = [border.uses("constant")] * len(program.field_dtypes)
     asked += [border.uses("fill")] * len(program.out_dtypes)
     return [one[()] for is_asked, one in zip(asked, found, strict=True) if is_asked]
@@ -221,7 +221,7 @@ def _inverse(order: Sequence[int]) -> list[int]:
 
 
 def _order(
-    program: Compiled, shape: Shape, along: on_numpy.Behind, lying: Sequence[np.ndarray | None]
+    program: Compiled, shape: Shape, along: Axes, lying: Sequence[np.ndarray | None]
 ) -> Shape:
     """Find the order in which the axes are taken: core axes last."""
     known = [one for one in lying if one is not None and one.shape == shape]

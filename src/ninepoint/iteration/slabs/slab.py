@@ -27,10 +27,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from ...arrays.accepted import Arrays, write
+from ...arrays.accepted import Arrays, broadcast_shape, write
 from ...arrays.blocks import part_of
 from ...arrays.layout import Array, Shape, Span
-from ...arrays.numpy import broadcast_shape
 from ...arrays.regions import Block, Domain, Looking, along, hull, rings, spans_of
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
