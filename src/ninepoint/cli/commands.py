@@ -28,7 +28,7 @@ from ..backends.numba import cpu
 from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
-from ..inspecting.asked import Asked, asked
+from ..inspecting.measuring import Asked, asked
 from ..io.formats import check_options, format_of
 from ..io.images import alike_images, matching
 from ..io.opening import open as open_array
