@@ -1,20 +1,6 @@
 """The names of the filters, and where they are: read by type checkers, and on first use."""
 
 from .filtering import Options as Options
-from .morphology import black_tophat as black_tophat
-from .morphology import closing as closing
-from .morphology import dilate as dilate
-from .morphology import erode as erode
-from .morphology import morphological_gradient as morphological_gradient
-from .morphology import opening as opening
-from .morphology import white_tophat as white_tophat
-from .reductions import local_std as local_std
-from .reductions import maximum as maximum
-from .reductions import mean as mean
-from .reductions import median as median
-from .reductions import minimum as minimum
-from .reductions import percentile as percentile
-from .reductions import sum as sum
 from .smoothing import bilateral as bilateral
 from .smoothing import gaussian as gaussian
 from .smoothing import gaussian_laplace as gaussian_laplace
@@ -25,3 +11,17 @@ from .weights import gradient as gradient
 from .weights import laplace as laplace
 from .weights import prewitt as prewitt
 from .weights import sobel as sobel
+from .windows import black_tophat as black_tophat
+from .windows import closing as closing
+from .windows import dilate as dilate
+from .windows import erode as erode
+from .windows import local_std as local_std
+from .windows import maximum as maximum
+from .windows import mean as mean
+from .windows import median as median
+from .windows import minimum as minimum
+from .windows import morphological_gradient as morphological_gradient
+from .windows import opening as opening
+from .windows import percentile as percentile
+from .windows import sum as sum
+from .windows import white_tophat as white_tophat

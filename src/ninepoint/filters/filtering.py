@@ -27,6 +27,7 @@ from ..language.signature import as_read, filled
 from ..language.source import capture
 from ..program import options as known
 from ..program.definition import Definition
+from ..program.options import ByName as ByName
 from ..program.program import as_fields
 from ..running.calling import OnArrays
 from ..running.calls import Lazy, first
@@ -208,17 +209,13 @@ _WORDS = {
     **options
         See `Options`.
     """,
-    "size": """
+    "window": """
     size : int or sequence of int, optional
         Length of the window along every axis, or along each [points]; 3 by default. Where it is
         even, the window has one point more before the centre than after it.
-    """,
-    "footprint": """
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
-    """,
-    "min_count": """
     min_count : int, optional
         Leave NaN out, and give NaN where fewer values than this are left in the window; without
         it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
@@ -261,7 +258,7 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
 class Filtering:
     """An image and the options it is filtered with; how many axes, and which result."""
 
-    def __init__(self, x: Any, options: Options) -> None:
+    def __init__(self, x: Any, options: Options | ByName) -> None:
         names = Options.__annotations__
         unknown = [name for name in options if name not in names]
         known.refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
@@ -348,45 +345,6 @@ class Filtering:
 
 
 # Kernels that several filters are made of.
-
-
-# What is made of a window, and of those of its values that are no NaN; and what results are.
-_REDUCTIONS: dict[str, tuple[Any, Any, str]] = {
-    "minimum": (np.min, np.nanmin, CHOSEN),
-    "maximum": (np.max, np.nanmax, CHOSEN),
-    "erode": (np.min, np.nanmin, CHOSEN),
-    "dilate": (np.max, np.nanmax, CHOSEN),
-    "mean": (np.mean, np.nanmean, BETWEEN),
-    "sum": (np.sum, np.nansum, ANY),
-    "local_std": (np.std, np.nanstd, ANY),
-}
-
-
-def reduced(
-    name: str, x: Any, size: Size, footprint: Any, min_count: int | None, options: Options
-) -> Any:
-    """One number of each window of an image; to dilate it, of each mirrored one."""
-    call = Filtering(x, options)
-    if name not in ("mean", "sum"):
-        call.check_real()
-    filtered = _reduction(name, *call.near(size, footprint, min_count))
-    return call.apply(_REDUCTIONS[name][-1], filtered)
-
-
-@functools.lru_cache(KEPT)
-def _reduction(name: str, near: Window, least: int) -> Kernel:
-    """Make the stencil for one number of each window; NaN where `least` values are not left."""
-    window, taken = near.index(mirrored=name == "dilate")
-    of_all, of_valid, _ = _REDUCTIONS[name]
-
-    def all_values(x: Any) -> Any:
-        return of_all(x[window][taken])
-
-    def valid_values(x: Any) -> Any:
-        w = x[window][taken]
-        return of_valid(w) if (w == w).sum() >= least else np.nan
-
-    return made(name, valid_values if least else all_values)
 
 
 def correlation(name: str, weights: Array, precision: np.dtype) -> Kernel:
