@@ -1,16 +1,16 @@
 """The names of the filters, and where they are: read by type checkers, and on first use."""
 
 from .filtering import Options as Options
-from .smoothing import bilateral as bilateral
-from .smoothing import gaussian as gaussian
-from .smoothing import gaussian_laplace as gaussian_laplace
-from .smoothing import threshold_local as threshold_local
-from .smoothing import unsharp as unsharp
+from .weights import bilateral as bilateral
 from .weights import correlate as correlate
+from .weights import gaussian as gaussian
+from .weights import gaussian_laplace as gaussian_laplace
 from .weights import gradient as gradient
 from .weights import laplace as laplace
 from .weights import prewitt as prewitt
 from .weights import sobel as sobel
+from .weights import threshold_local as threshold_local
+from .weights import unsharp as unsharp
 from .windows import black_tophat as black_tophat
 from .windows import closing as closing
 from .windows import dilate as dilate

@@ -185,20 +185,6 @@ def made(name: str, kernel: Any) -> Kernel:
     return Kernel(Definition(capture(kernel), options, kernel))
 
 
-def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Kernel:
-    """The stencil of the kernel that is written for a window and its weights, made once."""
-    first, data = weights[0], tuple(one.tobytes() for one in weights)
-    return _weighted(name, write, first.shape, first.dtype.char, data)
-
-
-@functools.lru_cache(KEPT)
-def _weighted(
-    name: str, write: Callable[..., Any], shape: Lengths, dtype: str, data: tuple[bytes, ...]
-) -> Kernel:
-    weights = (np.frombuffer(one, dtype).reshape(shape) for one in data)
-    return made(name, write(offsets(shape), *weights))
-
-
 # What docstrings of filters have in common.
 _WORDS = {
     "x": """
@@ -208,6 +194,15 @@ _WORDS = {
     "options": """
     **options
         See `Options`.
+    """,
+    "axis": """
+    axis : int
+        Along which of the filtered axes: with the usual two, 0 or -2 is from row to row, 1 or -1
+        from column to column.
+    """,
+    "sigma": """
+    sigma : float or sequence of float
+        Standard deviation of the bell along every axis, or along each [points].
     """,
     "window": """
     size : int or sequence of int, optional
@@ -342,24 +337,3 @@ class Filtering:
         if self.dtype.kind in kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         return filtered(self.image, *others, **options)
-
-
-# Kernels that several filters are made of.
-
-
-def correlation(name: str, weights: Array, precision: np.dtype) -> Kernel:
-    """Make the stencil for weights of int64, float64 or complex128."""
-    match weights.dtype.kind:
-        case "f":
-            weights = weights.astype(precision)
-        case "c":
-            # As scipy.ndimage and np.correlate have it.
-            weights = weights.conj().astype(np.result_type(precision, np.complex64))
-    return weighted(name, _correlate, weights)
-
-
-def _correlate(window: Any, weights: Array) -> Any:
-    def weighted_sum(x: Any) -> Any:
-        return (x[window] * weights).sum()
-
-    return weighted_sum
