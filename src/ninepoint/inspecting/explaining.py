@@ -18,8 +18,8 @@ from ..analysis.ranges import ranges, words
 from ..arrays import accepted
 from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
 from ..arrays.arranging import told
+from ..arrays.launching import Group
 from ..arrays.regions import check_device
-from ..arrays.work import Group
 from ..base.tracebacks import door
 from ..language.errors import SLOWER, cure, mistake
 from ..language.ir import Kernel, Ref

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import is_cupy, is_device, listed
-from ..arrays.launching import SPLIT_POINTS
+from ..arrays.executable import SPLIT_POINTS
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..language.signature import counted, table, time_text

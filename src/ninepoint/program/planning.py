@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
-from ..arrays.launching import Launches
+from ..arrays.launching import Group, Launches
 from ..arrays.layout import ABSENT, Border
 from ..arrays.regions import Looking, rings
-from ..arrays.work import Group
 from ..base.remembered import Remembered, cached_property
 from ..language.dtypes import short
 from ..language.ir import Box

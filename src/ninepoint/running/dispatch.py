@@ -19,7 +19,7 @@ from ..arrays.accepted import (
     write,
 )
 from ..arrays.channels import working_axes
-from ..arrays.launching import NOTHING, Given
+from ..arrays.executable import NOTHING, Given
 from ..arrays.regions import check_device
 from ..backends.memory import empty
 from ..program.definition import Call, Leaves, options_stay

@@ -28,9 +28,9 @@ from ..arrays.accepted import (
     native,
 )
 from ..arrays.channels import has_channels, may_hold, working_axes
+from ..arrays.executable import Given
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import array_key, option_key
-from ..arrays.launching import Given
 from ..arrays.layout import Axes, Shape
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
