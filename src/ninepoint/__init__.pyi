@@ -33,8 +33,8 @@ from .language.statistics import entropy as entropy
 from .language.statistics import mode as mode
 from .language.statistics import trimmed_mean as trimmed_mean
 from .lowering.schedule import Schedule as Schedule
-from .running.recording import Lazy as Lazy
-from .running.recording import compute as compute
-from .running.recording import lazy as lazy
+from .running.calls import Lazy as Lazy
+from .running.calls import compute as compute
+from .running.calls import lazy as lazy
 
 __version__: str

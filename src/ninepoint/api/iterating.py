@@ -27,7 +27,7 @@ from ..iteration.slabs.slab import on_ranks
 from ..program.definition import Call, Definition
 from ..program.options import Place
 from ..program.program import program_of, typed
-from ..running.dispatch import check_target, evaluate
+from ..running.calls import check_target, evaluate
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named

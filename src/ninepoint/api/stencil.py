@@ -55,13 +55,11 @@ from ..program.waiting import before_writing, waiting
 if TYPE_CHECKING:
     import typing_extensions
 
-    from ..inspecting import asked as asking
-    from ..inspecting import debugging, explaining, measuring, picture, tuning
-    from ..inspecting.measuring import Measurement
-    from ..inspecting.tuning import Tuning
+    from ..inspecting import debugging, explaining, measuring
+    from ..inspecting.measuring import Measurement, Tuning
     from ..iteration import iterate as iteration
-    from ..running import dispatch, recording
-    from ..running.dispatch import Prepared
+    from ..running import calls
+    from ..running.calls import Prepared
     from . import iterating
     from .signatures import called
 
@@ -72,15 +70,12 @@ else:
     P = ParamSpec("P")
     R_co = TypeVar("R_co", covariant=True)
     # A call of a stencil on arrays of NumPy needs none of these.
-    asking = Later("..inspecting.asked", __package__)
-    dispatch = Later("..running.dispatch", __package__)
-    recording = Later("..running.recording", __package__)
+    calls = Later("..running.calls", __package__)
     iterating = Later(".iterating", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    debugging, explaining, measuring, picture, tuning = (
-        Later(f"..inspecting.{name}", __package__)
-        for name in "debugging explaining measuring picture tuning".split()
-    )
+    debugging = Later("..inspecting.debugging", __package__)
+    explaining = Later("..inspecting.explaining", __package__)
+    measuring = Later("..inspecting.measuring", __package__)
 
 
 # What a decorated function gives at one point.
@@ -333,13 +328,13 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         # What may be colour images is asked about each time.
         coloured = place.axes is None and not self.pointwise and any(map(may_hold, fields))
         if key is not None and not coloured:
-            short = dispatch.prepared(call, bound, place)
+            short = calls.prepared(call, bound, place)
             if short is not None:
                 result = short(bound, leaves, place.out)
                 # Only what went well is remembered.
                 self._bound_calls[key] = short
                 return result
-        return recording.called(call, fields, place)
+        return calls.called(call, fields, place)
 
     if TYPE_CHECKING:
         # For checkers and editors: see above.
@@ -505,7 +500,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         """
         options = {name: named.pop(name) for name in _DEBUGGED & named.keys()}
         values = self._bound(args, named)
-        call = asking.call_of(self.definition, values, options)
+        call = measuring.call_of(self.definition, values, options)
         call.check_spaced()
         fields = [values[name] for name in call.fields]
         return debugging.by_definition(call, fields, options.get("axes"))
@@ -543,7 +538,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         >>> "__global__ void" in pair.source("uint8", target="cuda")
         True
         """
-        return Page(explaining.texts(asking.asked(self.definition, types), target))
+        return Page(explaining.texts(measuring.asked(self.definition, types), target))
 
     @door
     def ir(self, *types: Any) -> str:
@@ -570,7 +565,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
           t3 = t2 // 2                                   0 .. 255
           return t3
         """
-        return Page(explaining.intermediate(asking.asked(self.definition, types)))
+        return Page(explaining.intermediate(measuring.asked(self.definition, types)))
 
     @door
     def schedule(self, *types: Any) -> Schedule:
@@ -595,7 +590,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         """
         if not types:
             return self.definition.options.schedule
-        return self.definition.schedule_for(asking.asked(self.definition, types).types)
+        return self.definition.schedule_for(measuring.asked(self.definition, types).types)
 
     @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
@@ -645,7 +640,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         def variant(other: Definition) -> Callable[[], Any]:
             return functools.partial(type(self)(other), *args, **{"out": out, **named})
 
-        found = tuning.tuned(one, variant, seconds)
+        found = measuring.tuned(one, variant, seconds)
         # What is prepared is of the schedule before.
         self._bound_calls.clear()
         return found
@@ -692,7 +687,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
           operations  1 operation, 2 loads and 1 store a point
           memory      3 bytes a point: 1 read once, 2 written once
         """
-        one = asking.asked(self.definition, arrays, named)
+        one = measuring.asked(self.definition, arrays, named)
         return Explanation(explaining.explained(self, one, named))
 
     @door
@@ -740,7 +735,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
-        return picture.drawn(self.definition)
+        return explaining.drawn(self.definition)
 
 
 @overload

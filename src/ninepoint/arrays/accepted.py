@@ -178,7 +178,7 @@ def named(kind: type) -> str:
 
 def is_lazy(value: object) -> bool:
     """Whether it is a lazy value of ours; none is there before its module is."""
-    module = sys.modules.get("ninepoint.running.recording")
+    module = sys.modules.get("ninepoint.running.calls")
     return module is not None and isinstance(value, module.Lazy)
 
 

@@ -28,7 +28,7 @@ from ..backends.numba import cpu
 from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
-from ..inspecting.asked import Asked, asked
+from ..inspecting.measuring import Asked, asked
 from ..io.formats import check_options, format_of
 from ..io.images import alike_images, matching
 from ..io.opening import open as open_array
@@ -38,7 +38,7 @@ from ..io.run import How
 from ..io.saving import imsave, parse_pattern, save
 from ..language.errors import StencilError, alike
 from ..language.signature import counted, many
-from ..running.recording import lazy
+from ..running.calls import lazy
 from . import UsageError
 
 # Options of a call, which are given on only if the user gave them.

@@ -27,7 +27,7 @@ from ..language.dtypes import computed, kind_of
 from ..language.signature import as_read, filled
 from ..program.options import PLACE, Place, refuse_unknown
 from ..program.program import as_fields
-from ..running.recording import Lazy
+from ..running.calls import Lazy
 from ..shapes import whole
 
 # What is said of how long a window is along each axis, and what is known of it.

@@ -16,7 +16,7 @@ from ..language.ir import Box
 from ..program.definition import Call
 from ..program.graph import compiled
 from ..program.program import program_of
-from .asked import no_array
+from .measuring import no_array
 
 
 def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) -> Any:

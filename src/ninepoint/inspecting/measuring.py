@@ -1,4 +1,6 @@
-"""Measure: how fast a call is, beside a copy of the same arrays.
+"""What is asked about, and how fast it is: beside a copy of the same arrays, by other schedules.
+
+explain("uint8", r=0.5)     ->     the call with r=0.5, and one uint8 for each field
 
 A time alone says little: it depends on the machine and on what else it does.  So a call and a
 copy take turns, A B B A, and what counts is the ratio of their medians.  Compiling is done
@@ -9,6 +11,13 @@ before, and has a time of its own.  Bytes are counted once in and once out.
     arrays of NumPy, device=     there and back, beside a copy on the CPU
 
 On a GPU a sample ends when the GPU is done.
+
+Tuning measures other schedules than the chosen one, and keeps what is faster:
+
+    choices     other values of fields of the schedule, one after the other
+    measured    in turn with the best so far, after the results were compared to the bit
+
+Each choice is tried with the best values of those before it.
 """
 
 from __future__ import annotations
@@ -16,23 +25,152 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import statistics
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import is_cupy, is_device, listed
+from ..arrays import accepted
+from ..arrays.accepted import Arrays, is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
+from ..backends.compiled import Compiled
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
-from ..language.signature import counted, table, time_text
-from ..program.definition import Definition
-from ..program.options import CALL_OPTIONS
-from ..program.program import beside, typed
-from .asked import Asked, call_of, no_array
+from ..base.frozen import frozen
+from ..language.errors import hint
+from ..language.ir import RANKED, Kernel, Reduce
+from ..language.positions import Spacing
+from ..language.signature import OPTIONS, counted, many, table, time_text
+from ..lowering.schedule import Schedule
+from ..program.definition import Call, Definition
+from ..program.graph import Node
+from ..program.options import CALL_OPTIONS, PLACE, Place
+from ..program.planning import Plan, plan
+from ..program.program import Program, beside, program_of, typed
+
+
+@frozen
+class Asked:
+    """A call, and the types of its fields; `given` are these, or arrays that have them."""
+
+    call: Call
+    types: tuple[np.dtype, ...]
+    given: tuple[Any, ...]
+
+    @property
+    def program(self) -> Program:
+        """The calls of which it consists, and which of their values are the results."""
+        return program_of(self.call, self.types)
+
+    @property
+    def plan(self) -> Plan:
+        """Which calls are done together."""
+        return plan(self.program)
+
+    @property
+    def kernels(self) -> list[Compiled]:
+        """What each pass is compiled to."""
+        return [(group.chain or group.nodes[0]).compiled for group in self.plan.groups]
+
+    @property
+    def last(self) -> Node:
+        """What gives the results."""
+        return self.program.last
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one kernel, which calls no other stencils."""
+        return not self.call.definition.calls()
+
+    def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+        """What a call on these fields is given, by position and by name."""
+        values = {**dict(zip(self.call.fields, fields, strict=True)), **self.call.scalars}
+        return self.call.definition.arguments.given(values)
+
+
+def asked(
+    definition: Definition, given: Sequence[Any] = (), named: Mapping[str, Any] | None = None
+) -> Asked:
+    """The call on fields of these types, or on arrays of them; float64 if there are none.
+
+    The type of one field serves for all.  Where there is something for each array, small arrays
+    stand among the fields as in a call.  A scalar that is neither in `named` nor has a default
+    is 0.
+    """
+    fields, small = definition.fields, definition.options.standard_indexing
+    named = dict(named or {})
+    arrays = [n for n in definition.parameters if n in fields or n in small]
+    if len(fields) < len(given) == len(arrays):
+        values = dict(zip(arrays, given, strict=True))
+        given = [values.pop(name) for name in fields]
+        named = {name: _small(value, name) for name, value in values.items()} | named
+    for name in named:
+        if name not in definition.parameters and name not in CALL_OPTIONS:
+            known = (*definition.parameters, *sorted(CALL_OPTIONS))
+            raise TypeError(
+                f"{definition.name}() has no parameter '{name}'; it has "
+                f"{', '.join(definition.parameters)}{hint(name, known)}."
+            )
+    given = tuple(given) or ("float64",)
+    types = [accepted.native(_dtype(one)) for one in given]
+    if len(types) not in (1, len(fields)):
+        raise ValueError(
+            f"'{definition.name}' has {many(len(fields), 'field')} ({', '.join(fields)}), "
+            f"but {many(len(types), 'type')} were given."
+        )
+    each = len(fields) // len(types)
+    defaults = definition.defaults
+    scalars = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
+    # What coordinates would give is some float.
+    scalars = {n: 1.0 if isinstance(v, Spacing) else v for n, v in scalars.items()}
+    call = call_of(definition, scalars, named, given)
+    return Asked(call, tuple(types) * each, given * each)
+
+
+def call_of(
+    definition: Definition, values: Mapping[str, Any], named: Mapping[str, Any], given: Arrays = ()
+) -> Call:
+    """The call with these values and the options among what is named, for fields of this kind."""
+    Place(**{name: named[name] for name in PLACE if name in named}).check(given)
+    return Call.of(definition, values, **{name: named[name] for name in OPTIONS if name in named})
+
+
+def _dtype(given: Any) -> np.dtype:
+    """The dtype of an array, or what stands for one."""
+    if isinstance(given, str | type | np.dtype):
+        return np.dtype(given)
+    found = getattr(given, "dtype", None)
+    dtype: np.dtype = accepted.as_field(given).dtype if found is None else np.dtype(found)
+    accepted.check_dtype(dtype)
+    return dtype
+
+
+def no_array(what: str, name: str, value: Any) -> TypeError:
+    """What is said of a value in the place of an array of NumPy, with what to give instead."""
+    kind, cure = f"of type {type(value).__name__}", "give an array, as np.asarray(x) makes it"
+    if accepted.is_chunked(value):
+        kind, cure = "a Dask array", "give one chunk of it, as x.blocks[0].compute() makes it"
+    elif accepted.is_xarray(value):
+        cure = "give its array, x.values"
+    return TypeError(f"{what} and '{name}' is {kind}; {cure}.")
+
+
+def _small(value: Any, name: str) -> Any:
+    """A small array, of which more than the type is needed."""
+    if isinstance(value, str | type | np.dtype):
+        raise TypeError(
+            f"'{name}' is indexed absolutely, so its shape counts: give an array, such as "
+            f"numpy.zeros(256, {np.dtype(value).name!r}), not a dtype."
+        )
+    return value
+
+
+# Measuring.
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
 _SAMPLE = 2e-3
@@ -311,3 +449,168 @@ def _seconds(work: Callable[[], object], count: int, wait: Callable[[], object])
         work()
     wait()
     return (perf_counter() - begin) / count
+
+
+# Tuning.
+
+# A call by a schedule: what tells its code from others', and the call itself.
+Variant: TypeAlias = Callable[[Schedule], tuple[Hashable, Callable[[], Any]]]
+
+# Samples of a call and of the best one in turn.
+_SAMPLES = 7
+
+# Less than this is noise: two cores of a virtual machine differ by 2 % from run to run.
+_GAIN = 0.97
+
+
+@frozen
+class Trial:
+    """One schedule, and how long a call took beside the best one at that time [s]."""
+
+    schedule: Schedule
+    seconds: float
+    best: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tuning:
+    """What tuning found.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        The fastest one.
+    gain : float
+        How many times faster it is than what the compiler chose.
+    trials : tuple of Trial
+        What was measured, in order.
+    path : Path
+        The file that keeps the schedule for this machine.
+    """
+
+    schedule: Schedule
+    gain: float
+    trials: tuple[Trial, ...]
+    path: Path | None = None
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        """What was tried, with how long it took."""
+        facts = [
+            (_difference(one.schedule), f"{time_text(one.seconds)} against {time_text(one.best)}")
+            for one in self.trials
+        ]
+        best = f"{_difference(self.schedule)}, {self.gain:.2f} times as fast"
+        return [*facts, ("best", best)]
+
+    def __str__(self) -> str:
+        """Tell what was tried, a line for each."""
+        return "\n".join(map(": ".join, self._facts))
+
+    # A prompt shows what print() does.
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Give a table for a notebook, with a row for each trial."""
+        return table("What was tried", self._facts)
+
+
+def _difference(schedule: Schedule) -> str:
+    """The fields that are not the default's."""
+    default = asdict(Schedule())
+    names = [name for name, value in asdict(schedule).items() if value != default[name]]
+    return ", ".join(f"{name}={getattr(schedule, name)!r}" for name in names) or "as chosen"
+
+
+def tuned(
+    one: Asked,
+    variant: Callable[[Definition], Callable[[], Any]],
+    seconds: float,
+) -> Tuning:
+    """Measure other schedules, and keep the fastest; `variant` is the call by a definition."""
+
+    def tried(schedule: Schedule) -> tuple[Hashable, Callable[[], Any]]:
+        definition = one.call.definition.with_schedule(one.types, schedule)
+        other = replace(one, call=replace(one.call, definition=definition))
+        together = any(len(group.nodes) > 1 for group in other.plan.groups)
+        code = tuple(kernel.module.text for kernel in other.kernels)
+        return (code, together and schedule.tile), variant(definition)
+
+    found = search(Schedule(), _choices(one), tried, seconds)
+    path = one.call.definition.tune(one.types, found.schedule)
+    return replace(found, path=path)
+
+
+def _choices(one: Asked) -> list[dict[str, Any]]:
+    """What can be tried: other values of fields of a schedule."""
+    if not one.is_single:
+        names = [node.label for group in one.plan.groups for node in group.nodes[:-1]]
+        return [
+            *(
+                {"stages": ((name, how),)}
+                for name in (*one.plan.whole, *names)
+                for how in ("rows", "inline", "whole")
+            ),
+            *({"tile": columns} for columns in (256, 512, 1024, 2048, 4096)),
+        ]
+    forms = one.last.compiled.forms
+    if forms is None:
+        return []
+    values: dict[str, Sequence[Any]] = {"shared": (1, 20, math.inf)}
+    if _any_order(forms.stored):
+        values |= {
+            "direct": (4, 16),
+            "radix": (2, 8),
+            "sorted_columns": (9,),
+        }
+    return [{name: value} for name, some in values.items() for value in some]
+
+
+# What reductions give whatever the order of their operations.
+_ORDERLESS = frozenset(("min", "max", "any", "all", "argmin", "argmax", *RANKED))
+
+
+def _any_order(kernel: Kernel) -> bool:
+    """Whether the windows of a kernel give the same bits in any order of adding."""
+    windows = [a.value for a in kernel.body if isinstance(a.value, Reduce)]
+    added = [one for one in windows if one.kind not in _ORDERLESS]
+    return all(x.kind in ("sum", "prod", "mean") and x.result.dtype.is_integer for x in added)
+
+
+def search(
+    base: Schedule, choices: Sequence[dict[str, Any]], variant: Variant, limit: float
+) -> Tuning:
+    """Try each choice, for about `limit` seconds.
+
+    The calls of `variant` may all write to the same arrays.
+    """
+    begin = perf_counter()
+    best = base
+    key, best_call = variant(base)
+    wanted = _bits(best_call())
+    seen = {key}
+    trials: list[Trial] = []
+    gain = 1.0
+    for choice in choices:
+        if perf_counter() - begin > limit:
+            break
+        # What it says of other stages stays.
+        stages = dict(best.stages) | dict(choice.get("stages", ()))
+        schedule = replace(best, **choice | {"stages": tuple(stages.items())})
+        key, call = variant(schedule)
+        if key in seen:
+            continue
+        seen.add(key)
+        if _bits(call()) != wanted:
+            continue
+        seconds, reference = map(statistics.median, in_turn(call, best_call, _SAMPLES))
+        trials.append(Trial(schedule, seconds, reference))
+        if seconds < _GAIN * reference:
+            best, best_call = schedule, call
+            gain *= reference / seconds
+    return Tuning(best, gain, tuple(trials))
+
+
+def _bits(result: Any) -> list[tuple[np.dtype, bytes]]:
+    """All bits of results."""
+    return [(one.dtype, np.asarray(one).tobytes()) for one in listed(result)]

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ninepoint.arrays import accepted
-from ninepoint.arrays.accepted import is_cupy, is_device
-from ninepoint.arrays.arranging import standing
-from ninepoint.arrays.layout import Shape
-from ninepoint.backends.cuda import driver
-from ninepoint.backends.cuda.driver import DeviceArray
+from ...backends.cuda import driver
+from ...backends.cuda.driver import DeviceArray
+from .. import accepted
+from ..accepted import is_cupy, is_device
+from ..arranging import standing
+from ..layout import Shape
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:

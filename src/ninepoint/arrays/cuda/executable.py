@@ -21,22 +21,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays import accepted
-from ninepoint.arrays.accepted import listed
-from ninepoint.arrays.arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
-from ninepoint.arrays.cuda import lying
-from ninepoint.arrays.layout import Axes, Border, Region, Shape, layout
-from ninepoint.arrays.regions import Node
-from ninepoint.backends.compiled import Compiled
-from ninepoint.backends.cuda import driver
-from ninepoint.backends.cuda.driver import DeviceArray
-from ninepoint.backends.cuda.patches import STACK, Launch
-from ninepoint.backends.cuda.printing import Array
-from ninepoint.backends.cuda.writing import Source
-from ninepoint.base import limits
-from ninepoint.base.frozen import frozen
-from ninepoint.base.remembered import Remembered
-from ninepoint.language.errors import mistake
+from ...backends.compiled import Compiled
+from ...backends.cuda import driver
+from ...backends.cuda.driver import DeviceArray
+from ...backends.cuda.patches import STACK, Launch, Source
+from ...backends.cuda.printing import Array
+from ...base import limits
+from ...base.frozen import frozen
+from ...base.remembered import Remembered
+from ...language.errors import mistake
+from .. import accepted
+from ..accepted import listed
+from ..arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
+from ..layout import Axes, Border, Region, Shape, layout
+from ..regions import Node
+from . import lying
 
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
 # side before, for else each of them would be fetched alone.
