@@ -2,10 +2,10 @@
 
 from . import filters as filters
 from . import shapes as shapes
-from .api.pointwise import Ufunc as Ufunc
-from .api.pointwise import ufunc as ufunc
 from .api.stencil import Stencil as Stencil
+from .api.stencil import Ufunc as Ufunc
 from .api.stencil import stencil as stencil
+from .api.stencil import ufunc as ufunc
 from .arrays.borders import Condition as Condition
 from .arrays.borders import dirichlet as dirichlet
 from .arrays.borders import extrapolate as extrapolate

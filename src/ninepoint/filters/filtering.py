@@ -19,15 +19,17 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 
 import numpy as np
 
-from ..api.stencil import Stencil, stencil
 from ..arrays.accepted import is_dataset
 from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
 from ..language.signature import as_read, filled
-from ..program.options import PLACE, Place, refuse_unknown
+from ..language.source import capture
+from ..program import options as known
+from ..program.definition import Definition
 from ..program.program import as_fields
-from ..running.calls import Lazy
+from ..running.calling import OnArrays
+from ..running.calls import Lazy, first
 from ..shapes import whole
 
 # What is said of how long a window is along each axis, and what is known of it.
@@ -168,13 +170,21 @@ BETWEEN, CHOSEN, ANY = "iu", "biu", ""
 _DEFAULTS = {"boundary": "reflect", "cval": 0}
 
 
-def made(name: str, kernel: Any) -> Stencil:
+class Kernel(OnArrays):
+    """The kernel of a filter, which is called as the filter is."""
+
+    def _first(self, *given: Any) -> Any:
+        return first(self._bound_calls, *given)
+
+
+def made(name: str, kernel: Any) -> Kernel:
     """The stencil of a kernel, which is called as its filter is."""
     kernel.__name__ = name
-    return stencil(boundary="reflect")(kernel)
+    options = known.Options.of("stencil", {"boundary": "reflect"}, known.STENCIL)
+    return Kernel(Definition(capture(kernel), options, kernel))
 
 
-def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Stencil:
+def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Kernel:
     """The stencil of the kernel that is written for a window and its weights, made once."""
     first, data = weights[0], tuple(one.tobytes() for one in weights)
     return _weighted(name, write, first.shape, first.dtype.char, data)
@@ -183,7 +193,7 @@ def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Stencil:
 @functools.lru_cache(KEPT)
 def _weighted(
     name: str, write: Callable[..., Any], shape: Lengths, dtype: str, data: tuple[bytes, ...]
-) -> Stencil:
+) -> Kernel:
     weights = (np.frombuffer(one, dtype).reshape(shape) for one in data)
     return made(name, write(offsets(shape), *weights))
 
@@ -235,7 +245,7 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
             return call(x, *args, **options)
         from ..arrays.xarray import over_variables
 
-        Place(**{name: options[name] for name in PLACE if name in options}).check([x])
+        known.Place(**{name: options[name] for name in known.PLACE if name in options}).check([x])
         dims = options.get("dims")
         if dims is None:
             raise TypeError("a filter of a Dataset needs to know which dimensions; give dims=.")
@@ -254,7 +264,7 @@ class Filtering:
     def __init__(self, x: Any, options: Options) -> None:
         names = Options.__annotations__
         unknown = [name for name in options if name not in names]
-        refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
+        known.refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
         self.image = x if isinstance(x, Lazy) else as_fields([x], [""])[0]
         self.options = options
         # How many axes the options name; 0 if they leave it open.
@@ -324,7 +334,7 @@ class Filtering:
             return tuple(value)
         return (value,) * self.ndim
 
-    def apply(self, kept: str, filtered: Callable[..., Any], *others: Any) -> Any:
+    def apply(self, kept: str, filtered: Any, *others: Any) -> Any:
         """What a stencil gives for the image and others: of its dtype, if of a kind that is kept.
 
         Integers are then rounded, and held within the limits of that.
@@ -364,7 +374,7 @@ def reduced(
 
 
 @functools.lru_cache(KEPT)
-def _reduction(name: str, near: Window, least: int) -> Stencil:
+def _reduction(name: str, near: Window, least: int) -> Kernel:
     """Make the stencil for one number of each window; NaN where `least` values are not left."""
     window, taken = near.index(mirrored=name == "dilate")
     of_all, of_valid, _ = _REDUCTIONS[name]
@@ -379,7 +389,7 @@ def _reduction(name: str, near: Window, least: int) -> Stencil:
     return made(name, valid_values if least else all_values)
 
 
-def correlation(name: str, weights: Array, precision: np.dtype) -> Stencil:
+def correlation(name: str, weights: Array, precision: np.dtype) -> Kernel:
     """Make the stencil for weights of int64, float64 or complex128."""
     match weights.dtype.kind:
         case "f":

@@ -13,8 +13,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeAlias, Unpack
 
-from ..api.stencil import Stencil
-from .filtering import CHOSEN, KEPT, Filtering, Options, Size, made, over_datasets, reduced
+from .filtering import CHOSEN, KEPT, Filtering, Kernel, Options, Size, made, over_datasets, reduced
 
 _Filter: TypeAlias = Callable[..., Any]
 
@@ -318,7 +317,7 @@ def _before(options: Options) -> Any:
 
 
 @functools.lru_cache(KEPT)
-def _subtraction(name: str, ndim: int, truths: bool) -> Stencil:
+def _subtraction(name: str, ndim: int, truths: bool) -> Kernel:
     here = (0,) * ndim
 
     def difference(x: Any, y: Any) -> Any:

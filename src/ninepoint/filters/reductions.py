@@ -8,10 +8,20 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api.stencil import Stencil
 from ..language.statistics import ranked
 from ..shapes import finite
-from .filtering import CHOSEN, KEPT, Filtering, Options, Size, Window, made, over_datasets, reduced
+from .filtering import (
+    CHOSEN,
+    KEPT,
+    Filtering,
+    Kernel,
+    Options,
+    Size,
+    Window,
+    made,
+    over_datasets,
+    reduced,
+)
 
 
 @over_datasets
@@ -334,7 +344,7 @@ def percentile(
 
 
 @functools.lru_cache(KEPT)
-def _rank(name: str, near: Window, rank: int) -> Stencil:
+def _rank(name: str, near: Window, rank: int) -> Kernel:
     (window, taken), last = near.index(), near.count - 1
     from_below = _fraction(rank, last)
     from_above: Any = _fraction(last - rank, last)
@@ -348,7 +358,7 @@ def _rank(name: str, near: Window, rank: int) -> Stencil:
 
 
 @functools.lru_cache(KEPT)
-def _valid_rank(name: str, near: Window, q: float, least: int) -> Stencil:
+def _valid_rank(name: str, near: Window, q: float, least: int) -> Kernel:
     window, taken = near.index()
 
     def one_of_valid(x: Any) -> Any:

@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -51,7 +51,7 @@ _PANELS = 9  # of one field
 _COLOURS = ("#7aa6d8", "#e69f00", "#009e73", "#cc79a7", "#f0e442")
 
 
-def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:
+def explained(call: Any, one: Asked, named: Mapping[str, Any]) -> str:
     """The text of `Stencil.explain`; `call` and `named` are there to measure it."""
     page, node, found = Lines(), one.last, None
     if named.get("device") is not None or any(map(is_device, one.given)):
@@ -234,7 +234,7 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
         page.add(label, text)
 
 
-def _measured(call: Callable[..., Any], one: Asked, options: Mapping[str, Any]) -> Measurement:
+def _measured(call: Any, one: Asked, options: Mapping[str, Any]) -> Measurement:
     """What is measured beside a copy; of large arrays of one shape a part is taken."""
     fields, first = one.given, one.given[0]
     largest = max(array.nbytes for array in fields)

@@ -26,7 +26,7 @@ import itertools
 import math
 import operator
 import statistics
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -42,9 +42,7 @@ from ..backends.compiled import Compiled
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..base.frozen import frozen
-from ..language.errors import hint
 from ..language.ir import RANKED, Kernel, Reduce
-from ..language.positions import Spacing
 from ..language.signature import OPTIONS, counted, many, table, time_text
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
@@ -109,13 +107,9 @@ def asked(
         values = dict(zip(arrays, given, strict=True))
         given = [values.pop(name) for name in fields]
         named = {name: _small(value, name) for name, value in values.items()} | named
-    for name in named:
-        if name not in definition.parameters and name not in CALL_OPTIONS:
-            known = (*definition.parameters, *sorted(CALL_OPTIONS))
-            raise TypeError(
-                f"{definition.name}() has no parameter '{name}'; it has "
-                f"{', '.join(definition.parameters)}{hint(name, known)}."
-            )
+    own = {name: value for name, value in named.items() if name not in CALL_OPTIONS}
+    if not own.keys() <= {*definition.parameters}:
+        raise definition.arguments.unfit((), own, CALL_OPTIONS)
     given = tuple(given) or ("float64",)
     types = [accepted.native(_dtype(one)) for one in given]
     if len(types) not in (1, len(fields)):
@@ -127,8 +121,7 @@ def asked(
     defaults = definition.defaults
     scalars = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
     # What coordinates would give is some float.
-    scalars = {n: 1.0 if isinstance(v, Spacing) else v for n, v in scalars.items()}
-    call = call_of(definition, scalars, named, given)
+    call = call_of(definition, scalars, named, given).spaced()
     return Asked(call, tuple(types) * each, given * each)
 
 
@@ -138,6 +131,21 @@ def call_of(
     """The call with these values and the options among what is named, for fields of this kind."""
     Place(**{name: named[name] for name in PLACE if name in named}).check(given)
     return Call.of(definition, values, **{name: named[name] for name in OPTIONS if name in named})
+
+
+def called_with(
+    definition: Definition,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    known: Collection[str] = CALL_OPTIONS,
+) -> tuple[Call, list[Any], dict[str, Any]]:
+    """The call with these arguments, what its fields are given, and its options of those known."""
+    options = {name: value for name, value in named.items() if name in known}
+    own = {name: value for name, value in named.items() if name not in known}
+    values = dict(zip(definition.parameters, definition.arguments.bound(args, own), strict=True))
+    call = call_of(definition, values, options)
+    call.check_spaced()
+    return call, [values[name] for name in call.fields], options
 
 
 def _dtype(given: Any) -> np.dtype:
@@ -311,21 +319,16 @@ def real(
     ValueError
         If one is empty.
     """
-    options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
-    own = {name: value for name, value in named.items() if name not in options}
-    values = dict(zip(definition.parameters, definition.arguments.bound(args, own), strict=True))
+    call, given, options = called_with(definition, args, named)
     if options.get("device") is not None and not gpu:
         raise TypeError(f"{what} measures the CPU; leave device= out.")
-    call = call_of(definition, values, options)
-    call.check_spaced()
     names = call.fields
-    given = [values[name] for name in names]
     there = gpu and _on_gpu(given, options)
     kinds = "arrays of NumPy, or of a GPU," if there else "arrays of NumPy,"
     for array, name in zip(given, names, strict=True):
         if not isinstance(array, np.ndarray) and not (there and is_device(array)):
             raise no_array(f"{what} measures {kinds}", name, array)
-    fields, types = typed(call.fields, given)
+    fields, types = typed(names, given)
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
@@ -337,7 +340,7 @@ def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
 
 
 def measured(
-    call: Callable[..., Any],
+    call: Any,
     one: Asked,
     options: Mapping[str, Any],
     repeat: int,
@@ -522,23 +525,26 @@ def _difference(schedule: Schedule) -> str:
     return ", ".join(f"{name}={getattr(schedule, name)!r}" for name in names) or "as chosen"
 
 
-def tuned(
-    one: Asked,
-    variant: Callable[[Definition], Callable[[], Any]],
-    seconds: float,
-) -> Tuning:
-    """Measure other schedules, and keep the fastest; `variant` is the call by a definition."""
+def tuned(stencil: Any, args: tuple[Any, ...], named: Mapping[str, Any], seconds: float) -> Tuning:
+    """Measure a call with other schedules, and keep the fastest."""
+    if stencil.definition.options.schedule != Schedule():
+        raise ValueError(
+            f"'{stencil.__name__}' was decorated with a schedule; leave schedule= out to tune."
+        )
+    one, _ = real(stencil.definition, args, named, "tune()")
+    # All write to the same arrays: to make new ones would take a part of the time.
+    out = stencil(*args, **named)
 
     def tried(schedule: Schedule) -> tuple[Hashable, Callable[[], Any]]:
-        definition = one.call.definition.with_schedule(one.types, schedule)
+        definition = stencil.definition.with_schedule(one.types, schedule)
         other = replace(one, call=replace(one.call, definition=definition))
         together = any(len(group.nodes) > 1 for group in other.plan.groups)
         code = tuple(kernel.module.text for kernel in other.kernels)
-        return (code, together and schedule.tile), variant(definition)
+        call = partial(type(stencil)(definition), *args, **{"out": out, **named})
+        return (code, together and schedule.tile), call
 
     found = search(Schedule(), _choices(one), tried, seconds)
-    path = one.call.definition.tune(one.types, found.schedule)
-    return replace(found, path=path)
+    return replace(found, path=stencil.definition.tune(one.types, found.schedule))
 
 
 def _choices(one: Asked) -> list[dict[str, Any]]:

@@ -326,7 +326,7 @@ class Parameters:
         try:
             found: tuple[Any, ...] = self._bind(*args, **named)
         except TypeError:
-            raise self._unfit(args, named, options) from None
+            raise self.unfit(args, named, options) from None
         return found
 
     def given(self, values: ByName) -> tuple[list[Any], dict[str, Any]]:
@@ -334,7 +334,7 @@ class Parameters:
         names, count = self.names, self._positional
         return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
 
-    def _unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
+    def unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
         """What is wrong with arguments that do not fit."""
         function, parameters = self._function, self.names
         positional, named_only = parameters[: self._positional], parameters[self._positional :]

@@ -34,7 +34,7 @@ from ..arrays.accepted import (
 from ..arrays.channels import has_channels, may_hold, working_axes
 from ..arrays.executable import NOTHING, Given
 from ..arrays.ghosts import unnamed
-from ..arrays.keys import array_key, option_key
+from ..arrays.keys import Key, array_key, option_key
 from ..arrays.layout import Axes, Shape
 from ..arrays.regions import check_device
 from ..backends.memory import empty
@@ -43,7 +43,7 @@ from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Leaves, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node
-from ..program.options import Place
+from ..program.options import ByName, Place
 from ..program.program import (
     Bound,
     BoundProgram,
@@ -57,6 +57,7 @@ from ..program.program import (
     types_of,
 )
 from ..program.waiting import before_writing, waiting
+from .calling import Prepared
 
 # What does programs that were computed, by what they depend on.
 _programs: Remembered[Bound] = Remembered(64)
@@ -559,15 +560,35 @@ def check_target(graph: Graph, there: bool, cut: bool) -> None:
             )
 
 
-# Values of all parameters, numbers of all calls, out -> result.
-Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
+def first(
+    known: Remembered[Prepared],
+    call: Call,
+    values: ByName,
+    place: Place,
+    key: Key | None,
+    leaves: Leaves,
+) -> Any:
+    """Do a call of a kind that is not `known` yet, or that depends on more than its kind.
+
+    `values` are those of all parameters, in order.
+    """
+    fields = [values[name] for name in call.fields]
+    # What may be colour images is asked about each time.
+    coloured = place.axes is None and not call.definition.pointwise and any(map(may_hold, fields))
+    given = tuple(values.values())
+    short = None if key is None or coloured else _prepared(call, given, place)
+    if short is None:
+        return called(call, fields, place)
+    result = short(given, leaves, place.out)
+    # Only what went well is remembered.
+    known[key] = short
+    return result
 
 
-def prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
+def _prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
     """How calls like this one are done; nothing where that depends on more than their kind.
 
-    `values` are those of all parameters.  What does the calls is bound to the arrays of the first
-    one; whoever asks remembers it.
+    What does the calls is bound to the arrays of the first one.
     """
     names = call.definition.parameters
     at = [names.index(name) for name in call.fields]
