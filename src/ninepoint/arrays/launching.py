@@ -100,7 +100,7 @@ class Step:
     own: Sequence[Any]
     reads: Sequence[Read]
 
-    def __call__(self, values: Any, given: Given = NOTHING, out: Any = None) -> PlainArrays:
+    def on(self, values: Any, given: Given = NOTHING, out: Any = None) -> PlainArrays:
         """The results, for values by number."""
         numbers, leaves = self.own, given.leaves
         if leaves is not None:
@@ -165,7 +165,7 @@ class Launches:
         values, outs = dict(enumerate(fields)), outs or {}
         for step, done in self._steps or self._bound(values, outs):
             out = [outs[value] for value in step.outputs] if step.targets else None
-            values.update(zip(step.outputs, step(values, given, out), strict=True))
+            values.update(zip(step.outputs, step.on(values, given, out), strict=True))
             for value in done:
                 values.pop(value, None)
         # Only what is wanted at last is longer than the domain says.

@@ -202,8 +202,8 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     if step.fields == tuple((k, ()) for k in range(graph.given)):
         step = replace(step, fields=())
     if key is not None:
-        program.calls[key] = step
-    return step
+        program.calls[key] = step.on
+    return step.on
 
 
 class BoundProgram:
