@@ -2,7 +2,7 @@
 
 A ghost is `alpha * mirrored + beta`.  Conditions extend the fields axis by axis, the later ones
 what the earlier ones have extended; the rules with names hold for what is extended so.  What they
-say is laid along the edges, and the ghosts of a block are made of that (`single`).
+say is laid along the edges, and the ghosts of a block are made of that (`executable`).
 
 Values that name their dimensions become plain arrays in the order of the axes; values along axes
 that are not the last are moved as fields are, as if these were the last.
@@ -25,7 +25,7 @@ from ..language.dtypes import kind_of, widened
 from ..language.ir import joined
 from .accepted import is_chunked, is_dask, is_xarray
 from .arranging import stacked
-from .borders import Boundary, Condition, check_range, misfit, weights
+from .borders import Boundary, Condition, check_range, weights
 from .layout import Array, Axes, Extension, Extensions, Rule, Shape, source_indices
 from .regions import Node
 
@@ -211,11 +211,7 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
             f"{who} makes fractions, and field '{name}' is {dtype}; convert it with "
             f'.astype("float32"), or {cure}.'
         )
-    others = (value for value in one.abc if not isinstance(value, float | int))
-    if dtype.kind != "c" and any(map(np.iscomplexobj, others)):
-        raise misfit(one, name, dtype, "real numbers")
-    if one.at == "cell":
-        check_range(one, name, dtype)
+    check_range(one, name, dtype)
 
 
 def _check_mix(one: Condition, reach: int) -> None:
