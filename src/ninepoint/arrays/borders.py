@@ -618,7 +618,7 @@ def _cure(given: object) -> str:
 
 
 def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
-    """Raise where elements outside, or values of which they are made, do not fit a field's type."""
+    """Raise where values that stand outside, or make those, do not fit the type of a field."""
     complexes = dtype.kind != "c" and any(map(np.iscomplexobj, one.abc))
     cure = "real numbers" if complexes else instead(one.c, dtype) if one.at == "cell" else ""
     if cure:

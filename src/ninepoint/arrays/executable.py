@@ -45,10 +45,8 @@ from .layout import (
     Extensions,
     Gather,
     Index,
-    Layout,
     Piece,
     PlainArrays,
-    Shape,
     Sides,
     Span,
     Zone,
@@ -124,11 +122,10 @@ class Executable:
         stays = does is call and how == Turned(tuple(range(len(shape))))
         self._how = None if stays and alike and not self._apart else how
         fields = self._laid(fields)
-        split = fields[0].ndim - compiled.ndim
-        lead, core = fields[0].shape[:split], fields[0].shape[split:]
-        specs = zip(does.shapes(core), compiled.out_dtypes, strict=True)
-        self._specs = [((*lead, *one), dtype) for one, dtype in specs]
         self._way = does.way(fields)
+        lead = fields[0].shape[: fields[0].ndim - compiled.ndim]
+        specs = zip(self._way.shapes, compiled.out_dtypes, strict=True)
+        self._specs = [((*lead, *one), dtype) for one, dtype in specs]
         self._points = math.prod(lead) * self._way.points
         self._shared = self._points >= SPLIT_POINTS and threads != 1
 
@@ -214,7 +211,7 @@ class GhostCall:
         self._node, self._closed, self._threads = node, closed, threads
         self._shape = shape = whole_shape(fields)
         order = core_last(len(shape), node.along)
-        self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
+        self._edges = Edges(node, tuple(shape[axis] for axis in order))
         # What did the last calls, under a border of names; and under which boundary, where its
         # conditions are numbers, which stay the same.
         self._last: tuple[Boundary | None, Border, Executable] | None = None
@@ -273,21 +270,9 @@ class Single:
             return None
         return replace(self, compiled=compiled, border=self.border.turned(how))
 
-    def shapes(self, core: Shape) -> Sequence[Shape]:
-        """The shapes of results of such fields, along core axes."""
-        return [extent.shape for extent in self.layout(core).extents]
-
     def way(self, fields: PlainArrays) -> Way:
         """How it is done on arrays like these."""
-        return Way(self, fields[0].shape, scattered(self.compiled, fields))
-
-    def layout(self, core: Shape) -> Layout:
-        """Where what is computed lies in fields of such core axes."""
-        program = self.compiled
-        # Positions are no arrays of that size.
-        given = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
-        size = sum(dtype.itemsize for dtype in given)
-        return layout(core, program.reaches, self.border, size, every=program.every)
+        return Way(self, fields)
 
 
 # What a part of a call is: where the table is of the pieces that machine code does, or 0; other
@@ -296,28 +281,34 @@ Steps: TypeAlias = tuple[int, Sequence[Piece], Sequence[Zone]]
 
 
 class Way:
-    """How a call is done on arrays of one shape, whose leading axes are the stack.
+    """How a call is done on arrays like these, of one shape, whose leading axes are the stack.
 
     Fields that are scattered are copied before they are read, some images at a time.
     """
 
-    def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
+    def __init__(self, call: Single, fields: PlainArrays) -> None:
         self._program, self._ghosts = call.compiled, call.ghosts
-        self._constants = check_values(call.border, call.cval, call.compiled)
-        self._lead = len(shape) - self._program.ndim
-        self._plan = plan = call.layout(shape[self._lead :])
-        loaded = self._program.loaded
-        self._entry, self._scattered = loaded.entry, scattered
-        self._stack = math.prod(shape[: self._lead])
+        program, shape, border = call.compiled, fields[0].shape, call.border
+        self._constants = check_values(border, call.cval, program)
+        self._lead = len(shape) - program.ndim
         # How many fields are copied where neighbours are missing: all but lines of positions.
-        self._fields = len(self._program.field_dtypes)
-        self._copied = self._fields - len(self._program.along)
+        self._fields = len(fields)
+        self._copied = self._fields - len(program.along)
+        size = sum(dtype.itemsize for dtype in program.field_dtypes[: self._copied])
+        core = shape[self._lead :]
+        self._plan = plan = layout(core, program.reaches, border, size, every=program.every)
+        # The shapes of results along core axes.
+        self.shapes = [extent.shape for extent in plan.extents]
+        loaded = program.loaded
+        self._entry, self._scattered = loaded.entry, scattered(program, fields)
+        self._stack = math.prod(shape[: self._lead])
         # At most so many images are done together: their blocks stay in cache.
         size = max(1, plan.itemsize * plan.points)
         self._together = max(1, limits.current.block_elements * 8 // size)
-        if plan.interior == plan.computed and not any(scattered):
+        whole = not any(self._scattered)
+        if whole and plan.interior == plan.computed:
             self._together = max(1, self._stack)
-        self._tables = loaded.crew and not any(scattered)
+        self._tables = whole and loaded.crew
         self._shares = self._tables and self._stack <= self._together
         self._whole: Span = (0, plan.shape[0])
         self._known: dict[tuple[Span, int, int], Steps] = {}

@@ -211,7 +211,7 @@ class Motion:
 
     def looks(self, axis: int) -> tuple[int, int]:
         """How far a step looks along an axis, counted from the end."""
-        one = Looking.of(self.nodes, self.step.wanted, self.graph.given, axis)
+        one = Looking(self.nodes, self.step.wanted, self.graph.given, axis)
         return one.low, one.high
 
     @cached_property

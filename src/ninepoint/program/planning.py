@@ -287,5 +287,5 @@ def common_margin(nodes: Nodes, outputs: Values) -> Box:
     may stand on the other, and from there the next node looks on.
     """
     count, wanted = 1 + max(nodes[-1].outputs), tuple(outputs)
-    looks = [Looking.of(nodes, wanted, count, axis) for axis in nodes[0].along]
+    looks = [Looking(nodes, wanted, count, axis) for axis in nodes[0].along]
     return Box(tuple(one.low for one in looks), tuple(one.high for one in looks))
