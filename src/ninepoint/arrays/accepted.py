@@ -357,36 +357,33 @@ def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
     cval = widened(cval)
     if not isinstance(cval, numbers.Number | np.bool_):
         raise TypeError(f"cval must be a number, not {cval!r} of type {type(cval).__name__}.")
-    cure = ""
-    # Those of NumPy warn where they are compared with what their types do not hold.
+    # Python's own numbers are compared as they are.
     real: Any = cval.item() if isinstance(cval, np.generic) else cval
-    if isinstance(cval, numbers.Complex) and not isinstance(cval, numbers.Real):
-        if dtype.kind != "c":
-            cure = "a real number"
-    elif dtype.kind in "biu":
-        low, high = limits_of(dtype)
-        # NaN is neither, and any int is among them.
-        if not -math.inf < real < math.inf or int(real) != real:
-            cure = "a whole number"
-        elif not low <= int(real) <= high:
-            cure = f"a number from {low} to {high}"
-        else:
-            real = int(real)
-    elif most(dtype) < abs(real) < math.inf:
-        cure = f"a number up to {most(dtype):.4g}"
-    if cure:
+    if cure := instead(real, dtype):
         raise ValueError(
             f"cval={cval!r} does not fit {what}, which is {dtype}; use {cure}, or another dtype."
         )
-    return dtype.type(real)
+    return dtype.type(int(real) if dtype.kind in "biu" else real)
 
 
-def limits_of(dtype: np.dtype) -> tuple[int, int]:
-    """The least and the greatest number of a type of whole numbers."""
-    if dtype.kind == "b":
-        return 0, 1
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
+def instead(values: Any, dtype: np.dtype) -> str:
+    """What numbers to use for those of an array, or one, that a type does not hold; else nothing.
+
+    A float may be infinite, or no number.
+    """
+    if dtype.kind != "c" and np.iscomplexobj(values):
+        return "real numbers"
+    with np.errstate(all="ignore"):
+        if dtype.kind in "biu":
+            info: Any = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
+            low, high = info.min, 1 if dtype.kind == "b" else info.max
+            fits = (low <= values) & (values <= high) & (values % 1 == 0)
+            cure = f"whole numbers from {low} to {high}"
+        else:
+            far = abs(values)
+            fits = (far <= most(dtype)) | (far == math.inf) | (values != values)
+            cure = f"numbers up to {most(dtype):.4g}"
+    return "" if np.all(fits) else cure
 
 
 # Stands for a length that nobody knows: that of a stack of which Dask took some arrays.

@@ -26,9 +26,9 @@ import numpy as np
 
 from ..base.frozen import frozen
 from ..base.tracebacks import door
-from ..language.dtypes import is_masked, kind_of, most, widened
+from ..language.dtypes import is_masked, widened
 from ..language.errors import alike
-from .accepted import fitting_cval, is_whole, limits_of
+from .accepted import instead, is_whole
 from .layout import HIGHEST, Border, Rule, Sides
 
 # A number, an array along the edge, or a function of the step and the positions along the edge.
@@ -617,39 +617,12 @@ def _cure(given: object) -> str:
     return ", and values are npt.dirichlet(...)"
 
 
-# Any type of floats holds numbers up to here.
-_SMALL = 6e4
-
-
 def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
-    """Raise where elements outside cannot be stored as those of a field are."""
-    given = one.c
-    if kind_of(dtype) in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
-        return
-    fits: Any = True
-    with np.errstate(all="ignore"):
-        if not np.ndim(given):
-            try:
-                fitting_cval(given, dtype, name)
-            except ValueError:
-                fits = False
-        elif dtype.kind in "biu":
-            low, high = limits_of(dtype)
-            # NaN is neither.
-            fits = (low <= given) & (given <= high) & (given == np.trunc(given))
-        elif dtype.kind != "c":
-            fits = ~np.isfinite(given) | np.isfinite(given.astype(dtype))
-    if np.all(fits):
-        return
-    if dtype.kind in "biu":
-        low, high = limits_of(dtype)
-        raise misfit(one, name, dtype, f"whole numbers from {low} to {high}")
-    raise misfit(one, name, dtype, f"numbers up to {most(dtype):.4g}")
-
-
-def misfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:
-    """The error for values that the type of a field does not hold."""
-    return ValueError(
-        f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use {cure}, "
-        "or convert the field."
-    )
+    """Raise where values that stand outside, or make those, do not fit the type of a field."""
+    complexes = dtype.kind != "c" and any(map(np.iscomplexobj, one.abc))
+    cure = "real numbers" if complexes else instead(one.c, dtype) if one.at == "cell" else ""
+    if cure:
+        raise ValueError(
+            f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use "
+            f"{cure}, or convert the field."
+        )

@@ -99,15 +99,6 @@ class Chain:
     # A stack that lies innermost is copied.
     any_stack = False
 
-    def shapes(self, core: Shape) -> Sequence[Shape]:
-        """The shapes of results of such fields, along core axes."""
-        axes = zip(core, self.compiled.reach.sides, self.closed, strict=True)
-        made = tuple(
-            n - (0 if low else before) - (0 if high else after)
-            for n, (before, after), (low, high) in axes
-        )
-        return [made] * len(self.compiled.out_dtypes)
-
     def way(self, fields: PlainArrays) -> Passes:
         """How it is done on arrays like these."""
         return Passes(self, fields)
@@ -154,6 +145,13 @@ class Passes:
 
     def __init__(self, chain: Chain, fields: PlainArrays) -> None:
         self._chain, self._core = chain, fields[0].shape[-chain.compiled.ndim :]
+        axes = zip(self._core, chain.compiled.reach.sides, chain.closed, strict=True)
+        made = tuple(
+            n - (0 if low else before) - (0 if high else after)
+            for n, (before, after), (low, high) in axes
+        )
+        # The shapes of results along core axes.
+        self.shapes = [made] * len(chain.compiled.out_dtypes)
         self._scattered = scattered(chain.compiled, fields)
         self._entry = chain.compiled.loaded.entry
         self.points, self.handoff = math.prod(self._core), limits.current.handoff_seconds

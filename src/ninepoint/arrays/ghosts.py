@@ -2,7 +2,7 @@
 
 A ghost is `alpha * mirrored + beta`.  Conditions extend the fields axis by axis, the later ones
 what the earlier ones have extended; the rules with names hold for what is extended so.  What they
-say is laid along the edges, and the ghosts of a block are made of that (`single`).
+say is laid along the edges, and the ghosts of a block are made of that (`executable`).
 
 Values that name their dimensions become plain arrays in the order of the axes; values along axes
 that are not the last are moved as fields are, as if these were the last.
@@ -14,8 +14,7 @@ values beside the rows (columns, channels)                (channels, columns)
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,56 +24,47 @@ from ..language.dtypes import kind_of, widened
 from ..language.ir import joined
 from .accepted import is_chunked, is_dask, is_xarray
 from .arranging import stacked
-from .borders import Boundary, Condition, check_range, misfit, weights
+from .borders import Boundary, Condition, check_range, weights
 from .layout import Array, Axes, Extension, Extensions, Rule, Shape, source_indices
 from .regions import Node
 
 
-@dataclass(frozen=True, eq=False)
 class Edges:
-    """The edges of the fields of a node, whose shape ends in the axes that it works along.
+    """The edges of the fields of a node, whose shape ends in the axes that it works along."""
 
-    `types` are those of the fields, each with the first field that has it.  The node looks so far
-    before and after each axis (`reach`).
-    """
-
-    shape: Shape
-    types: Iterable[tuple[np.dtype, str]]
-    reach: tuple[tuple[int, int], ...]
-
-    @staticmethod
-    def of(node: Node, shape: Shape) -> Edges:
-        """Those of fields of a shape."""
+    def __init__(self, node: Node, shape: Shape) -> None:
         compiled = node.compiled
         fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
-        # Positions have nothing outside that is asked for.
-        types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
-        return Edges(shape, types.items(), joined(node.reaches).sides)
+        # The types of the fields, each with the first that has it.  Positions have nothing outside
+        # that is asked for.
+        self._types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
+        # How far the node looks before and after each axis.
+        self._shape, self._reach = shape, joined(node.reaches).sides
 
     def laid(self, boundary: Boundary) -> Extensions:
         """For each side a name, or how ghosts are made of values, which are checked."""
         beyond: Any = self._beyond
-        return boundary.with_conditions(beyond, len(self.reach)).entries
+        return boundary.with_conditions(beyond, len(self._reach)).entries
 
     def _beyond(self, one: Condition, axis: int, side: int) -> Rule | Extension:
-        far, place = self.reach[axis][side], axis + len(self.shape) - len(self.reach)
+        far, place = self._reach[axis][side], axis + len(self._shape) - len(self._reach)
         if not far or (one.kind == "extrapolate" and not one.order):
             # Nobody looks there, whatever it says; or the last element stands for all.
             return "nearest"
-        if one.order >= self.shape[place] > 0:
+        if one.order >= self._shape[place] > 0:
             raise ValueError(
                 f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
-                f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
+                f'shape {self._shape}; give a lower degree, or name the rule "nearest".'
             )
         laid = one.of(partial(self._values, one, place))
-        for dtype, name in self.types:
+        for dtype, name in self._types.items():
             _check(laid, name, dtype)
         if one.kind == "robin":
             _check_mix(laid, far)
 
         def line(numbers: Array) -> Array:
             # For ghosts in the order of positions, of that beside the array first.
-            shape = [far if k == axis + 1 else 1 for k in range(1 + len(self.reach))]
+            shape = [far if k == axis + 1 else 1 for k in range(1 + len(self._reach))]
             return (numbers if side else numbers[::-1]).reshape(shape)
 
         if one.kind == "extrapolate":
@@ -88,7 +78,7 @@ class Edges:
         # How far ghosts are from what they mirror: a number where there is but one.
         d: Any = one.dx
         if far > 1:
-            mirrored = source_indices(-far, 0, self.shape[place], "reflect", "reflect")
+            mirrored = source_indices(-far, 0, self._shape[place], "reflect", "reflect")
             d = line(mirrored[::-1] + np.arange(1, far + 1)) * d
         if one.kind == "neumann":
             return Extension((1,), c * d)
@@ -105,14 +95,14 @@ class Edges:
             return value if one.at == "cell" else np.float64(value)
         words = f"npt.{one.kind}"
         if callable(value):
-            first = len(self.shape) - len(self.reach)
-            others = [n for k, n in enumerate(self.shape) if first <= k != axis]
+            first = len(self._shape) - len(self._reach)
+            others = [n for k, n in enumerate(self._shape) if first <= k != axis]
             words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
             value = _called(value, one, others)
         if is_chunked(value):
             raise TypeError(f"{words} has values that are yet to be computed; compute them first.")
         if getattr(value, "ndim", 0):
-            value = _on_edge(value, self.shape, axis, words)
+            value = _on_edge(value, self._shape, axis, words)
         elif isinstance(value, np.ndarray):
             value = value[()]
         # Elements are stored as they are given, all else is computed with double precision, which
@@ -126,9 +116,9 @@ class Edges:
         """A number, or values along an edge, of which all alike are one; the stack is one axis."""
         if not np.ndim(value):
             return value
-        ndim = len(self.reach)
+        ndim = len(self._reach)
         if any(n != 1 for n in value.shape[:-ndim]):
-            value = np.broadcast_to(value, (*self.shape[:-ndim], *value.shape[-ndim:]))
+            value = np.broadcast_to(value, (*self._shape[:-ndim], *value.shape[-ndim:]))
         return stacked(value, ndim)
 
 
@@ -211,11 +201,7 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
             f"{who} makes fractions, and field '{name}' is {dtype}; convert it with "
             f'.astype("float32"), or {cure}.'
         )
-    others = (value for value in one.abc if not isinstance(value, float | int))
-    if dtype.kind != "c" and any(map(np.iscomplexobj, others)):
-        raise misfit(one, name, dtype, "real numbers")
-    if one.at == "cell":
-        check_range(one, name, dtype)
+    check_range(one, name, dtype)
 
 
 def _check_mix(one: Condition, reach: int) -> None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -161,7 +160,6 @@ def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
     return first, last
 
 
-@dataclass(frozen=True, eq=False)
 class Looking:
     """From where to where wanted values look in the fields along an axis, far from its ends.
 
@@ -169,20 +167,13 @@ class Looking:
     `given` values are the fields; the axis is counted from the end.
     """
 
-    nodes: Sequence[Node]
-    wanted: tuple[int, ...]
-    given: int
-    axis: int
-    low: int
-    high: int
-    ring: bool
-
-    @staticmethod
-    def of(nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int) -> Looking:
-        """That of some nodes."""
-        far = Looking(nodes, wanted, given, axis, 0, 0, True in rings(nodes, axis))
-        low, high = _of_fields(far, (FAR, FAR + 1), 2 * FAR)
-        return replace(far, low=min(0, low - FAR), high=max(0, high - FAR - 1))
+    def __init__(
+        self, nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int
+    ) -> None:
+        self.nodes, self.wanted, self.given, self.axis = nodes, wanted, given, axis
+        self.ring = True in rings(nodes, axis)
+        low, high = _of_fields(self, (FAR, FAR + 1), 2 * FAR)
+        self.low, self.high = min(0, low - FAR), max(0, high - FAR - 1)
 
     def needs(self, span: Span, n: int) -> Span:
         """What of the fields is needed for some points of an axis so long."""
@@ -231,7 +222,7 @@ def looking(program: Program, axis: int) -> Looking:
     """How a program looks along an axis, which is counted from the end."""
     key = program.token, program.wanted, axis
     given = len(program.field_dtypes)
-    return _known.made(key, lambda: Looking.of(program.nodes, program.wanted, given, axis))
+    return _known.made(key, lambda: Looking(program.nodes, program.wanted, given, axis))
 
 
 # Which points a result has: some of those of its fields (`every=`), or more (`upsample=`).

@@ -55,7 +55,7 @@ def _at_points(
         fields = [np.moveaxis(one, along, ends) for one in whole]
         points = np.moveaxis(points, along, ends)
     if boundary.conditions:
-        ghosts.Edges.of(last, points.shape).laid(boundary)
+        ghosts.Edges(last, points.shape).laid(boundary)
     definition = call.definition
     computed = reference.evaluate(
         definition.function,

@@ -22,9 +22,9 @@ from ..arrays import accepted
 from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
 from ..arrays.arranging import told
 from ..arrays.borders import Condition
+from ..arrays.launching import Group
 from ..arrays.layout import Rule
 from ..arrays.regions import check_device
-from ..arrays.work import Group
 from ..base.tracebacks import door
 from ..language.errors import SLOWER, StencilError, cure, mistake
 from ..language.ir import Box, Kernel, Offset, Read, Reduce, Ref

@@ -37,7 +37,7 @@ import numpy as np
 
 from ..arrays import accepted
 from ..arrays.accepted import Arrays, is_cupy, is_device, listed
-from ..arrays.launching import SPLIT_POINTS
+from ..arrays.executable import SPLIT_POINTS
 from ..backends.compiled import Compiled
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count

@@ -32,9 +32,9 @@ from ..arrays.accepted import (
     write,
 )
 from ..arrays.channels import has_channels, may_hold, working_axes
+from ..arrays.executable import NOTHING, Given
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
-from ..arrays.launching import NOTHING, Given
 from ..arrays.layout import Axes, Shape
 from ..arrays.regions import check_device
 from ..backends.memory import empty

@@ -126,7 +126,7 @@ class Executable:
         self._given += [one.numpy.type for one in program.scalar_types]
 
     def __call__(
-        self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any = None
+        self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any, *given: Any
     ) -> list[DeviceArray]:
         """What a call gives: one array for each output.
 

@@ -125,7 +125,7 @@ class Parts:
         """What each part has room for: what any number of steps up to the longest needs."""
         motion, n, axis = self.motion, self.shape[self.axis], self.axis
         program = motion.repeated([motion.call.scalars] * self.longest)
-        one = Looking.of(program.nodes, program.wanted, program.graph.given, axis)
+        one = Looking(program.nodes, program.wanted, program.graph.given, axis)
         found = []
         for a, b in self.owned:
             frame = one.needs((a, b), n)

@@ -1,4 +1,13 @@
-"""Single calls: a program on whole arrays, with what stands outside of them.
+"""Executables: what does calls like some on arrays of one kind, bound once, called often.
+
+    call, fields, along, out, threads   --bind-->     Executable
+    executable(fields, numbers, out)    ->            results, one for each output
+
+All that does not depend on the data is found out once: how arrays are given to machine code, what
+lies outside of them, what is checked.  Whether `out` overlaps a field is looked at each time.
+
+A call is several as one kernel (`chains`), or a program on whole arrays, with what stands outside
+of them:
 
     interior    one run, on the arrays themselves
     slabs       each is copied into a padded block, and run on that; so is all of a small array
@@ -11,21 +20,24 @@ shares a large block; what takes long is done part by part instead, so that it c
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from time import perf_counter
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ..backends.compiled import Compiled
 from ..backends.llvm import native
 from ..backends.memory import copied, empty
-from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel
+from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel, thread_count
 from ..base import limits
-from .accepted import check_values, write
-from .arranging import scattered, stacked
+from .accepted import check_values, check_writable, listed, whole_shape, write
+from .arranging import Turned, are_writable, arranged, core_last, plain, scattered, stacked
+from .borders import Boundary
+from .ghosts import Edges, turned
 from .layout import (
     Array,
     Axes,
@@ -33,15 +45,19 @@ from .layout import (
     Extensions,
     Gather,
     Index,
-    Layout,
     Piece,
     PlainArrays,
-    Shape,
+    Sides,
     Span,
     Zone,
     cut,
     layout,
 )
+from .regions import Node
+
+# Fewer points are done by one thread, whatever they cost: to look up how many cores there are
+# takes 1.5 us, of the 5 us of a small call (Zen 4).
+SPLIT_POINTS = 16_384
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -55,6 +71,177 @@ _LINE = 64
 # A part has at least as many points, as long as there is one for each thread: some begin with rows
 # that others make as well.
 PART_POINTS = 1 << 16
+
+
+class Given(NamedTuple):
+    """What calls are given beside arrays and numbers.
+
+    The `leaves` are the numbers of all calls by name, in the order in which they were recorded;
+    None where they are those of the calls.  Functions at the border are told the `step` of an
+    iteration; a border of conditions may have other values, those of a `boundary`.
+    """
+
+    leaves: Sequence[Mapping[str, Any]] | None = None
+    step: int | None = None
+    boundary: Any = None
+
+
+NOTHING = Given()
+
+
+class Executable:
+    """Calls on arrays of one kind: shapes, strides, types; on so many threads at the most.
+
+    Called with fields and `out` like those that it was bound to, and with numbers: coefficient
+    arrays, then scalars.  `call` is a `Single`, or a `Chain`.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not broadcast, or `cval` does not fit a dtype.
+    """
+
+    def __init__(
+        self,
+        call: Any,
+        fields: PlainArrays,
+        along: Axes,
+        out: Any = None,
+        threads: int | None = None,
+    ) -> None:
+        self._pace, self._threads = call.compiled.pace, threads
+        self._shape = shape = whole_shape(fields)
+        outs = listed(out)
+        wide = [np.broadcast_to(field, shape) for field in fields]
+        does, how = arranged(call, wide, core_last(len(shape), along), outs)
+        compiled = does.compiled
+        # Results are made apart where the arrays for them cannot be written to as they lie.
+        pairs = zip(map(how.of, outs), compiled.out_dtypes, strict=False)
+        self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
+        alike = all(field.shape == shape for field in fields)
+        stays = does is call and how == Turned(tuple(range(len(shape))))
+        self._how = None if stays and alike and not self._apart else how
+        fields = self._laid(fields)
+        self._way = does.way(fields)
+        lead = fields[0].shape[: fields[0].ndim - compiled.ndim]
+        specs = zip(self._way.shapes, compiled.out_dtypes, strict=True)
+        self._specs = [((*lead, *one), dtype) for one, dtype in specs]
+        self._points = math.prod(lead) * self._way.points
+        self._shared = self._points >= SPLIT_POINTS and threads != 1
+
+    def __call__(
+        self, fields: PlainArrays, numbers: Sequence[Any], out: Any = None, given: Given = NOTHING
+    ) -> PlainArrays:
+        """What a call gives: one array for each output."""
+        targets = [] if out is None else listed(out)
+        results, how = targets, self._how
+        if targets and not are_writable(targets, fields):
+            # They may lie over fields: results are made apart, and moved there.
+            check_writable(targets)
+            results = []
+        if how is not None:
+            fields = self._laid(fields)
+            results = [] if self._apart else list(map(how.of, results))
+        made = results or [empty(shape, dtype) for shape, dtype in self._specs]
+        # To ask how many threads there are takes as long as a small call.
+        if not self._shared:
+            self._way.run(numbers, fields, made, 1)
+        else:
+            self._paced(numbers, fields, made)
+        if results:
+            return targets
+        if how is not None:
+            made = list(map(how.back, made))
+        if not targets:
+            return made
+        for target, one in zip(targets, made, strict=True):
+            write(target, one)
+        return targets
+
+    def _laid(self, fields: PlainArrays) -> PlainArrays:
+        """The fields as the program reads them."""
+        how, shape = self._how, self._shape
+        if how is None:
+            return fields
+        return [
+            how.of(one if one.shape == shape else np.broadcast_to(one, shape)) for one in fields
+        ]
+
+    def _paced(self, numbers: Sequence[Any], fields: PlainArrays, results: PlainArrays) -> None:
+        """Compute on as many threads as the points are worth.
+
+        One alone does what takes less long than to ask others.  How long a point takes was
+        measured in an earlier call; what was not is taken to be slow.  (With one and two threads
+        a mean of 3x3 took 14 and 48 us where the others slept, 37 and 23 to 40, 82 and 42; a
+        median of 3x3 77 and 43, Zen 5.)
+        """
+        known, points, way = self._pace, self._points, self._way
+        alone = known and known[0] * points <= way.handoff
+        threads = 1 if alone else thread_count(self._threads)
+        began = perf_counter()
+        way.run(numbers, fields, results, threads)
+        pace = (perf_counter() - began) * threads / points
+        # What takes longer than before may do so for another reason, and counts four times as much
+        # at most.  To share costs time as well: what is shared is taken for a little faster each
+        # time, so that one thread is tried again, in one of fifty calls.
+        if known:
+            pace = min(pace, 4 * known[0]) if threads == 1 else 0.97 * min(pace, known[0])
+        known[:] = [pace]
+
+    def beyond(self, ghosts: Extensions) -> Executable:
+        """The same with other values beyond the sides where a single call has some."""
+        made = copy(self)
+        made._way = self._way.beyond(ghosts)
+        return made
+
+
+class GhostCall:
+    """Calls of a node whose border has conditions, on fields like some.
+
+    Each may have other values.  Beyond sides that are not `closed` there are no neighbours.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        fields: PlainArrays,
+        closed: Sequence[Sides],
+        threads: int | None,
+    ) -> None:
+        self._node, self._closed, self._threads = node, closed, threads
+        self._shape = shape = whole_shape(fields)
+        order = core_last(len(shape), node.along)
+        self._edges = Edges(node, tuple(shape[axis] for axis in order))
+        # What did the last calls, under a border of names; and under which boundary, where its
+        # conditions are numbers, which stay the same.
+        self._last: tuple[Boundary | None, Border, Executable] | None = None
+
+    def __call__(
+        self, fields: PlainArrays, numbers: Sequence[Any], out: Any, given: Given
+    ) -> PlainArrays:
+        """What a call gives: one array for each output."""
+        boundary, last = Boundary.of(given.boundary or self._node.boundary), self._last
+        if last is None or last[0] != boundary:
+            same = boundary if all(one.plain for one in boundary.conditions) else None
+            now = boundary if given.step is None else boundary.after(given.step)
+            last = self._last = same, *self._bound(now, fields, out)
+        return last[2](fields, numbers, out)
+
+    def _bound(
+        self, boundary: Boundary, fields: PlainArrays, out: Any
+    ) -> tuple[Border, Executable]:
+        """What does calls on fields under a boundary, and the names that this has there."""
+        node, last = self._node, self._last
+        # Values that do not fit are wrong beside an array without elements as well.
+        opened = boundary.opened(self._closed)
+        with np.errstate(all="ignore"):
+            sides = self._edges.laid(turned(opened, self._shape, node.along))
+        names: Any = [[one if isinstance(one, str) else "ghost" for one in pair] for pair in sides]
+        border = Border(tuple(map(tuple, names)))
+        if last is not None and last[1] == border:
+            return border, last[2].beyond(sides)
+        call = Single(node.compiled, border, node.cval, sides)
+        return border, Executable(call, fields, node.along, out, self._threads)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,22 +270,9 @@ class Single:
             return None
         return replace(self, compiled=compiled, border=self.border.turned(how))
 
-    def shapes(self, core: Shape) -> Sequence[Shape]:
-        """The shapes of results of such fields, whose constants fit; along core axes."""
-        check_values(self.border, self.cval, self.compiled)
-        return [extent.shape for extent in self.layout(core).extents]
-
     def way(self, fields: PlainArrays) -> Way:
         """How it is done on arrays like these."""
-        return Way(self, fields[0].shape, scattered(self.compiled, fields))
-
-    def layout(self, core: Shape) -> Layout:
-        """Where what is computed lies in fields of such core axes."""
-        program = self.compiled
-        # Positions are no arrays of that size.
-        given = program.field_dtypes[: len(program.field_dtypes) - len(program.along)]
-        size = sum(dtype.itemsize for dtype in given)
-        return layout(core, program.reaches, self.border, size, every=program.every)
+        return Way(self, fields)
 
 
 # What a part of a call is: where the table is of the pieces that machine code does, or 0; other
@@ -107,28 +281,34 @@ Steps: TypeAlias = tuple[int, Sequence[Piece], Sequence[Zone]]
 
 
 class Way:
-    """How a call is done on arrays of one shape, whose leading axes are the stack.
+    """How a call is done on arrays like these, of one shape, whose leading axes are the stack.
 
     Fields that are scattered are copied before they are read, some images at a time.
     """
 
-    def __init__(self, call: Single, shape: Shape, scattered: Sequence[bool]) -> None:
+    def __init__(self, call: Single, fields: PlainArrays) -> None:
         self._program, self._ghosts = call.compiled, call.ghosts
-        self._constants = check_values(call.border, call.cval, call.compiled)
-        self._lead = len(shape) - self._program.ndim
-        self._plan = plan = call.layout(shape[self._lead :])
-        loaded = self._program.loaded
-        self._entry, self._scattered = loaded.entry, scattered
-        self._stack = math.prod(shape[: self._lead])
+        program, shape, border = call.compiled, fields[0].shape, call.border
+        self._constants = check_values(border, call.cval, program)
+        self._lead = len(shape) - program.ndim
         # How many fields are copied where neighbours are missing: all but lines of positions.
-        self._fields = len(self._program.field_dtypes)
-        self._copied = self._fields - len(self._program.along)
+        self._fields = len(fields)
+        self._copied = self._fields - len(program.along)
+        size = sum(dtype.itemsize for dtype in program.field_dtypes[: self._copied])
+        core = shape[self._lead :]
+        self._plan = plan = layout(core, program.reaches, border, size, every=program.every)
+        # The shapes of results along core axes.
+        self.shapes = [extent.shape for extent in plan.extents]
+        loaded = program.loaded
+        self._entry, self._scattered = loaded.entry, scattered(program, fields)
+        self._stack = math.prod(shape[: self._lead])
         # At most so many images are done together: their blocks stay in cache.
         size = max(1, plan.itemsize * plan.points)
         self._together = max(1, limits.current.block_elements * 8 // size)
-        if plan.interior == plan.computed and not any(scattered):
+        whole = not any(self._scattered)
+        if whole and plan.interior == plan.computed:
             self._together = max(1, self._stack)
-        self._tables = loaded.crew and not any(scattered)
+        self._tables = whole and loaded.crew
         self._shares = self._tables and self._stack <= self._together
         self._whole: Span = (0, plan.shape[0])
         self._known: dict[tuple[Span, int, int], Steps] = {}
