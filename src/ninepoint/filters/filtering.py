@@ -27,6 +27,7 @@ from ..language.signature import as_read, filled
 from ..language.source import capture
 from ..program import options as known
 from ..program.definition import Definition
+from ..program.options import ByName as ByName
 from ..program.program import as_fields
 from ..running.calling import OnArrays
 from ..running.calls import Lazy, first
@@ -184,20 +185,6 @@ def made(name: str, kernel: Any) -> Kernel:
     return Kernel(Definition(capture(kernel), options, kernel))
 
 
-def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Kernel:
-    """The stencil of the kernel that is written for a window and its weights, made once."""
-    first, data = weights[0], tuple(one.tobytes() for one in weights)
-    return _weighted(name, write, first.shape, first.dtype.char, data)
-
-
-@functools.lru_cache(KEPT)
-def _weighted(
-    name: str, write: Callable[..., Any], shape: Lengths, dtype: str, data: tuple[bytes, ...]
-) -> Kernel:
-    weights = (np.frombuffer(one, dtype).reshape(shape) for one in data)
-    return made(name, write(offsets(shape), *weights))
-
-
 # What docstrings of filters have in common.
 _WORDS = {
     "x": """
@@ -208,17 +195,22 @@ _WORDS = {
     **options
         See `Options`.
     """,
-    "size": """
+    "axis": """
+    axis : int
+        Along which of the filtered axes: with the usual two, 0 or -2 is from row to row, 1 or -1
+        from column to column.
+    """,
+    "sigma": """
+    sigma : float or sequence of float
+        Standard deviation of the bell along every axis, or along each [points].
+    """,
+    "window": """
     size : int or sequence of int, optional
         Length of the window along every axis, or along each [points]; 3 by default. Where it is
         even, the window has one point more before the centre than after it.
-    """,
-    "footprint": """
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
-    """,
-    "min_count": """
     min_count : int, optional
         Leave NaN out, and give NaN where fewer values than this are left in the window; without
         it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
@@ -261,7 +253,7 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
 class Filtering:
     """An image and the options it is filtered with; how many axes, and which result."""
 
-    def __init__(self, x: Any, options: Options) -> None:
+    def __init__(self, x: Any, options: Options | ByName) -> None:
         names = Options.__annotations__
         unknown = [name for name in options if name not in names]
         known.refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
@@ -345,63 +337,3 @@ class Filtering:
         if self.dtype.kind in kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         return filtered(self.image, *others, **options)
-
-
-# Kernels that several filters are made of.
-
-
-# What is made of a window, and of those of its values that are no NaN; and what results are.
-_REDUCTIONS: dict[str, tuple[Any, Any, str]] = {
-    "minimum": (np.min, np.nanmin, CHOSEN),
-    "maximum": (np.max, np.nanmax, CHOSEN),
-    "erode": (np.min, np.nanmin, CHOSEN),
-    "dilate": (np.max, np.nanmax, CHOSEN),
-    "mean": (np.mean, np.nanmean, BETWEEN),
-    "sum": (np.sum, np.nansum, ANY),
-    "local_std": (np.std, np.nanstd, ANY),
-}
-
-
-def reduced(
-    name: str, x: Any, size: Size, footprint: Any, min_count: int | None, options: Options
-) -> Any:
-    """One number of each window of an image; to dilate it, of each mirrored one."""
-    call = Filtering(x, options)
-    if name not in ("mean", "sum"):
-        call.check_real()
-    filtered = _reduction(name, *call.near(size, footprint, min_count))
-    return call.apply(_REDUCTIONS[name][-1], filtered)
-
-
-@functools.lru_cache(KEPT)
-def _reduction(name: str, near: Window, least: int) -> Kernel:
-    """Make the stencil for one number of each window; NaN where `least` values are not left."""
-    window, taken = near.index(mirrored=name == "dilate")
-    of_all, of_valid, _ = _REDUCTIONS[name]
-
-    def all_values(x: Any) -> Any:
-        return of_all(x[window][taken])
-
-    def valid_values(x: Any) -> Any:
-        w = x[window][taken]
-        return of_valid(w) if (w == w).sum() >= least else np.nan
-
-    return made(name, valid_values if least else all_values)
-
-
-def correlation(name: str, weights: Array, precision: np.dtype) -> Kernel:
-    """Make the stencil for weights of int64, float64 or complex128."""
-    match weights.dtype.kind:
-        case "f":
-            weights = weights.astype(precision)
-        case "c":
-            # As scipy.ndimage and np.correlate have it.
-            weights = weights.conj().astype(np.result_type(precision, np.complex64))
-    return weighted(name, _correlate, weights)
-
-
-def _correlate(window: Any, weights: Array) -> Any:
-    def weighted_sum(x: Any) -> Any:
-        return (x[window] * weights).sum()
-
-    return weighted_sum
