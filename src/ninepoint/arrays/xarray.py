@@ -26,7 +26,7 @@ from ninepoint.arrays.accepted import (
     listed,
     quoted,
 )
-from ninepoint.arrays.grid import results_of
+from ninepoint.arrays.blocks import results_of
 from ninepoint.arrays.regions import Node
 
 # Kinds of variables that are labels, not numbers: they stay as they are.

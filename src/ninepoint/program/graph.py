@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import DTypes, broadcast_shape, steps_of
+from ..arrays.blocks import results_of
 from ..arrays.borders import Boundary, check_range
-from ..arrays.grid import results_of
 from ..arrays.layout import Axes, Border, Shape
 from ..arrays.regions import cut_shapes, finer_values
 from ..backends.compiled import Compiled, recalled

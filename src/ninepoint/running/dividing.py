@@ -33,10 +33,10 @@ from ..arrays.accepted import (
     named,
     refuse_mask,
 )
+from ..arrays.blocks import grid_of, refuse_unknown
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.ghosts import Edges
-from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
 from ..arrays.regions import FAR, Looking, cut_shapes, finer_values, rings, thinned
 from ..program.graph import Graph, Node, Nodes, Values, read_by
