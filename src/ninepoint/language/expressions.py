@@ -21,9 +21,9 @@ from .callables import FUNCTIONS
 from .calls import LONGEST, Given, attribute
 from .control import UNDEFINED, Frame
 from .definitions import ArrayFunction, Definition, Function, SelfReference, Unusable, dotted
-from .dtypes import Coefficients, Field
 from .errors import here, mistake
 from .functions import SYMBOLS
+from .ir import Coefficients, Field
 from .operations import binary, folded, logical, select, truth, unary, under
 from .reductions import REDUCTIONS
 from .signature import defaults_of, signature

@@ -26,10 +26,23 @@ import numpy as np
 
 from .control import UNDEFINED, CarriedLoop, ends_early, leaves, with_rest
 from .definitions import ArrayFunction, Definition, Function, dotted, target_names
-from .dtypes import Argument, Coefficients, Field, Scalar, value_type
+from .dtypes import value_type
 from .errors import StencilError, here, mistake
 from .expressions import Expressions, refuse_node
-from .ir import Atom, DType, Kernel, Neighborhood, Offset, Read, Ref, operands
+from .ir import (
+    Argument,
+    Atom,
+    Coefficients,
+    DType,
+    Field,
+    Kernel,
+    Neighborhood,
+    Offset,
+    Read,
+    Ref,
+    Scalar,
+    operands,
+)
 from .operations import alike, lift, logical, unary, under
 from .parameters import indices
 from .subscripts import made, stored, which

@@ -28,7 +28,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..base.frozen import frozen
 from .definitions import ArrayFunction, Definition, Function, SelfReference
-from .dtypes import Coefficients, Field
 from .errors import Span, here, mistake
 from .ir import (
     FAR,
@@ -36,9 +35,11 @@ from .ir import (
     Atom,
     Atoms,
     Coefficient,
+    Coefficients,
     Const,
     DType,
     Expr,
+    Field,
     Neighborhood,
     Noting,
     Offset,

@@ -39,9 +39,9 @@ from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, cached_property, digest
 from ..base.undisturbed import Later
 from ..language.definitions import ArrayFunction, Function, Unusable, dotted
-from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
+from ..language.dtypes import value_type
 from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
-from ..language.ir import DType
+from ..language.ir import Argument, Coefficients, DType, Field, Scalar
 from ..language.parameters import (
     array_parameters,
     array_uses,
