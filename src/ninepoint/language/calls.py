@@ -45,9 +45,6 @@ Functions: TypeAlias = Mapping[Any, Callable[..., Any]]
 # The functions of NumPy that are methods of windows.
 _METHODS = frozenset("sum prod mean min max std var median any all argmin argmax ptp".split())
 
-# The most turns of a loop, or items of a tuple, that are followed one by one.
-LONGEST = 100_000
-
 _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
 # What tells how large an array is.

@@ -59,6 +59,9 @@ from .positions import ELEMENT, Line
 # (Numba 0.68 on straight lines of additions: 1000 take 0.9 s, 4000 take 7 s.)
 UNROLLED_LIMIT = 2500
 
+# The most turns of a loop, or items of a tuple, that are followed one by one.
+LONGEST = 100_000
+
 
 class NotUnderstood(Exception):
     """The kernel holds something that is not analysed; the general path may run it."""
