@@ -281,18 +281,14 @@ def check_dtype(dtype: np.dtype, name: str = "") -> None:
     if is_computable(dtype):
         return
     match dtype.kind:
-        case "O":
-            cure = 'convert it first, for example with .astype("float64")'
         case "M" | "m":
             cure = 'use .astype("int64") for the counts of its unit'
         case "V":
             cure = "pass one of its members, array[name]" if dtype.names else "use .view(dtype)"
-        case "f":
-            cure = 'use .astype("float64")'
         case "c":
             cure = 'use .astype("complex128")'
         case _:
-            cure = 'convert it to numbers first, for example with .astype("float64")'
+            cure = 'convert it first, for example with .astype("float64")'
     what = f"'{name}'" if name else "an array"
     raise TypeError(f"a stencil cannot compute with {what} of dtype {dtype}; {cure}.")
 

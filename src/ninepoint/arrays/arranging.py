@@ -154,12 +154,11 @@ def arranged(call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> 
     compiled = call.compiled
     if compiled.at_points and not compiled.positions:
         return call, merging([*fields, *outs])
-    if call.any_stack:
-        lain = ([one.transpose(order) for one in arrays] for arrays in (fields, outs))
-        how, form = with_lanes(compiled, *lain) or (None, ())
-        made = call.turned(form) if how else None
-        if how and made is not None:
-            return made, replace(how, order=tuple(order[axis] for axis in how.order))
+    lain = ([one.transpose(order) for one in arrays] for arrays in (fields, outs))
+    how, form = with_lanes(compiled, *lain) or (None, ())
+    made = call.turned(form) if how else None
+    if how and made is not None:
+        return made, replace(how, order=tuple(order[axis] for axis in how.order))
     return call, Turned(order)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import operator
 import uuid
 import weakref
 from collections.abc import Callable, Sequence
@@ -38,7 +39,7 @@ Kind: TypeAlias = Literal["dirichlet", "neumann", "robin", "extrapolate"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """What holds at one side of an array: `a * u + b * du/dn = c`, or a polynomial of an order.
+    """What holds at one side of an array: a value, a slope, a mix, or a polynomial of an order.
 
     Made by `dirichlet`, `neumann`, `robin` and `extrapolate`, and given to `boundary=` in place of
     a name.
@@ -51,9 +52,7 @@ class Condition:
     """
 
     kind: Kind
-    a: Value
-    b: Value
-    c: Value
+    values: tuple[Value, ...] = ()
     dx: float = 1.0
     at: Literal["cell", "face"] = "face"
     step: int = field(default=0, repr=False)
@@ -63,8 +62,7 @@ class Condition:
         """Give it as one would write it."""
         if self.kind == "extrapolate":
             return f"npt.extrapolate({self.order})"
-        given = self.abc if self.kind == "robin" else (self.c,)
-        parts = [_shown(value) for value in given]
+        parts = list(map(_shown, self.values))
         if self.dx != 1.0:
             parts.append(f"dx={self.dx!r}")
         if self.at == "cell":
@@ -72,44 +70,19 @@ class Condition:
         return f"npt.{self.kind}({', '.join(parts)})"
 
     @property
-    def abc(self) -> tuple[Value, Value, Value]:
-        """The three numbers."""
-        return self.a, self.b, self.c
-
-    @property
     def plain(self) -> bool:
         """Whether it is made of numbers only, which never change."""
-        return _is_number(self.a) and _is_number(self.b) and _is_number(self.c)
+        return all(map(_is_number, self.values))
 
     @property
     def varies(self) -> bool:
         """Whether something is a function, and may be another value at each step."""
-        return any(map(callable, self.abc))
+        return any(map(callable, self.values))
 
     @property
     def key(self) -> Any:
         """What tells a plain condition from others."""
-        return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.abc)
-
-    @property
-    def form(self) -> Any:
-        """What tells conditions that are done alike from others, whatever their values are.
-
-        None if it has arrays of other kinds than NumPy's.
-        """
-        parts: list[Any] = [self.kind, self.dx, self.at, self.step, self.order]
-        for value in self.abc if self.kind == "robin" else (self.c,):
-            if type(value) in (float, int):
-                parts.append(float)
-            elif type(value) is np.ndarray:
-                parts += (value.shape, value.dtype)
-            elif callable(value):
-                parts.append("function")
-            elif _is_number(value):
-                parts.append(type(value))
-            else:
-                return None
-        return tuple(parts)
+        return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.values)
 
     @property
     def has_name(self) -> bool:
@@ -118,7 +91,7 @@ class Condition:
             return self.at == "cell" and self.plain
         if self.kind == "extrapolate":
             return not self.order
-        return self.plain and bool(self.a == 0 and self.c == 0)
+        return self.plain and bool(self.values[0] == 0 == self.values[-1])
 
     def after(self, step: int) -> Condition:
         """Give the condition as it is after so many steps of an iteration.
@@ -140,10 +113,9 @@ class Condition:
         >>> npt.dirichlet(3.0).of(lambda value: 2 * value)
         npt.dirichlet(6.0)
         """
-        a, b, c = map(change, self.abc)
-        if a is self.a and b is self.b and c is self.c:
-            return self
-        return replace(self, a=a, b=b, c=c)
+        values = tuple(map(change, self.values))
+        same = all(map(operator.is_, values, self.values))
+        return self if same else replace(self, values=values)
 
 
 @door
@@ -189,7 +161,7 @@ def dirichlet(value: Value, *, at: Literal["cell", "face"] = "face") -> Conditio
     """
     if at not in ("cell", "face"):
         raise ValueError(f'at={at!r} is unknown; the value is at the "face" or at the "cell".')
-    return Condition("dirichlet", 1, 0, _value(value, "dirichlet"), 1.0, at)
+    return Condition("dirichlet", (_value(value, "dirichlet"),), at=at)
 
 
 @door
@@ -227,7 +199,7 @@ def neumann(slope: Value, *, dx: float = 1.0) -> Condition:
     >>> right(np.array([1.0, 2.0, 3.0]))
     array([2. , 3. , 3.5])
     """
-    return Condition("neumann", 0, 1, _value(slope, "neumann"), _spacing(dx))
+    return Condition("neumann", (_value(slope, "neumann"),), _spacing(dx))
 
 
 @door
@@ -266,13 +238,13 @@ def robin(a: Value, b: Value, c: Value, *, dx: float = 1.0) -> Condition:
     >>> right(np.array([20.0, 30.0]))
     array([30., 20.])
     """
-    a, b, c = (_value(value, "robin") for value in (a, b, c))
+    values = a, b, *_ = tuple(_value(value, "robin") for value in (a, b, c))
     if _is_number(a) and _is_number(b) and a == 0 and b == 0:
         raise ValueError(
             "npt.robin(a, b, c) with a = 0 and b = 0 fixes nothing; give one of them another "
             "value, or name a border rule."
         )
-    return Condition("robin", a, b, c, _spacing(dx))
+    return Condition("robin", values, _spacing(dx))
 
 
 @door
@@ -321,7 +293,7 @@ def extrapolate(q: int) -> Condition:
         raise ValueError(
             f"q={q} must be from 0 to {HIGHEST}: a polynomial of a higher degree swings too far."
         )
-    return Condition("extrapolate", 0, 0, 0, order=int(q))
+    return Condition("extrapolate", order=int(q))
 
 
 def weights(order: int, distance: int) -> tuple[float, ...]:
@@ -529,7 +501,7 @@ class Boundary:
             return self, cval
         names: dict[str, Rule] = {"extrapolate": "nearest", "dirichlet": "constant"}
         named = self.with_conditions(lambda one, *_: names.get(one.kind, "reflect"))
-        return replace(named, said=tuple(fixed[:1])), fixed[0].c if fixed else cval
+        return replace(named, said=tuple(fixed[:1])), fixed[0].values[0] if fixed else cval
 
     def after(self, step: int) -> Boundary:
         """The same as it is after so many steps of an iteration."""
@@ -619,8 +591,11 @@ def _cure(given: object) -> str:
 
 def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where values that stand outside, or make those, do not fit the type of a field."""
-    complexes = dtype.kind != "c" and any(map(np.iscomplexobj, one.abc))
-    cure = "real numbers" if complexes else instead(one.c, dtype) if one.at == "cell" else ""
+    cure = ""
+    if one.at == "cell":
+        cure = instead(one.values[0], dtype)
+    elif dtype.kind != "c" and any(map(np.iscomplexobj, one.values)):
+        cure = "real numbers"
     if cure:
         raise ValueError(
             f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use "

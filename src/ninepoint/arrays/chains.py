@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from ..language.ir import Box
 from ..lowering.chain import Edges
 from .accepted import fitting_cval
 from .arranging import scattered, stacked
-from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, cut, into, source_indices
+from .layout import Array, Axes, Border, PlainArrays, Rule, Shape, Sides, cut, into, source_indices
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -96,8 +96,8 @@ class Chain:
     tile: int = 0
     closed: tuple[Sides, ...] = ()
 
-    # A stack that lies innermost is copied.
-    any_stack = False
+    def turned(self, how: int | Axes) -> None:
+        """Arrays that lie in another way are copied."""
 
     def way(self, fields: PlainArrays) -> Passes:
         """How it is done on arrays like these."""
@@ -140,6 +140,10 @@ class _Cut:
     written: slice
 
 
+# Cuts of all axes, and what the kernel is told of the ends of the piece.
+_Piece: TypeAlias = tuple[Sequence[_Cut], list[Array]]
+
+
 class Passes:
     """A chain on arrays of one core shape."""
 
@@ -156,7 +160,7 @@ class Passes:
         self._entry = chain.compiled.loaded.entry
         self.points, self.handoff = math.prod(self._core), limits.current.handoff_seconds
         # The pieces by how many threads share them, each with what the kernel is told of its ends.
-        self._pieces = dict[int, list[tuple[Sequence[_Cut], list[Array]]]]()
+        self._pieces = dict[int, list[_Piece]]()
 
     def run(
         self, numbers: Sequence[Any], fields: PlainArrays, outs: PlainArrays, threads: int
@@ -183,7 +187,7 @@ class Passes:
             tasks.append(partial(self._entry, *arrays, *more))
         run_parallel(tasks, threads)
 
-    def _cut(self, threads: int) -> list[tuple[Sequence[_Cut], list[Array]]]:
+    def _cut(self, threads: int) -> list[_Piece]:
         """The pieces that so many threads share, and what the kernel is told of their ends."""
         chain, core, edges = self._chain, self._core, self._chain.edges
         counts, reach = chain.counts(core, threads), chain.compiled.reach.sides
@@ -196,7 +200,7 @@ class Passes:
             for axis in edges.axes
             for border in edges.borders
         ]
-        constants, found = _constants(chain), list[tuple[Sequence[_Cut], list[Array]]]()
+        constants, found = _constants(chain), list[_Piece]()
         for cuts in itertools.product(*axes):
             told = [_told(cuts[axis], core[axis], pair, far) for axis, pair, far in rules]
             found.append((cuts, [*told, *constants]))

@@ -191,7 +191,8 @@ class Executable:
     def beyond(self, ghosts: Extensions) -> Executable:
         """The same with other values beyond the sides where a single call has some."""
         made = copy(self)
-        made._way = self._way.beyond(ghosts)
+        made._way = copy(self._way)
+        made._way.ghosts = ghosts
         return made
 
 
@@ -256,17 +257,14 @@ class Single:
     cval: Any = 0
     ghosts: Extensions = ()
 
-    @property
-    def any_stack(self) -> bool:
-        """Whether a stack may lie innermost, or be done in parts: no values are laid for it."""
-        return not self.border.uses("ghost")
-
     def turned(self, how: int | Axes) -> Single | None:
         """The same for arrays that lie in another way (see `Compiled.turned`)."""
-        compiled = self.compiled.turned(how)
         # Where two rules meet at a corner, the first axis says what is written.
         mixed = self.border.uses("fill") and self.border.uses("keep")
-        if compiled is None or (mixed and isinstance(how, tuple)):
+        # Values at the border are laid for the arrays as they are.
+        if self.border.uses("ghost") or (mixed and isinstance(how, tuple)):
+            return None
+        if (compiled := self.compiled.turned(how)) is None:
             return None
         return replace(self, compiled=compiled, border=self.border.turned(how))
 
@@ -287,7 +285,7 @@ class Way:
     """
 
     def __init__(self, call: Single, fields: PlainArrays) -> None:
-        self._program, self._ghosts = call.compiled, call.ghosts
+        self._program, self.ghosts = call.compiled, call.ghosts
         program, shape, border = call.compiled, fields[0].shape, call.border
         self._constants = check_values(border, call.cval, program)
         self._lead = len(shape) - program.ndim
@@ -316,12 +314,6 @@ class Way:
         self._held: list[Any] = []
         self.points = plan.points
         self.handoff = CREW_HANDOFF if self._shares else limits.current.handoff_seconds
-
-    def beyond(self, ghosts: Extensions) -> Way:
-        """The same with other values beyond the sides where there are some."""
-        made = copy(self)
-        made._ghosts = ghosts
-        return made
 
     def run(
         self, numbers: Sequence[Any], fields: PlainArrays, outs: PlainArrays, threads: int
@@ -479,13 +471,12 @@ class Way:
         else:
             for axis, sources in enumerate(gather.sources, 1):
                 field = field.take(sources, axis)
+                field[(slice(None),) * axis + (sources < 0,)] = constant
             block[...] = field
-            for axis, sources in enumerate(gather.sources, 1):
-                block[(slice(None),) * axis + (sources < 0,)] = constant
         if gather.ghosts:
             with np.errstate(all="ignore"):
                 for one in gather.ghosts:
-                    self._ghosts[one.axis][one.side].fill(block, one, images)
+                    self.ghosts[one.axis][one.side].fill(block, one, images)
         return block
 
 

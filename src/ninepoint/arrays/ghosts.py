@@ -70,21 +70,14 @@ class Edges:
         if one.kind == "extrapolate":
             # By how much each of the last elements counts, for each ghost.
             each = zip(*(weights(one.order, k + 1) for k in range(far)), strict=True)
-            alphas = tuple(line(np.array(own)) for own in each)
-            return Extension(alphas, np.float64(0), from_end=True)
-        a, b, c = map(self._stacked, laid.abc)
-        if one.kind == "dirichlet":
-            return Extension((), c) if one.at == "cell" else Extension((-1,), 2 * c)
+            return Extension(one.kind, tuple(line(np.array(own)) for own in each))
         # How far ghosts are from what they mirror: a number where there is but one.
-        d: Any = one.dx
+        distance: Any = one.dx
         if far > 1:
             mirrored = source_indices(-far, 0, self._shape[place], "reflect", "reflect")
-            d = line(mirrored[::-1] + np.arange(1, far + 1)) * d
-        if one.kind == "neumann":
-            return Extension((1,), c * d)
-        half = a * (d / 2)
-        below = b + half
-        return Extension(((b - half) / below,), c * d / below)
+            distance = line(mirrored[::-1] + np.arange(1, far + 1)) * distance
+        kind = "cell" if one.at == "cell" else one.kind
+        return Extension(kind, (*map(self._stacked, laid.values), distance))
 
     def _values(self, one: Condition, axis: int, value: Any) -> Any:
         """A value of a condition at the end of an axis, laid along the edge there.
@@ -206,7 +199,7 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
 
 def _check_mix(one: Condition, reach: int) -> None:
     """Raise where a mix says nothing of a ghost."""
-    a, b = one.a, one.b
+    a, b, _ = one.values
     if isinstance(a, float) and isinstance(b, float) and a > 0 < b:
         return
     if np.any((a == 0) & (b == 0)):

@@ -160,31 +160,39 @@ class Ghosts:
 
 @frozen
 class Extension:
-    """How the ghosts beyond a side are made: beta, and for each alpha so many times an element.
+    """How the ghosts beyond a side are made, of the values of a condition of some kind.
 
-    Those are what a ghost mirrors, or all elements `from_end` of the array on.  Values are
-    numbers, or have an axis for the stack and for each axis of the kernel; along the one that ends
-    there may be one for each ghost.  An alpha that is an int is a sign.
+    At the "cell" they are the value; to "extrapolate" values say by how much each element counts,
+    from the end of the array on; else a ghost is made of what it mirrors, whose distance is the
+    last value.  Values are numbers, or have an axis for the stack and for each axis of the kernel;
+    along the one that ends there may be one for each ghost.
     """
 
-    alphas: tuple[Any, ...]
-    beta: Any
-    from_end: bool = False
+    kind: str
+    values: tuple[Any, ...]
 
     def fill(self, block: Array, one: Ghosts, images: slice) -> None:
         """Make ghosts of a block of some images, which holds all that they are made of."""
         wide = np.complex128 if block.dtype.kind == "c" else np.float64
-        made, to = _at_edge(self.beta, one, images), into(one.places)
-        for k, alpha in enumerate(self.alphas):
-            at = to
-            if self.from_end:
-                last = one.end - k if one.side else one.end + k
-                at = (*to[: one.axis + 1], slice(last, last + 1), *to[one.axis + 2 :])
-            value = np.asarray(block[at], wide)
-            if isinstance(alpha, int):
-                made = made + value if alpha > 0 else made - value
-            else:
-                made = made + _at_edge(alpha, one, images) * value
+        to = into(one.places)
+        mirrored = np.asarray(block[to], wide)
+        values = [_at_edge(value, one, images) for value in self.values]
+        made: Any = values[0]
+        match self.kind:
+            case "dirichlet":
+                made = 2 * made - mirrored
+            case "neumann":
+                made = made * values[1] + mirrored
+            case "robin":
+                a, b, c, distance = values
+                half = a * (distance / 2)
+                made = (b - half) / (b + half) * mirrored + c * distance / (b + half)
+            case "extrapolate":
+                made = np.float64(0)
+                for k, weight in enumerate(values):
+                    last = one.end - k if one.side else one.end + k
+                    at = (*to[: one.axis + 1], slice(last, last + 1), *to[one.axis + 2 :])
+                    made = made + weight * np.asarray(block[at], wide)
         block[to] = made
 
 
@@ -214,7 +222,7 @@ def into(slices: Iterable[Any]) -> tuple[Any, ...]:
 
 def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
     """Those values along an edge that are beside some ghosts."""
-    if not np.ndim(values):
+    if not isinstance(values, np.ndarray):
         return values
     if len(values) > 1:
         values = values[images]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
@@ -208,10 +208,8 @@ class Looking:
 def _of_fields(one: Looking, span: Span, n: int) -> Span:
     """What is needed of the fields, all of them alike."""
     values = needed(one.nodes, one.wanted, span, n, one.axis)
-    found: Span | None = None
-    for value in values.keys() & set(range(one.given)):
-        found = hull(found, values[value])
-    return span if found is None else found
+    found = [values[value] for value in range(one.given) if value in values]
+    return reduce(hull, found) if found else span
 
 
 # How programs look along axes.

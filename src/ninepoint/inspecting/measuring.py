@@ -26,7 +26,7 @@ import itertools
 import math
 import operator
 import statistics
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -47,18 +47,19 @@ from ..language.signature import OPTIONS, counted, many, table, time_text
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.graph import Node
-from ..program.options import CALL_OPTIONS, PLACE, Place
+from ..program.options import CALL_OPTIONS, PLACE, ByName, Place
 from ..program.planning import Plan, plan
 from ..program.program import Program, beside, program_of, typed
 
 
 @frozen
 class Asked:
-    """A call, and the types of its fields; `given` are these, or arrays that have them."""
+    """A call, the types of its fields, these or arrays that have them, and the call's options."""
 
     call: Call
     types: tuple[np.dtype, ...]
     given: tuple[Any, ...]
+    options: dict[str, Any]
 
     @property
     def program(self) -> Program:
@@ -85,15 +86,14 @@ class Asked:
         """Whether it is one kernel, which calls no other stencils."""
         return not self.call.definition.calls()
 
-    def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """What a call on these fields is given, by position and by name."""
-        values = {**dict(zip(self.call.fields, fields, strict=True)), **self.call.scalars}
-        return self.call.definition.arguments.given(values)
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        """What the call on the arrays is given, by position and by name."""
+        values = {**dict(zip(self.call.fields, self.given, strict=True)), **self.call.scalars}
+        args, named = self.call.definition.arguments.given(values)
+        return args, named | self.options
 
 
-def asked(
-    definition: Definition, given: Sequence[Any] = (), named: Mapping[str, Any] | None = None
-) -> Asked:
+def asked(definition: Definition, given: Arrays = (), named: ByName | None = None) -> Asked:
     """The call on fields of these types, or on arrays of them; float64 if there are none.
 
     The type of one field serves for all.  Where there is something for each array, small arrays
@@ -107,7 +107,7 @@ def asked(
         values = dict(zip(arrays, given, strict=True))
         given = [values.pop(name) for name in fields]
         named = {name: _small(value, name) for name, value in values.items()} | named
-    own = {name: value for name, value in named.items() if name not in CALL_OPTIONS}
+    options, own = _split(named, CALL_OPTIONS)
     if not own.keys() <= {*definition.parameters}:
         raise definition.arguments.unfit((), own, CALL_OPTIONS)
     given = tuple(given) or ("float64",)
@@ -119,15 +119,19 @@ def asked(
         )
     each = len(fields) // len(types)
     defaults = definition.defaults
-    scalars = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
+    scalars = {n: own.get(n, defaults.get(n, 0)) for n in definition.scalars}
     # What coordinates would give is some float.
-    call = call_of(definition, scalars, named, given).spaced()
-    return Asked(call, tuple(types) * each, given * each)
+    call = call_of(definition, scalars, options, given).spaced()
+    return Asked(call, tuple(types) * each, given * each, options)
 
 
-def call_of(
-    definition: Definition, values: Mapping[str, Any], named: Mapping[str, Any], given: Arrays = ()
-) -> Call:
+def _split(named: ByName, known: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is given by name, as options of those that are known, and all else."""
+    options = {name: value for name, value in named.items() if name in known}
+    return options, {name: value for name, value in named.items() if name not in known}
+
+
+def call_of(definition: Definition, values: ByName, named: ByName, given: Arrays = ()) -> Call:
     """The call with these values and the options among what is named, for fields of this kind."""
     Place(**{name: named[name] for name in PLACE if name in named}).check(given)
     return Call.of(definition, values, **{name: named[name] for name in OPTIONS if name in named})
@@ -136,12 +140,11 @@ def call_of(
 def called_with(
     definition: Definition,
     args: tuple[Any, ...],
-    named: Mapping[str, Any],
+    named: ByName,
     known: Collection[str] = CALL_OPTIONS,
 ) -> tuple[Call, list[Any], dict[str, Any]]:
     """The call with these arguments, what its fields are given, and its options of those known."""
-    options = {name: value for name, value in named.items() if name in known}
-    own = {name: value for name, value in named.items() if name not in known}
+    options, own = _split(named, known)
     values = dict(zip(definition.parameters, definition.arguments.bound(args, own), strict=True))
     call = call_of(definition, values, options)
     call.check_spaced()
@@ -293,22 +296,14 @@ class Measurement:
         return table(f"{self.name}({self.arrays})", self._facts)
 
 
-def check_repeat(repeat: Any) -> None:
-    """Raise unless it is a number of samples."""
-    if isinstance(repeat, bool) or not isinstance(repeat, int):
-        raise TypeError(f"repeat must be a whole number, not {repeat!r}.")
-    if repeat < 1:
-        raise ValueError(f"repeat={repeat} is less than 1.")
-
-
 def real(
     definition: Definition,
     args: tuple[Any, ...],
-    named: Mapping[str, Any],
+    named: ByName,
     what: str,
     gpu: bool = False,
-) -> tuple[Asked, dict[str, Any]]:
-    """What is asked about by a call on real arrays with something in them, and its options.
+) -> Asked:
+    """What is asked about by a call on real arrays with something in them.
 
     The arrays may lie on a GPU where `gpu` says so.
 
@@ -332,27 +327,20 @@ def real(
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
-    return Asked(call, tuple(types), tuple(fields)), options
+    return Asked(call, tuple(types), tuple(fields), options)
 
 
-def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
+def _on_gpu(given: Arrays, options: ByName) -> bool:
     return options.get("device") is not None or any(map(is_device, given))
 
 
-def measured(
-    call: Any,
-    one: Asked,
-    options: Mapping[str, Any],
-    repeat: int,
-    limit: float,
-) -> Measurement:
+def measured(call: Any, one: Asked, repeat: int, limit: float) -> Measurement:
     """Measure what is asked about, on the arrays that were given for it.
 
     `call` is the stencil, or what takes arguments as it does.
     """
-    fields = one.given
-    args, named = one.arguments(fields)
-    named |= options
+    fields, options = one.given, one.options
+    args, named = one.arguments()
 
     def run(**out: Any) -> Any:
         return call(*args, **(named | out))
@@ -404,7 +392,7 @@ def _at_once() -> None:
     """Wait for nothing: threads are done when a call ends."""
 
 
-def _copying(fields: Sequence[Any], threads: int) -> Callable[[], None]:
+def _copying(fields: Arrays, threads: int) -> Callable[[], None]:
     """What copies arrays, each of which is shared among threads along its longest axis."""
     tasks: list[Callable[[], object]] = []
     for source in fields:
@@ -525,13 +513,13 @@ def _difference(schedule: Schedule) -> str:
     return ", ".join(f"{name}={getattr(schedule, name)!r}" for name in names) or "as chosen"
 
 
-def tuned(stencil: Any, args: tuple[Any, ...], named: Mapping[str, Any], seconds: float) -> Tuning:
+def tuned(stencil: Any, args: tuple[Any, ...], named: ByName, seconds: float) -> Tuning:
     """Measure a call with other schedules, and keep the fastest."""
     if stencil.definition.options.schedule != Schedule():
         raise ValueError(
             f"'{stencil.__name__}' was decorated with a schedule; leave schedule= out to tune."
         )
-    one, _ = real(stencil.definition, args, named, "tune()")
+    one = real(stencil.definition, args, named, "tune()")
     # All write to the same arrays: to make new ones would take a part of the time.
     out = stencil(*args, **named)
 
