@@ -40,10 +40,11 @@ from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..base import limits
+from ..language.decorated import with_room
 from ..language.definitions import with_helpers
 from ..language.dtypes import castable, is_masked
 from ..language.errors import Diagnostic
-from ..language.readable import frozen
+from ..language.source import rebuild
 from ..program.options import Place
 from ..program.waiting import before_writing
 from .compiled import Compiled, Operand, WrongShape, compile_for
@@ -227,7 +228,8 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy, computed in Python."""
     given.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
     call = items(definition, given)
-    function = frozen(definition.function)
+    text = definition.function
+    function = with_room(lambda: rebuild(text), text)
     dtypes: Any = given.dtypes
     if not dtypes and vars(config)["DISABLE_JIT"]:
         # Nobody says the types of what is not to be compiled.
