@@ -225,7 +225,7 @@ def explain(options: Namespace) -> None:
     place = {} if options.device is None else {"device": options.device}
     if isinstance(kernel, Stencil):
         with _at_fault(TypeError, ValueError):
-            one = asked(kernel.definition, dtypes, given)
+            one = asked(kernel.definition, dtypes, given | place)
     elif not (dtypes or given or options.ir or options.source or place):
         _show(kernel)
         return
@@ -238,14 +238,14 @@ def explain(options: Namespace) -> None:
         # Of a filter that is several ones the last.
         call = made._node.made.call
         types = (dtype,) * len(call.fields)
-        one = Asked(call, types, types)
+        one = Asked(call, types, types, place)
     explaining = imported("..inspecting.explaining", __package__)
     if options.ir:
         print(explaining.intermediate(one))
     elif options.source:
         print(explaining.texts(one, options.device or "cpu"), end="")
     else:
-        print(explaining.explained(kernel, one, place))
+        print(explaining.explained(kernel, one))
 
 
 def _show(kernel: Any) -> None:

@@ -9,10 +9,9 @@ import numpy as np
 
 from ..arrays import accepted, ghosts
 from ..arrays.accepted import is_chunked, is_xarray, whole_shape
-from ..arrays.borders import Condition
 from ..arrays.regions import cut_shapes, finer_values
 from ..language import reference
-from ..language.ir import Box
+from ..language.ir import joined
 from ..program.definition import Call
 from ..program.graph import compiled
 from ..program.program import program_of
@@ -56,12 +55,17 @@ def _at_points(
         points = np.moveaxis(points, along, ends)
     if boundary.conditions:
         ghosts.Edges(last, points.shape).laid(boundary)
+    far = joined(last.reaches).sides
+    # What stands outside where no result looks is not asked for.
+    met = boundary.with_conditions(
+        lambda one, axis, side: one if far[axis][side] else "nearest", last.ndim
+    )
     definition = call.definition
     computed = reference.evaluate(
         definition.function,
         dict(zip(call.fields, fields, strict=True)),
         reference.Setting(
-            boundary=_met(boundary.sides(last.ndim), last.reaches),
+            boundary=met.sides(last.ndim),
             footprints=[(box.lo, box.hi) for box in last.reaches],
             shape=points.shape,
             cval=call.options.cval,
@@ -73,18 +77,6 @@ def _at_points(
     )
     for value, dtype in zip(computed, last.out_dtypes, strict=True):
         yield value if axes is None else np.moveaxis(value, ends, along), dtype
-
-
-def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> tuple[tuple[Any, Any], ...]:
-    """The rules of a boundary, without the conditions of sides that no result looks over."""
-    found = []
-    for axis, (before, after) in enumerate(sides):
-        if isinstance(before, Condition) and all(box.lo[axis] >= 0 for box in reaches):
-            before = "nearest"
-        if isinstance(after, Condition) and all(box.hi[axis] <= 0 for box in reaches):
-            after = "nearest"
-        found.append((before, after))
-    return tuple(found)
 
 
 def _at_elements(

@@ -10,6 +10,7 @@ from ..base.undisturbed import Later
 from ..language.signature import OPTIONS, Explanation, Page
 from ..lowering.schedule import Schedule
 from ..program.definition import Definition
+from ..shapes import whole
 
 if TYPE_CHECKING:
     from . import debugging, explaining, measuring
@@ -236,7 +237,7 @@ class Inspected:
           memory      3 bytes a point: 1 read once, 2 written once
         """
         one = measuring.asked(self.definition, arrays, named)
-        return Explanation(explaining.explained(self, one, named))
+        return Explanation(explaining.explained(self, one))
 
     @door
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
@@ -277,9 +278,9 @@ class Inspected:
         >>> found.points, found.bytes
         (1000, 16000)
         """
-        measuring.check_repeat(repeat)
-        one, options = measuring.real(self.definition, args, named, "bench()", gpu=True)
-        return measuring.measured(self, one, options, repeat, 5.0)
+        repeat = whole("repeat", repeat, 1)
+        one = measuring.real(self.definition, args, named, "bench()", gpu=True)
+        return measuring.measured(self, one, repeat, 5.0)
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""

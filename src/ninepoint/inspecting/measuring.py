@@ -22,11 +22,10 @@ Each choice is tried with the best values of those before it.
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import statistics
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -42,23 +41,24 @@ from ..backends.compiled import Compiled
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..base.frozen import frozen
-from ..language.ir import RANKED, Kernel, Reduce
+from ..language.ir import RANKED, Reduce
 from ..language.signature import OPTIONS, counted, many, table, time_text
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.graph import Node
-from ..program.options import CALL_OPTIONS, PLACE, Place
+from ..program.options import CALL_OPTIONS, PLACE, ByName, Place
 from ..program.planning import Plan, plan
 from ..program.program import Program, beside, program_of, typed
 
 
 @frozen
 class Asked:
-    """A call, and the types of its fields; `given` are these, or arrays that have them."""
+    """A call, the types of its fields, these or arrays that have them, and the call's options."""
 
     call: Call
     types: tuple[np.dtype, ...]
     given: tuple[Any, ...]
+    options: dict[str, Any]
 
     @property
     def program(self) -> Program:
@@ -85,15 +85,14 @@ class Asked:
         """Whether it is one kernel, which calls no other stencils."""
         return not self.call.definition.calls()
 
-    def arguments(self, fields: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
-        """What a call on these fields is given, by position and by name."""
-        values = {**dict(zip(self.call.fields, fields, strict=True)), **self.call.scalars}
-        return self.call.definition.arguments.given(values)
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        """What the call on the arrays is given, by position and by name."""
+        values = {**dict(zip(self.call.fields, self.given, strict=True)), **self.call.scalars}
+        args, named = self.call.definition.arguments.given(values)
+        return args, named | self.options
 
 
-def asked(
-    definition: Definition, given: Sequence[Any] = (), named: Mapping[str, Any] | None = None
-) -> Asked:
+def asked(definition: Definition, given: Arrays = (), named: ByName | None = None) -> Asked:
     """The call on fields of these types, or on arrays of them; float64 if there are none.
 
     The type of one field serves for all.  Where there is something for each array, small arrays
@@ -106,8 +105,14 @@ def asked(
     if len(fields) < len(given) == len(arrays):
         values = dict(zip(arrays, given, strict=True))
         given = [values.pop(name) for name in fields]
-        named = {name: _small(value, name) for name, value in values.items()} | named
-    own = {name: value for name, value in named.items() if name not in CALL_OPTIONS}
+        for name, value in values.items():
+            if isinstance(value, str | type | np.dtype):
+                raise TypeError(
+                    f"'{name}' is indexed absolutely, so its shape counts: give an array, such as "
+                    f"numpy.zeros(256, {np.dtype(value).name!r}), not a dtype."
+                )
+        named = values | named
+    options, own = _split(named, CALL_OPTIONS)
     if not own.keys() <= {*definition.parameters}:
         raise definition.arguments.unfit((), own, CALL_OPTIONS)
     given = tuple(given) or ("float64",)
@@ -119,15 +124,19 @@ def asked(
         )
     each = len(fields) // len(types)
     defaults = definition.defaults
-    scalars = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
+    scalars = {n: own.get(n, defaults.get(n, 0)) for n in definition.scalars}
     # What coordinates would give is some float.
-    call = call_of(definition, scalars, named, given).spaced()
-    return Asked(call, tuple(types) * each, given * each)
+    call = call_of(definition, scalars, options, given).spaced()
+    return Asked(call, tuple(types) * each, given * each, options)
 
 
-def call_of(
-    definition: Definition, values: Mapping[str, Any], named: Mapping[str, Any], given: Arrays = ()
-) -> Call:
+def _split(named: ByName, known: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is given by name, as options of those that are known, and all else."""
+    options = {name: value for name, value in named.items() if name in known}
+    return options, {name: value for name, value in named.items() if name not in known}
+
+
+def call_of(definition: Definition, values: ByName, named: ByName, given: Arrays = ()) -> Call:
     """The call with these values and the options among what is named, for fields of this kind."""
     Place(**{name: named[name] for name in PLACE if name in named}).check(given)
     return Call.of(definition, values, **{name: named[name] for name in OPTIONS if name in named})
@@ -136,12 +145,11 @@ def call_of(
 def called_with(
     definition: Definition,
     args: tuple[Any, ...],
-    named: Mapping[str, Any],
+    named: ByName,
     known: Collection[str] = CALL_OPTIONS,
 ) -> tuple[Call, list[Any], dict[str, Any]]:
     """The call with these arguments, what its fields are given, and its options of those known."""
-    options = {name: value for name, value in named.items() if name in known}
-    own = {name: value for name, value in named.items() if name not in known}
+    options, own = _split(named, known)
     values = dict(zip(definition.parameters, definition.arguments.bound(args, own), strict=True))
     call = call_of(definition, values, options)
     call.check_spaced()
@@ -166,16 +174,6 @@ def no_array(what: str, name: str, value: Any) -> TypeError:
     elif accepted.is_xarray(value):
         cure = "give its array, x.values"
     return TypeError(f"{what} and '{name}' is {kind}; {cure}.")
-
-
-def _small(value: Any, name: str) -> Any:
-    """A small array, of which more than the type is needed."""
-    if isinstance(value, str | type | np.dtype):
-        raise TypeError(
-            f"'{name}' is indexed absolutely, so its shape counts: give an array, such as "
-            f"numpy.zeros(256, {np.dtype(value).name!r}), not a dtype."
-        )
-    return value
 
 
 # Measuring.
@@ -293,22 +291,14 @@ class Measurement:
         return table(f"{self.name}({self.arrays})", self._facts)
 
 
-def check_repeat(repeat: Any) -> None:
-    """Raise unless it is a number of samples."""
-    if isinstance(repeat, bool) or not isinstance(repeat, int):
-        raise TypeError(f"repeat must be a whole number, not {repeat!r}.")
-    if repeat < 1:
-        raise ValueError(f"repeat={repeat} is less than 1.")
-
-
 def real(
     definition: Definition,
     args: tuple[Any, ...],
-    named: Mapping[str, Any],
+    named: ByName,
     what: str,
     gpu: bool = False,
-) -> tuple[Asked, dict[str, Any]]:
-    """What is asked about by a call on real arrays with something in them, and its options.
+) -> Asked:
+    """What is asked about by a call on real arrays with something in them.
 
     The arrays may lie on a GPU where `gpu` says so.
 
@@ -332,27 +322,20 @@ def real(
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
-    return Asked(call, tuple(types), tuple(fields)), options
+    return Asked(call, tuple(types), tuple(fields), options)
 
 
-def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
+def _on_gpu(given: Arrays, options: ByName) -> bool:
     return options.get("device") is not None or any(map(is_device, given))
 
 
-def measured(
-    call: Any,
-    one: Asked,
-    options: Mapping[str, Any],
-    repeat: int,
-    limit: float,
-) -> Measurement:
+def measured(call: Any, one: Asked, repeat: int, limit: float) -> Measurement:
     """Measure what is asked about, on the arrays that were given for it.
 
     `call` is the stencil, or what takes arguments as it does.
     """
-    fields = one.given
-    args, named = one.arguments(fields)
-    named |= options
+    fields, options = one.given, one.options
+    args, named = one.arguments()
 
     def run(**out: Any) -> Any:
         return call(*args, **(named | out))
@@ -404,17 +387,18 @@ def _at_once() -> None:
     """Wait for nothing: threads are done when a call ends."""
 
 
-def _copying(fields: Sequence[Any], threads: int) -> Callable[[], None]:
+def _copying(fields: Arrays, threads: int) -> Callable[[], None]:
     """What copies arrays, each of which is shared among threads along its longest axis."""
     tasks: list[Callable[[], object]] = []
     for source in fields:
-        make = driver.empty if is_cupy(source) else np.zeros
-        target = make(source.shape, source.dtype)
+        if is_cupy(source):
+            tasks.append(
+                partial(operator.setitem, driver.empty(source.shape, source.dtype), ..., source)
+            )
+            continue
         axis = int(np.argmax(source.shape))
-        ends = np.linspace(0, source.shape[axis], threads + 1).astype(int)
-        for first, last in itertools.pairwise(ends):
-            place = (*(slice(None),) * axis, slice(first, last))
-            tasks.append(partial(operator.setitem, target[place], ..., source[place]))
+        both = (np.array_split(one, threads, axis) for one in (np.zeros_like(source), source))
+        tasks += [partial(np.copyto, *pair) for pair in zip(*both, strict=True)]
     return lambda: run_parallel(tasks, threads)
 
 
@@ -525,13 +509,13 @@ def _difference(schedule: Schedule) -> str:
     return ", ".join(f"{name}={getattr(schedule, name)!r}" for name in names) or "as chosen"
 
 
-def tuned(stencil: Any, args: tuple[Any, ...], named: Mapping[str, Any], seconds: float) -> Tuning:
+def tuned(stencil: Any, args: tuple[Any, ...], named: ByName, seconds: float) -> Tuning:
     """Measure a call with other schedules, and keep the fastest."""
     if stencil.definition.options.schedule != Schedule():
         raise ValueError(
             f"'{stencil.__name__}' was decorated with a schedule; leave schedule= out to tune."
         )
-    one, _ = real(stencil.definition, args, named, "tune()")
+    one = real(stencil.definition, args, named, "tune()")
     # All write to the same arrays: to make new ones would take a part of the time.
     out = stencil(*args, **named)
 
@@ -563,7 +547,10 @@ def _choices(one: Asked) -> list[dict[str, Any]]:
     if forms is None:
         return []
     values: dict[str, Sequence[Any]] = {"shared": (1, 20, math.inf)}
-    if _any_order(forms.stored):
+    windows = [a.value for a in forms.stored.body if isinstance(a.value, Reduce)]
+    # Of the windows that give other bits in another order of adding.
+    added = [one for one in windows if one.kind not in _ORDERLESS]
+    if all(x.kind in ("sum", "prod", "mean") and x.result.dtype.is_integer for x in added):
         values |= {
             "direct": (4, 16),
             "radix": (2, 8),
@@ -574,13 +561,6 @@ def _choices(one: Asked) -> list[dict[str, Any]]:
 
 # What reductions give whatever the order of their operations.
 _ORDERLESS = frozenset(("min", "max", "any", "all", "argmin", "argmax", *RANKED))
-
-
-def _any_order(kernel: Kernel) -> bool:
-    """Whether the windows of a kernel give the same bits in any order of adding."""
-    windows = [a.value for a in kernel.body if isinstance(a.value, Reduce)]
-    added = [one for one in windows if one.kind not in _ORDERLESS]
-    return all(x.kind in ("sum", "prod", "mean") and x.result.dtype.is_integer for x in added)
 
 
 def search(

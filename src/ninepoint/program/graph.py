@@ -24,10 +24,9 @@ from ..arrays.regions import cut_shapes, finer_values
 from ..backends.compiled import Compiled, recalled
 from ..base.remembered import Remembered, cached_property, digest
 from ..base.undisturbed import Later
-from ..language.dtypes import Argument
+from ..language.decorated import with_room
 from ..language.errors import mistake
-from ..language.ir import Box
-from ..language.readable import with_room
+from ..language.ir import Argument, Box
 from ..lowering.schedule import Request
 from .definition import Call, Definition, stages
 
