@@ -154,11 +154,11 @@ class Gufunc(Decorated):
         try:
             # Each of these lines takes a part of the time of a small call.
             kinds, made, call = self._last
-            if (
-                not named
-                and kinds == list(map(_kind, args))
-                and (out is None or (_kind(out) == made and not waiting and _apart(out, args)))
-            ):
+            known = not named and kinds == list(map(_kind, args))
+            if known and out is not None:
+                over = any(np.may_share_memory(out, one) for one in args)
+                known = _kind(out) == made and not waiting and not over
+            if known:
                 try:
                     return call(*args) if out is None else call(*args, out)
                 except (ValueError, IndexError):
@@ -284,10 +284,6 @@ def _axes(core: tuple[str, ...]) -> str:
 def _kind(value: Any) -> Any:
     """What a plain array in C's order is, as far as a call depends on it."""
     return type(value) is _ARRAY and value.flags.c_contiguous and (value.dtype, value.shape)
-
-
-def _apart(out: Any, args: tuple[Any, ...]) -> bool:
-    return not any(np.may_share_memory(out, one) for one in args)
 
 
 @as_read({})

@@ -205,22 +205,18 @@ def _stored(definition: GufuncDefinition, outputs: Sequence[Operand]) -> Any:
     text = f"body({', '.join(given[name] for name in definition.parameters)})"
     if not definition.outs:
         values = [f"value{k}" for k in range(len(outputs))]
-        stores = map(_store, range(1, len(outputs) + 1), values, results, outputs)
-        text = "\n    ".join([f"{', '.join(values)} = {text}", *stores])
+        text = f"{', '.join(values)} = {text}"
+        for k, (value, out, one) in enumerate(zip(values, results, outputs, strict=True), 1):
+            if one.core:
+                wrong = f"raise WrongShape({k}, {value}.shape)"
+                text += f"\n    if {value}.shape != {out}.shape: {wrong}"
+            text += f"\n    {out}[{'...' if one.core else 0}] = {value}"
     found: dict[str, Any] = {"body": body(definition), "WrongShape": WrongShape}
     found["__name__"] = __name__
     exec(f"def stored({', '.join(names)}):\n    {text}", found)
     found["stored"].__qualname__ = f"{definition.token}.stored"
     # Within the loop, not called by it: 1e6 cross products take 3 ms, and 16 ms else (a Xeon).
     return njit(**users.INSIDE, forceinline=True)(found["stored"])
-
-
-def _store(number: int, value: str, out: str, operand: Operand) -> str:
-    """The lines that store a result, whose number is counted from 1."""
-    if not operand.core:
-        return f"{out}[0] = {value}"
-    wrong = f"raise WrongShape({number}, {value}.shape)"
-    return f"if {value}.shape != {out}.shape: {wrong}\n    {out}[...] = {value}"
 
 
 # The function of the user as Numba's: what it gives, and what is wrong.
