@@ -72,15 +72,14 @@ def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
     shape = broadcast_shape([field.shape for field in fields])
     cuts = [field.chunks for field in fields if hasattr(field, "chunks")]
     chunks: list[Shape] = []
+    # As dask names a length that it does not know, so that equal cuts are equal.
+    unknown: Any = math.nan
     for back, n in enumerate(shape, -len(shape)):
-        own = [c[back] for c in cuts if len(c) >= -back and sum(c[back]) == n]
-        if math.isnan(n):
-            own = [c[back] for c in cuts if len(c) >= -back and any(map(math.isnan, c[back]))]
-            # As dask names a length that it does not know, so that equal cuts are equal.
-            unknown: Any = math.nan
-            chunks.append((unknown,) * len(own[0]))
-        else:
-            chunks.append(tuple(map(int, own[0])) if own else (n,))
+        lost = math.isnan(n)
+        there = [c[back] for c in cuts if len(c) >= -back]
+        alike = (one for one in there if (math.isnan(sum(one)) if lost else sum(one) == n))
+        own = next(alike, (n,))
+        chunks.append((unknown,) * len(own) if lost else tuple(map(int, own)))
     return shape, tuple(chunks)
 
 

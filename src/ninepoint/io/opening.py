@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ..arrays.accepted import is_dataset
 from ..base.tracebacks import door
-from ..base.undisturbed import imported
 from .formats import TIFF, TIFF_SIGNATURES
 from .images import imread
-from .opened import Found, Opened, open_hdf5, open_labelled, open_npy, open_zarr, refuse_level
+from .opened import Found, lazy, open_hdf5, open_labelled, open_npy, open_zarr, refuse_level
 from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
 from .progress import Progress
-from .run import Room, Shape, grown, lengths
 from .tiff import open_tiff
 
 if TYPE_CHECKING:
@@ -23,19 +19,6 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _builtin_open = open
-
-# Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
-# and the neighbours of a block are then a small part of it.
-CHUNK_BYTES = 2**23
-# An array is cut into at least so many chunks, so that every core has work until the end, unless
-# they would be smaller than this [bytes].
-LEAST_CHUNKS = 16
-LEAST_BYTES = 2**20
-# A shard is read whole up to this size [bytes].
-SHARD_BYTES = 2**28
-# A shard of this size is a chunk of its own [bytes]: a task that writes whole shards, too, then
-# needs no other one.
-SHARD_ENOUGH = 2**22
 
 
 @door
@@ -133,7 +116,7 @@ def open(
         # An image that is not read by tiles: of few bits, or with a palette.
         alone = len(stack) == 1 and text.lower().endswith(TIFF.suffixes)
         return stack[0] if alone else stack
-    made: da.Array | xr.DataArray | xr.Dataset = _lazy(found, chunks)
+    made: da.Array | xr.DataArray | xr.Dataset = lazy(found, chunks)
     return made
 
 
@@ -175,67 +158,3 @@ _KNOWN = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy", ".npz", ".zarr"
 def _refuse_variable(path: Any, variable: str | None) -> None:
     if variable is not None:
         raise ValueError(f"{path!r} holds no variables, so variable={variable!r} means nothing.")
-
-
-def _lazy(found: Found, chunks: Any) -> Any:
-    """Make what a user gets of what was found."""
-    like = found.like
-    if not is_dataset(like):
-        ((_, array),) = found.arrays.items()
-        dims = range(array.ndim) if like is None else like.dims
-        data = _view(array, tuple(dims), chunks)
-        return data if like is None else like.copy(data=data)
-    made = {}
-    for name, array in found.arrays.items():
-        one = like.variables[name]
-        made[name] = one.copy(data=_view(array, one.dims, chunks, tuple(like.dims)))
-    return like.assign(made)
-
-
-def _view(
-    array: Opened, dims: Sequence[Hashable], chunks: Any, known: Sequence[Hashable] = ()
-) -> da.Array:
-    """An array of Dask, cut as is asked for; `known` are the dimensions of all."""
-    own = _natural(array.shape, array.dtype.itemsize, array.pieces, array.shards)
-    if chunks is None:
-        chunks = own
-    elif not isinstance(chunks, str):
-        chunks = lengths("chunks", chunks, array.shape, dims, own, known)
-    cut = imported("dask.array").core.normalize_chunks(
-        chunks, array.shape, dtype=array.dtype, previous_chunks=own
-    )
-    # Imported here: Dask is optional.
-    from ..arrays.chunked.layer import Source
-
-    name = array.layer.format(imported("dask.base").tokenize(array, cut))
-    view: da.Array = Source(array, array.shape, array.dtype, array.pieces, name).view(cut)
-    return view
-
-
-def _natural(
-    shape: Sequence[int], itemsize: int, pieces: Sequence[int], shards: Sequence[int] | None = None
-) -> Shape:
-    """Choose lengths of chunks.
-
-    Axes of which a piece has more than one element grow first, the shortest block first; then the
-    others, from the last to the first.
-
-    >>> _natural((4000, 4000), 4, (500, 500))
-    (1000, 1000)
-    >>> _natural((4000, 4000), 4, (100, 100), (2000, 2000))
-    (2000, 2000)
-    """
-    if not math.prod(shape):
-        return tuple(max(1, n) for n in shape)
-    sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
-    most = min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS, Room.of(None).unit)
-    most = max(LEAST_BYTES, most)
-    if shards is not None:
-        whole = tuple(max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True))
-        if math.prod(whole) * itemsize <= SHARD_BYTES:
-            sizes = whole
-        if math.prod(sizes) * itemsize >= SHARD_ENOUGH:
-            return sizes
-    wide = [k for k, piece in enumerate(pieces) if piece > 1]
-    # Stored without pieces: images, most likely, which lie along the last two axes.
-    return grown(sizes, shape, most // itemsize, wide or range(len(shape))[-2:])

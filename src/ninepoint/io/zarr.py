@@ -39,8 +39,7 @@ from ..base.undisturbed import imported
 from .contents import Contents, Variable, contents, stored_by_xarray
 from .formats import storable
 from .ome import KINDS, axes_of, labels_of
-from .opened import INCOMPLETE
-from .opening import open
+from .opened import INCOMPLETE, lazy, open_zarr
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
 from .resume import check_not_read, check_same, note, noted
 from .run import STAYS, How, Region, Unit, Units
@@ -113,7 +112,7 @@ def _scratched(found: Contents, folder: str, how: How) -> Contents:
 
     def computed(state: Computation) -> list[Any]:
         fields = [
-            cut_anew(open(path(made.computation), variable=str(made.which)), field.chunks)
+            cut_anew(lazy(open_zarr(path(made.computation), str(made.which), None)), field.chunks)
             if made
             else field
             for made, field in zip(state.makers, state.arrays, strict=True)
