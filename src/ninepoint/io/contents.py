@@ -218,9 +218,9 @@ class Contents:
         """What it takes to write some units, in words."""
         page = Lines([f"Give each thread {counted(self.held, 'B')}."])
         arrays = [in_units(one.array, one.units.size) for one in self.variables]
-        if "ninepoint.arrays.chunked.costs" in sys.modules:
+        if "ninepoint.arrays.chunked.computation" in sys.modules:
             # Imported here, and only where there may be arrays of ours.
-            from ..arrays.chunked.costs import told
+            from ..arrays.chunked.computation import told
 
             page = told(arrays, limits.current.window_units) or page
         count, own = (len(self.share(part)) for part in (None, how.part))

@@ -219,9 +219,9 @@ class Room:
         Each worker goes through a part of the units, with layers of its own that wait.
         """
         most = limits.current.window_units
-        if "ninepoint.arrays.chunked.costs" in sys.modules:
+        if "ninepoint.arrays.chunked.computation" in sys.modules:
             # Imported here, and only where there may be arrays of ours.
-            from ..arrays.chunked.costs import costs_of
+            from ..arrays.chunked.computation import costs_of
 
             each = self.memory // max(1, self.workers)
             while (
