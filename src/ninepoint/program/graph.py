@@ -32,7 +32,7 @@ from .definition import Call, Definition, stages
 
 if TYPE_CHECKING:
     from ..backends import pipeline as pipeline
-    from ..backends.cuda.writing import Source
+    from ..backends.cuda.patches import Source
     from ..language.ir import Position
 else:
     # What was compiled before is not lowered.
