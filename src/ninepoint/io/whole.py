@@ -31,13 +31,13 @@ from .contents import (
     Put,
     Variable,
     array_of,
+    check_not_read,
     contents,
     divided,
     stored_by_xarray,
 )
 from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
 from .paths import make_folder, need, replacement
-from .resume import check_not_read
 from .run import LOST, How, Region, Shape
 
 HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
