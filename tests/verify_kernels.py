@@ -57,7 +57,6 @@ class _Check:
         first = len(whole.fields) - len(whole.positions)
         for (name, dtype), one in zip(whole.fields[first:], whole.positions, strict=True):
             assert 0 <= one.axis < whole.ndim, f"{name}: axis {one.axis}"
-            assert one.low <= one.high, f"{name}: {one.low} .. {one.high}"
             assert dtype.kind in "iu", f"{name}: a position of {dtype}"
         first = len(whole.scalars) - len(whole.lengths)
         for (name, kind), axis in zip(whole.scalars[first:], whole.lengths, strict=True):

@@ -2,15 +2,15 @@
 
 from . import filters as filters
 from . import shapes as shapes
-from .api.pointwise import Ufunc as Ufunc
-from .api.pointwise import ufunc as ufunc
 from .api.stencil import Stencil as Stencil
+from .api.stencil import Ufunc as Ufunc
 from .api.stencil import stencil as stencil
-from .arrays.conditions import Condition as Condition
-from .arrays.conditions import dirichlet as dirichlet
-from .arrays.conditions import extrapolate as extrapolate
-from .arrays.conditions import neumann as neumann
-from .arrays.conditions import robin as robin
+from .api.stencil import ufunc as ufunc
+from .arrays.borders import Condition as Condition
+from .arrays.borders import dirichlet as dirichlet
+from .arrays.borders import extrapolate as extrapolate
+from .arrays.borders import neumann as neumann
+from .arrays.borders import robin as robin
 from .gufuncs.api import Gufunc as Gufunc
 from .gufuncs.api import gufunc as gufunc
 from .inspecting.explaining import explain as explain
@@ -33,8 +33,8 @@ from .language.statistics import entropy as entropy
 from .language.statistics import mode as mode
 from .language.statistics import trimmed_mean as trimmed_mean
 from .lowering.schedule import Schedule as Schedule
-from .running.recording import Lazy as Lazy
-from .running.recording import compute as compute
-from .running.recording import lazy as lazy
+from .running.calls import Lazy as Lazy
+from .running.calls import compute as compute
+from .running.calls import lazy as lazy
 
 __version__: str

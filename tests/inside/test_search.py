@@ -3,7 +3,7 @@
 import numpy as np
 
 import ninepoint as npt
-from ninepoint.inspecting.tuning import search
+from ninepoint.inspecting.measuring import search
 
 
 def test_it_takes_what_is_faster():

@@ -334,7 +334,7 @@ def test_misuse(here, capsys, words, said):
 @pytest.mark.parametrize(("words", "shown"), [
     ("one.py --dtype uint8", ["f: x uint8 -> uint8\n"]),
     ("one.py --ir", ["x[0, 1]"]),
-    ("median", ["reductions.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
+    ("median", ["windows.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
     ("white_tophat --dtype uint8", ["white_tophat: x uint8, y uint8 -> uint8\n"]),
     ("median --dtype uint8 --param size=5", ["median: x uint8 -> uint8\n",
                                              "-2..2 x -2..2"]),

@@ -26,6 +26,8 @@ from ..base.frozen import frozen
 from ..language.functions import FLOAT_FUNCTIONS, PYTHON, UNARY
 from ..language.ir import (
     COMPARISONS,
+    GREATEST,
+    LEAST,
     MIRRORED,
     Atom,
     Binary,
@@ -125,9 +127,9 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
     known |= {name: of_storage(dtype) for name, dtype in kernel.fields}
     known |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
     types = dict(kernel.fields)
-    for name, one in kernel.placed:
+    for name, _ in kernel.placed:
         if types[name].kind in "iu":
-            known[name] = Interval(one.low, one.high)
+            known[name] = Interval(LEAST, GREATEST)
     for stage in kernel.stages:
         known = _bounded(stage.body, known)
         for k, (name, value) in enumerate(zip(stage.names, stage.values, strict=True)):

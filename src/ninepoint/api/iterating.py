@@ -27,7 +27,7 @@ from ..iteration.slabs.slab import on_ranks
 from ..program.definition import Call, Definition
 from ..program.options import Place
 from ..program.program import program_of, typed
-from ..running.dispatch import check_target, evaluate
+from ..running.calls import check_target, evaluate
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -89,7 +89,18 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
         size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         motion = motion.sized(size, plan.steps)
     if plan.comm is not None:
-        return _on_ranks(motion, arrays, plan, there or cut)
+        if graph.places:
+            raise TypeError(
+                f"'{motion.call.definition.name}' asks for positions, which processes with "
+                "parts of an array do not know; give them as a field of its own, of which each "
+                "has its part."
+            )
+        if there or cut:
+            raise TypeError(
+                "comm= takes arrays of NumPy, in each process its own part: the points on "
+                "both sides come from other processes."
+            )
+        return on_ranks(motion, arrays, plan)
     if cut:
         return _in_chunks(motion, arrays, plan)
     state: type[InMemory] = InMemory
@@ -99,22 +110,6 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
 
         state = OnDevice
     return iterate(state(motion, arrays, plan), plan)
-
-
-def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, elsewhere: bool) -> list[Any]:
-    """The same of arrays of which each process has a part."""
-    if motion.graph.places:
-        raise TypeError(
-            f"'{motion.call.definition.name}' asks for positions, which processes with "
-            "parts of an array do not know; give them as a field of its own, of which each "
-            "has its part."
-        )
-    if elsewhere:
-        raise TypeError(
-            "comm= takes arrays of NumPy, in each process its own part: the points on "
-            "both sides come from other processes."
-        )
-    return on_ranks(motion, arrays, plan)
 
 
 def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:

@@ -19,14 +19,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
 from ..base.remembered import Remembered
 from ..language.ir import joined
-from .accepted import is_whole
 from .layout import Array, Region, Rule, Shape, Span
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.
@@ -162,7 +160,6 @@ def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
     return first, last
 
 
-@dataclass(frozen=True, eq=False)
 class Looking:
     """From where to where wanted values look in the fields along an axis, far from its ends.
 
@@ -170,20 +167,13 @@ class Looking:
     `given` values are the fields; the axis is counted from the end.
     """
 
-    nodes: Sequence[Node]
-    wanted: tuple[int, ...]
-    given: int
-    axis: int
-    low: int
-    high: int
-    ring: bool
-
-    @staticmethod
-    def of(nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int) -> Looking:
-        """That of some nodes."""
-        far = Looking(nodes, wanted, given, axis, 0, 0, True in rings(nodes, axis))
-        low, high = _of_fields(far, (FAR, FAR + 1), 2 * FAR)
-        return replace(far, low=min(0, low - FAR), high=max(0, high - FAR - 1))
+    def __init__(
+        self, nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int
+    ) -> None:
+        self.nodes, self.wanted, self.given, self.axis = nodes, wanted, given, axis
+        self.ring = True in rings(nodes, axis)
+        low, high = _of_fields(self, (FAR, FAR + 1), 2 * FAR)
+        self.low, self.high = min(0, low - FAR), max(0, high - FAR - 1)
 
     def needs(self, span: Span, n: int) -> Span:
         """What of the fields is needed for some points of an axis so long."""
@@ -218,10 +208,8 @@ class Looking:
 def _of_fields(one: Looking, span: Span, n: int) -> Span:
     """What is needed of the fields, all of them alike."""
     values = needed(one.nodes, one.wanted, span, n, one.axis)
-    found: Span | None = None
-    for value in values.keys() & set(range(one.given)):
-        found = hull(found, values[value])
-    return span if found is None else found
+    found = [values[value] for value in range(one.given) if value in values]
+    return reduce(hull, found) if found else span
 
 
 # How programs look along axes.
@@ -232,7 +220,7 @@ def looking(program: Program, axis: int) -> Looking:
     """How a program looks along an axis, which is counted from the end."""
     key = program.token, program.wanted, axis
     given = len(program.field_dtypes)
-    return _known.made(key, lambda: Looking.of(program.nodes, program.wanted, given, axis))
+    return _known.made(key, lambda: Looking(program.nodes, program.wanted, given, axis))
 
 
 # Which points a result has: some of those of its fields (`every=`), or more (`upsample=`).
@@ -246,60 +234,6 @@ def looking(program: Program, axis: int) -> Looking:
 #
 # To everything that looks at neighbours or at borders a phase is an ordinary result on the fields.
 # Only where results are put together are there more points.
-
-
-# A step, or a factor, for all axes of a kernel, or one for each of them.
-Every: TypeAlias = int | tuple[int, ...]
-
-# No axis is as long: larger steps make the first point too, but no program could hold them.
-LONGEST = 1 << 62
-
-
-def per_axis(name: str, given: Any) -> Every:
-    """Read an option, such as `every`, of one whole number for each axis, or one for all of them.
-
-    Ones are 1, however they are given.
-
-    Raises
-    ------
-    TypeError
-        If it holds anything but whole numbers.
-    ValueError
-        If one of them is less than 1, or there are none.
-    """
-    several = isinstance(given, tuple | list)
-    numbers = tuple(given) if several else (given,)
-    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
-    for one in numbers:
-        if not is_whole(one):
-            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
-        if one < 1:
-            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
-    if not numbers:
-        raise ValueError(f"{name}={given!r} is empty; {cure}.")
-    if all(one == 1 for one in numbers):
-        return 1
-    whole = tuple(min(int(one), LONGEST) for one in numbers)
-    return whole if several else whole[0]
-
-
-@lru_cache(maxsize=256)
-def steps_of(every: Every, ndim: int) -> Shape:
-    """Give the step along each axis of a stencil of `ndim` axes.
-
-    Raises
-    ------
-    ValueError
-        If there is another number of them.
-    """
-    if isinstance(every, int):
-        return (every,) * ndim
-    if len(every) != ndim:
-        raise ValueError(
-            f"every={every} has {len(every)} entries, but the stencil has {ndim} "
-            f"{'axis' if ndim == 1 else 'axes'}; give one number, or one for each axis."
-        )
-    return every
 
 
 def thinned(

@@ -25,9 +25,8 @@ from ..analysis.footprint import reaches
 from ..analysis.rewrite import simplify
 from ..base.undisturbed import imported
 from ..language.definitions import Function
-from ..language.dtypes import Argument, Coefficients, Field, Scalar
 from ..language.errors import Span, mistake
-from ..language.ir import Box, Kernel, joined
+from ..language.ir import Argument, Box, Coefficients, Field, Kernel, Scalar, joined
 from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood

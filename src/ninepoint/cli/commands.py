@@ -28,7 +28,7 @@ from ..backends.numba import cpu
 from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
-from ..inspecting.asked import Asked, asked
+from ..inspecting.measuring import Asked, asked
 from ..io.formats import check_options, format_of
 from ..io.opening import alike_images, matching
 from ..io.opening import open as open_array
@@ -37,7 +37,7 @@ from ..io.progress import Bar, Progress, seen
 from ..io.saving import imsave, parse_pattern, save
 from ..language.errors import StencilError, alike
 from ..language.signature import counted, many
-from ..running.recording import lazy
+from ..running.calls import lazy
 from . import UsageError
 
 # Options of a call, which are given on only if the user gave them.
@@ -224,7 +224,7 @@ def explain(options: Namespace) -> None:
     place = {} if options.device is None else {"device": options.device}
     if isinstance(kernel, Stencil):
         with _at_fault(TypeError, ValueError):
-            one = asked(kernel.definition, dtypes, given)
+            one = asked(kernel.definition, dtypes, given | place)
     elif not (dtypes or given or options.ir or options.source or place):
         _show(kernel)
         return
@@ -237,14 +237,14 @@ def explain(options: Namespace) -> None:
         # Of a filter that is several ones the last.
         call = made._node.made.call
         types = (dtype,) * len(call.fields)
-        one = Asked(call, types, types)
+        one = Asked(call, types, types, place)
     explaining = imported("..inspecting.explaining", __package__)
     if options.ir:
         print(explaining.intermediate(one))
     elif options.source:
         print(explaining.texts(one, options.device or "cpu"), end="")
     else:
-        print(explaining.explained(kernel, one, place))
+        print(explaining.explained(kernel, one))
 
 
 def _show(kernel: Any) -> None:

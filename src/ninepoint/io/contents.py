@@ -43,7 +43,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray, named
-from ..arrays.grid import as_dask
+from ..arrays.blocks import as_dask
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported

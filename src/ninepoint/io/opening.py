@@ -1,7 +1,7 @@
 """imread and open: a folder of images, or an array in a file or a store, as a lazy array.
 
-Of images a `Part` holds all that its task needs, so a task is a call that any worker can run, and a
-graph tells by its parts which files it reads.
+Of images a `Part` holds all that its task needs, so any worker can run a task, and a graph tells by
+its parts which files it reads.
 """
 
 from __future__ import annotations

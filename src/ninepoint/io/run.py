@@ -36,7 +36,7 @@ from ..arrays.accepted import is_cupy
 from ..arrays.layout import Shape
 from ..backends.threads import stop_elsewhere
 from ..base.frozen import frozen
-from ..base.undisturbed import imported, start
+from ..base.undisturbed import imported, start, undisturbed
 from ..language.dtypes import is_masked
 from .paths import Names, nth, spans
 from .progress import Advance, Progress, described_workers, finished
@@ -195,7 +195,7 @@ class Room:
     def of(memory: int | str | None) -> Room:
         """The room on the scheduler in use, of all workers together; by default a share of it."""
         array = imported("dask.array").Array
-        client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
+        client = getattr(scheduler(array), "__self__", None)
         told = described_workers(client) if hasattr(client, "scheduler_info") else None
         workers = (told or {}).values()
         limits = [one["memory_limit"] or 0 for one in workers]
@@ -277,6 +277,11 @@ SHARED = 0.15
 Graphs: TypeAlias = Iterator[tuple[Any, list[Any]]]
 
 
+def scheduler(kind: Any) -> Any:
+    """Dask's scheduler for arrays of a kind; to find a cluster's, Dask may import that first."""
+    return undisturbed(partial(imported("dask.base").get_scheduler, cls=kind))
+
+
 def compute(
     arrays: Sequence[Any],
     wanted: Collection[Any],
@@ -290,7 +295,7 @@ def compute(
     a `window` has about so many tasks.
     """
     kind = type(arrays[0])
-    schedule = imported("dask.base").get_scheduler(cls=kind)
+    schedule = scheduler(kind)
     client = getattr(schedule, "__self__", None)
     pool = imported("dask.config").get("pool", None)
     graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays.accepted import Arrays, is_dask, is_expression, native
-from ..arrays.grid import grid_of
+from ..arrays.blocks import grid_of
 from ..base import limits
 from ..io.progress import wait_for, workers_of
 from ..language.signature import Lines

@@ -19,14 +19,13 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import Arrays, as_field, native, write
+from ..arrays.accepted import Arrays, as_field, native, too_few_axes, whole_shape, write
 from ..arrays.arranging import plain
 from ..arrays.chains import STEPS, is_worth, spans, usual_length
-from ..arrays.launching import Given
+from ..arrays.executable import Given
+from ..arrays.launching import cut
 from ..arrays.layout import PlainArrays, Region, Shape
-from ..arrays.numpy import too_few_axes, whole_shape
 from ..arrays.regions import Block, Domain, Looking, rings
-from ..arrays.work import cut
 from ..backends.memory import copied, empty
 from ..base.remembered import Remembered, cached_property
 from ..language.ir import Box
@@ -212,7 +211,7 @@ class Motion:
 
     def looks(self, axis: int) -> tuple[int, int]:
         """How far a step looks along an axis, counted from the end."""
-        one = Looking.of(self.nodes, self.step.wanted, self.graph.given, axis)
+        one = Looking(self.nodes, self.step.wanted, self.graph.given, axis)
         return one.low, one.high
 
     @cached_property

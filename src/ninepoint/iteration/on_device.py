@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import cuda
 from ..arrays.accepted import Arrays, as_field, is_cupy, listed, write
-from ..arrays.launching import Given
+from ..arrays.executable import Given
 from ..arrays.regions import Block
 from ..backends.cuda import driver
 from ..program.program import Bound, Program

@@ -18,12 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
-from .dtypes import Coefficients, Field
 from .errors import mistake
 from .functions import from_numpy, is_shape
-from .ir import DType, Position, Read, Ref
+from .ir import Coefficients, DType, Field, Position, Read, Ref
 from .operations import lift, strong
-from .positions import GREATEST, LEAST, Spacing, index
+from .positions import Spacing, index
 from .statistics import PRIMITIVE
 from .values import (
     Index,
@@ -45,9 +44,6 @@ Functions: TypeAlias = Mapping[Any, Callable[..., Any]]
 
 # The functions of NumPy that are methods of windows.
 _METHODS = frozenset("sum prod mean min max std var median any all argmin argmax ptp".split())
-
-# The most turns of a loop, or items of a tuple, that are followed one by one.
-LONGEST = 100_000
 
 _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
@@ -256,9 +252,8 @@ def _along(axis: int, count: int, element: bool) -> Any:
 
     Of several results around an element those of one phase are k * I + r.
     """
-    one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
     label = f"{'index' if element else 'place'}{axis}"
-    reading.positions[label] = one
+    reading.positions[label] = Position(axis, "elements" if element else "results")
     read = Read(DType.INT, label, (0,) * count)
     where, factors = emit(read, weak=True), reading.factors
     if not factors:

@@ -17,13 +17,12 @@ import unicodedata
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from ..base.frozen import frozen
 
-
-@frozen
+@dataclass(frozen=True, slots=True)
 class Span:
     """A piece of one line of the user's source.
 
@@ -61,7 +60,7 @@ class _Here(threading.local):
 here = _Here()
 
 
-@frozen
+@dataclass(frozen=True, slots=True)
 class Diagnostic:
     """The facts of one mistake; `str` lays them out."""
 

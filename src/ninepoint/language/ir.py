@@ -27,13 +27,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from enum import Enum
 from functools import reduce
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
 from ..base.frozen import frozen
+from .dtypes import DType as DType
 
 Value = TypeVar("Value")
 Offset: TypeAlias = tuple[int, ...]
@@ -42,6 +42,10 @@ Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
 
 # The farthest that a kernel may look: what is prepared for a border has a place for each step.
 FAR = 2**31
+
+# The least and the greatest position: a local may ask for it at another point, and no array has
+# more elements.
+LEAST, GREATEST = -2 * FAR, 2**53
 
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]
 BinaryOp: TypeAlias = Literal[
@@ -93,40 +97,6 @@ class Box:
 def joined(boxes: Sequence[Box]) -> Box:
     """The smallest box that holds all of them; there is at least one."""
     return reduce(Box.__or__, boxes)
-
-
-class DType(Enum):
-    """The type of a value at one point.
-
-    Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
-    are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
-    holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
-    """
-
-    BOOL = "bool"
-    INT = "int"
-    UINT = "uint"
-    F32 = "float32"
-    F64 = "float64"
-    C64 = "complex64"
-    C128 = "complex128"
-
-    @property
-    def is_integer(self) -> bool:
-        return self in (DType.BOOL, DType.INT, DType.UINT)
-
-    @property
-    def is_float(self) -> bool:
-        return self in (DType.F32, DType.F64)
-
-    @property
-    def is_complex(self) -> bool:
-        return self in (DType.C64, DType.C128)
-
-    @property
-    def numpy(self) -> np.dtype:
-        """The storage that holds every value of this type."""
-        return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
 
 
 @frozen
@@ -468,18 +438,65 @@ Stage: TypeAlias = Values | Histogram | State
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
-    That is its place among the elements of the fields, or among the results, from `low` to `high`.
+    That is its place among the elements of the fields, or among the results.
     """
 
     axis: int
     among: Literal["elements", "results"]
-    low: int
-    high: int
 
     @property
     def words(self) -> str:
         """What to call it."""
         return f"index along axis {self.axis}{'' if self.among == 'elements' else ' of results'}"
+
+
+# What is given for a parameter where a kernel is read, and names what was compiled.
+
+
+class _Argument:
+    """What is given for a parameter."""
+
+    __slots__ = ()
+    name: str
+
+    @property
+    def label(self) -> str:
+        """Its name in the kernel, and in texts: no name of ours ends in an underscore."""
+        return f"{self.name}_"
+
+
+@frozen
+class Field(_Argument):
+    """A parameter that is read relative to the point.
+
+    In a function of numbers it is read at the point itself (`pointwise`), where it is the number
+    that its name stands for.
+    """
+
+    name: str
+    storage: np.dtype
+    pointwise: bool = False
+
+
+@frozen
+class Coefficients(_Argument):
+    """A parameter that is a small array read absolutely."""
+
+    name: str
+    storage: np.dtype
+    shape: tuple[int, ...]
+
+
+@frozen
+class Scalar(_Argument):
+    """A parameter that is a number; a weak one is Python's."""
+
+    name: str
+    dtype: DType
+    weak: bool = False
+
+
+Argument: TypeAlias = Field | Coefficients | Scalar
 
 
 @frozen
@@ -705,3 +722,41 @@ def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
         if kind not in found:
             found[kind] = value(position)
     return [found[kind] for kind in kinds]
+
+
+# Networks: numbers put in order by comparators, the same whatever the numbers are.  Where one is
+# NaN the order is any: what is wanted of it asks for NaN by itself.
+
+
+def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:
+    """The elements in order: two halves in order, merged."""
+    if len(items) < 2:
+        return list(items)
+    half = (len(items) + 1) // 2
+    return merge(sort(items[:half], emit), sort(items[half:], emit), emit)
+
+
+def exchange(a: Atom, b: Atom, emit: Emit) -> tuple[Atom, Atom]:
+    """The lesser and the greater; LLVM makes one instruction of each."""
+    low = emit(Binary(a.dtype, "minimum", b, a, loose=True))
+    return low, emit(Binary(a.dtype, "maximum", a, b, loose=True))
+
+
+def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:
+    """Two ordered lists as one: Batcher's odd-even merge, for any lengths.
+
+    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.3.4.
+    """
+    if not a or not b:
+        return [*a, *b]
+    if len(a) == 1 and len(b) == 1:
+        return list(exchange(a[0], b[0], emit))
+    even, odd = merge(a[::2], b[::2], emit), merge(a[1::2], b[1::2], emit)
+    merged = [even[0]]
+    for k, low in enumerate(odd):
+        if k + 1 < len(even):
+            merged += exchange(low, even[k + 1], emit)
+        else:
+            merged.append(low)
+    merged += even[len(odd) + 1 :]
+    return merged

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .dtypes import Coefficients, promote, value_type
+from .dtypes import promote, value_type
 from .errors import mistake
 from .functions import FLOAT_FUNCTIONS, PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
 from .ir import (
@@ -34,6 +34,7 @@ from .ir import (
     Call,
     Cast,
     Coefficient,
+    Coefficients,
     Const,
     DType,
     Offset,

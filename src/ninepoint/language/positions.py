@@ -20,10 +20,6 @@ from ..base.frozen import frozen
 from ..base.tracebacks import door
 from .functions import PYTHON
 
-# The least and the greatest position: a local may ask for it at another point (`FAR` away), and no
-# array has more elements.
-LEAST, GREATEST = -(2**32), 2**53
-
 
 @door
 def index(field: Any = None, /) -> Any:

@@ -23,10 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from .dtypes import Coefficients
 from .errors import mistake
-from .ir import RANKED, Const, DType, Reduce, ReduceKind
-from .networks import sort
+from .ir import RANKED, Coefficients, Const, DType, Reduce, ReduceKind, sort
 from .operations import (
     Builder,
     as_window,

@@ -261,7 +261,8 @@ def live_names(function: Function) -> dict[str, Any]:
     # A module's own name comes before those in it.
     for name, value in sorted(function.constants.items()):
         *modules, last = name.split(".")
-        live = rebuild(value) if isinstance(value, Function) else value
+        live = value.value if isinstance(value, Unusable) else value
+        live = rebuild(live) if isinstance(live, Function) else live
         if isinstance(live, types.ModuleType):
             # A copy, for what the names in it meant is put there.
             live = types.ModuleType(last)

@@ -22,10 +22,23 @@ import numpy as np
 
 from ..base.frozen import frozen
 from ..base.remembered import digest
-from .dtypes import Coefficients, Field
 from .errors import Span, here, hint, mistake
 from .functions import PYTHON, UNARY
-from .ir import Atom, Binary, Body, Call, Cast, Const, Element, Expr, Select, Unary, atoms
+from .ir import (
+    Atom,
+    Binary,
+    Body,
+    Call,
+    Cast,
+    Coefficients,
+    Const,
+    Element,
+    Expr,
+    Field,
+    Select,
+    Unary,
+    atoms,
+)
 from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
 from .values import Choice, Value, reading

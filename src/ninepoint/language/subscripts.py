@@ -25,14 +25,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .dtypes import Coefficients, Field, value_type
+from .dtypes import value_type
 from .errors import here, mistake
 from .ir import (
     Atom,
+    Coefficients,
     Const,
     DType,
     Element,
     Expr,
+    Field,
     Gather,
     Inside,
     Loop,

@@ -28,7 +28,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..base.frozen import frozen
 from .definitions import ArrayFunction, Definition, Function, SelfReference
-from .dtypes import Coefficients, Field
 from .errors import Span, here, mistake
 from .ir import (
     FAR,
@@ -36,9 +35,11 @@ from .ir import (
     Atom,
     Atoms,
     Coefficient,
+    Coefficients,
     Const,
     DType,
     Expr,
+    Field,
     Neighborhood,
     Noting,
     Offset,
@@ -57,6 +58,9 @@ from .positions import ELEMENT, Line
 # More assignments than this are not worth unrolling: the compiler would take many seconds.
 # (Numba 0.68 on straight lines of additions: 1000 take 0.9 s, 4000 take 7 s.)
 UNROLLED_LIMIT = 2500
+
+# The most turns of a loop, or items of a tuple, that are followed one by one.
+LONGEST = 100_000
 
 
 class NotUnderstood(Exception):

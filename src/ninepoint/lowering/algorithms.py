@@ -38,8 +38,8 @@ from ..language.ir import (
     Stage,
     added,
     replayed,
+    sort,
 )
-from ..language.networks import sort
 from .parts import runs
 from .schedule import Refused, Request, Schedule
 from .staging import Fold, Staging, first, ground, in_stage, moved, planes

@@ -58,11 +58,12 @@ from ..language.ir import (
     Select,
     Tap,
     at_index,
+    merge,
     named,
     replayed,
+    sort,
     zero_product,
 )
-from ..language.networks import merge, sort
 from .schedule import Request, Schedule
 
 # How many times larger a window of picked elements may be that is still written out: an extreme

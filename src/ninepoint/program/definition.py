@@ -21,6 +21,7 @@ import numpy as np
 
 from ..arrays.accepted import (
     DTypes,
+    Every,
     as_field,
     as_it_is,
     check_dtype,
@@ -30,17 +31,18 @@ from ..arrays.accepted import (
     is_xarray,
     native,
     refuse_foreign,
+    steps_of,
 )
 from ..arrays.keys import Key, kinds
-from ..arrays.regions import Every, steps_of
 from ..backends import cache
 from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, cached_property, digest
 from ..base.undisturbed import Later
+from ..language.decorated import with_room
 from ..language.definitions import ArrayFunction, Function, Unusable, dotted
-from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
+from ..language.dtypes import value_type
 from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
-from ..language.ir import DType
+from ..language.ir import Argument, Coefficients, DType, Field, Scalar
 from ..language.parameters import (
     array_parameters,
     array_uses,
@@ -49,7 +51,6 @@ from ..language.parameters import (
     indices,
 )
 from ..language.positions import Spacing
-from ..language.readable import with_room
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
@@ -60,13 +61,12 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..language import expressions, parse, values
+    from ..language import control, parse, values
     from ..language import stages as stages
 else:
     # What was compiled before is neither read nor lowered.
-    expressions, parse, stages, values = (
-        Later(f"..language.{name}", __package__)
-        for name in "expressions parse stages values".split()
+    control, parse, stages, values = (
+        Later(f"..language.{name}", __package__) for name in "control parse stages values".split()
     )
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
@@ -298,7 +298,7 @@ class Definition:
             raise mistake("no-field", function.place, function.name)
 
     def _check_body(self) -> None:
-        expressions.refuse(self.function)
+        control.refuse(self.function)
         if self.options.standard_indexing:
             return
         given = dict.fromkeys(self.scalars, 1)

@@ -11,15 +11,16 @@ import numpy as np
 
 from ..arrays.accepted import (
     Arrays,
+    Every,
     as_it_is,
     is_chunked,
     is_dataset,
     is_whole,
     is_xarray,
+    per_axis,
     storage_types,
 )
 from ..arrays.borders import Boundary
-from ..arrays.regions import Every, per_axis
 from ..backends.threads import thread_count
 from ..base.frozen import frozen
 from ..language.definitions import Function
@@ -325,7 +326,7 @@ class Parameters:
         try:
             found: tuple[Any, ...] = self._bind(*args, **named)
         except TypeError:
-            raise self._unfit(args, named, options) from None
+            raise self.unfit(args, named, options) from None
         return found
 
     def given(self, values: ByName) -> tuple[list[Any], dict[str, Any]]:
@@ -333,7 +334,7 @@ class Parameters:
         names, count = self.names, self._positional
         return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
 
-    def _unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
+    def unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
         """What is wrong with arguments that do not fit."""
         function, parameters = self._function, self.names
         positional, named_only = parameters[: self._positional], parameters[self._positional :]

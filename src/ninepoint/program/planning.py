@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
-from ..arrays.launching import Launches
+from ..arrays.launching import Group, Launches
 from ..arrays.layout import ABSENT, Border
 from ..arrays.regions import Looking, rings
-from ..arrays.work import Group
 from ..base.remembered import Remembered, cached_property
 from ..language.dtypes import short
 from ..language.ir import Box
@@ -288,5 +287,5 @@ def common_margin(nodes: Nodes, outputs: Values) -> Box:
     may stand on the other, and from there the next node looks on.
     """
     count, wanted = 1 + max(nodes[-1].outputs), tuple(outputs)
-    looks = [Looking.of(nodes, wanted, count, axis) for axis in nodes[0].along]
+    looks = [Looking(nodes, wanted, count, axis) for axis in nodes[0].along]
     return Box(tuple(one.low for one in looks), tuple(one.high for one in looks))

@@ -19,22 +19,25 @@ from ..arrays.accepted import (
     Arrays,
     DTypes,
     as_field,
+    behind,
     check_dtype,
+    checked_out,
+    each_out,
     is_chunked,
     is_cupy,
     is_device,
     is_xarray,
     listed,
     native,
+    too_few_axes,
     write,
 )
 from ..arrays.arranging import are_writable
+from ..arrays.executable import NOTHING, Given
 from ..arrays.keys import array_key, array_kind
-from ..arrays.launching import NOTHING, Given, Launches, OneCall, bind_call
+from ..arrays.launching import Group, Launches
 from ..arrays.layout import Array, Shape
-from ..arrays.numpy import behind, checked_out, each_out, too_few_axes
 from ..arrays.regions import Block, check_device
-from ..arrays.work import Work
 from ..base.remembered import Remembered, cached_property
 from ..language.ir import Position
 from ..lowering.schedule import Schedule
@@ -179,8 +182,10 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
         them.
     """
     graph, node = program.graph, program.last
-    alone = len(graph.nodes) == 1 and not graph.places and not any(map(is_cupy, arrays))
-    if not alone or node.factors or node.outputs != program.wanted:
+    alone = len(graph.nodes) == 1 and not graph.places and node.outputs == program.wanted
+    # Points are put in, or left out, afterwards.
+    after = node.factors or (node.thins and not node.compiled.every)
+    if not alone or after or any(map(is_cupy, arrays)):
         return BoundProgram(program, arrays, out, threads)
     outs: Arrays = () if out is None else each_out(out, len(node.outputs))
     kinds = [array_key(one) for one in (*arrays, *outs)]
@@ -189,16 +194,11 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     if found is not None:
         return found
     # Raises, and says what is too small, where the arrays do not go together.
-    program.results(arrays)
-    step = bind_call(
-        Work([node], node.outputs, Block(tuple(arrays)), threads),
-        node,
-        dict(enumerate(arrays)),
-        dict(zip(node.outputs, outs, strict=False)),
-    )
-    if not isinstance(step, OneCall):
-        # Points are left out afterwards.
-        return BoundProgram(program, arrays, out, threads)
+    outs = targets(out, program.results(arrays), arrays)
+    group = Group((node,), node.fields, node.outputs)
+    launches = Launches([group], program.wanted, Block(tuple(arrays)), threads)
+    targeted = dict(zip(node.outputs, outs, strict=False))
+    step = launches.bind(node, dict(enumerate(arrays)), targeted)
     if step.fields == tuple((k, ()) for k in range(graph.given)):
         step = replace(step, fields=())
     if key is not None:

@@ -22,6 +22,7 @@ from ..arrays import chunked
 from ..arrays.accepted import (
     Arrays,
     as_field,
+    broadcast_shape,
     check_dtype,
     is_chunked,
     is_cubed,
@@ -32,12 +33,11 @@ from ..arrays.accepted import (
     named,
     refuse_mask,
 )
+from ..arrays.blocks import grid_of, refuse_unknown
 from ..arrays.chunked.computation import Computation, readable
 from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.ghosts import Edges
-from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
-from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import FAR, Looking, cut_shapes, finer_values, rings, thinned
 from ..program.graph import Graph, Node, Nodes, Values, read_by
 from ..program.planning import given_on, in_sets
@@ -75,7 +75,7 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     lazily = [node for nodes in sets for node in nodes]
     for node in lazily:
         # Raises where numbers at the border do not fit.
-        Edges.of(node, (FAR,) * node.ndim).laid(node.boundary)
+        Edges(node, (FAR,) * node.ndim).laid(node.boundary)
     # What depends on arrays of NumPy alone is done at once.
     read = {value for node in lazily for value in node.fields}.union(wanted)
     made_so = {value for node in lazily for value in node.outputs}
@@ -172,7 +172,7 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
             continue
         if len(rings(nodes, axis)) > 1:
             return "some take a cut axis for a ring"
-        one = Looking.of(nodes, nodes[-1].outputs, count, axis)
+        one = Looking(nodes, nodes[-1].outputs, count, axis)
         if one.low < one.high:
             grown *= 1 + (one.high - one.low) / 2 / max(1, shape[axis] / parts)
     again = (grown - 1 - MORE) * len(nodes) * math.prod(shape) / math.prod(counts)

@@ -29,17 +29,19 @@ from ...base import limits
 from ...base.remembered import cached_property
 from .. import accepted
 from ..accepted import is_cupy
-from ..blocks import Job, meta_of, whole_of
-from ..grid import (
+from ..blocks import (
     Chunks,
+    Job,
     Output,
     axes_of,
     cut_as,
     grid_of,
     grouped,
     lazy,
+    meta_of,
     outputs_of,
     refuse_unknown,
+    whole_of,
 )
 from ..layout import Shape
 from ..regions import Node, Program, rings

@@ -18,8 +18,7 @@ import numpy as np
 from dask.highlevelgraph import HighLevelGraph
 
 from ...language.signature import Lines, counted, many
-from ..blocks import part_of
-from ..grid import Axis, Chunks, axes_of, axis_of, cut_as
+from ..blocks import Axis, Chunks, axes_of, axis_of, cut_as, part_of
 from ..layout import Shape
 from ..regions import Program
 from .layer import Source, known

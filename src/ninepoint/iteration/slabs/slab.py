@@ -27,10 +27,9 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from ...arrays.accepted import Arrays, write
+from ...arrays.accepted import Arrays, broadcast_shape, write
 from ...arrays.blocks import part_of
 from ...arrays.layout import Array, Shape, Span
-from ...arrays.numpy import broadcast_shape
 from ...arrays.regions import Block, Domain, Looking, along, hull, rings, spans_of
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
@@ -126,7 +125,7 @@ class Parts:
         """What each part has room for: what any number of steps up to the longest needs."""
         motion, n, axis = self.motion, self.shape[self.axis], self.axis
         program = motion.repeated([motion.call.scalars] * self.longest)
-        one = Looking.of(program.nodes, program.wanted, program.graph.given, axis)
+        one = Looking(program.nodes, program.wanted, program.graph.given, axis)
         found = []
         for a, b in self.owned:
             frame = one.needs((a, b), n)

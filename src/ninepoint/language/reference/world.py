@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from ..decorated import with_room
 from ..definitions import ArrayFunction, Function, Unusable
 from ..functions import is_shape
 from ..positions import index
-from ..readable import with_room
 from ..source import rebuild
 from ..statistics import ranked
 from . import functions
