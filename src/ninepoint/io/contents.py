@@ -44,6 +44,7 @@ import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray, named
 from ..arrays.blocks import as_dask
+from ..arrays.layout import Shape
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
@@ -57,7 +58,6 @@ from .run import (
     How,
     Region,
     Room,
-    Shape,
     Unit,
     Units,
     Writer,

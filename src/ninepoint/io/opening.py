@@ -1,7 +1,7 @@
 """imread and open: a folder of images, or an array in a file or a store, as a lazy array.
 
-Of images a `Part` holds all that its task needs, so any worker can run a task, and a graph tells by
-its parts which files it reads.
+Of images a `Part` holds all that its task needs, so any worker can do a task, and a graph tells
+by its parts which files it reads.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 
 from ..arrays.accepted import is_dataset
 from ..arrays.channels import stack_name
+from ..arrays.layout import Shape
 from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
@@ -40,7 +41,7 @@ from .paths import (
     zarr_files,
 )
 from .progress import SOON, Advance, Progress, shown
-from .run import Room, Shape, follow, grown, lengths
+from .run import Room, follow, grown, lengths
 
 if TYPE_CHECKING:
     import dask.array as da
