@@ -13,8 +13,7 @@ from ..arrays.accepted import check_dtype, listed, storage_types
 from ..base import limits
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, Decorated, decorator
-from ..language.signature import Page, as_read, filled, with_options
-from ..language.signature import signature as read_signature
+from ..language.signature import Page, as_read, filled
 from ..language.source import capture
 from ..program.options import refuse_unknown
 from ..program.waiting import waiting
@@ -104,9 +103,7 @@ class Gufunc(Decorated):
         # The last call of arrays alone, if it was too short to be shared among threads: what they
         # and the result were, and what was called.
         self._last: tuple[Any, Any, Any] = None, None, None
-        own = read_signature(definition.function.definition, definition.defaults)
-        shown = with_options(own, dict.fromkeys(CALL_OPTIONS))
-        super().__init__(definition, shown, live, f"gufunc {signature}")
+        super().__init__(definition, dict.fromkeys(CALL_OPTIONS), live, f"gufunc {signature}")
 
     def __repr__(self) -> str:
         return f"<gufunc {self.__name__}{self.definition.signature}>"

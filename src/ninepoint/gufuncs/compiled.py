@@ -141,7 +141,7 @@ def _loop(
     definition: GufuncDefinition, inputs: Sequence[Operand], types: Types, dtypes: Types | None
 ) -> Any:
     """The loop over a stack, and the function of its item, which has the types of the results."""
-    arguments = tuple(input_type(one.dtype, max(len(one.core), 1)) for one in inputs)
+    arguments = tuple(array_type(one.dtype, one.core, readonly=True) for one in inputs)
     kept: Any = None
     if not definition.foreign:
         # Values of others may mean something else in another process.
@@ -152,7 +152,7 @@ def _loop(
             return found
     asked = _checked_types(definition, inferred(definition, types), dtypes)
     outputs = tuple(map(Operand, asked, definition.signature.outputs))
-    call = kinds.void(*arguments, *(out_type(one.dtype, len(one.core)) for one in outputs))
+    call = kinds.void(*arguments, *(array_type(one.dtype, one.core) for one in outputs))
     # Alone first: then errors are those of the user's text.
     _typed(definition, types, asked)
     with mistakes(definition):
@@ -242,16 +242,9 @@ def body(definition: GufuncDefinition) -> Any:
 # What it gives, without a run.
 
 
-def input_type(dtype: np.dtype, axes: int) -> Any:
-    """Numba's type of a core array, or of a number where there are no axes."""
-    if axes == 0:
-        return from_dtype(dtype)
-    return kinds.Array(from_dtype(dtype), axes, "C", readonly=True)
-
-
-def out_type(dtype: np.dtype, axes: int) -> Any:
-    """Numba's type of what a result is written into; a number has one axis of length 1."""
-    return kinds.Array(from_dtype(dtype), max(axes, 1), "C")
+def array_type(dtype: np.dtype, core: Core, readonly: bool = False) -> Any:
+    """Numba's type of a core array; of no axes it has one of length 1."""
+    return kinds.Array(from_dtype(dtype), max(len(core), 1), "C", readonly=readonly)
 
 
 def inferred(definition: GufuncDefinition, types: Types) -> Types:
@@ -300,11 +293,11 @@ def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype])
     """What Numba makes of the function for arguments, and arrays for results, of these types."""
     outputs = definition.signature.outputs
     named = {
-        name: input_type(dtype, len(core))
+        name: array_type(dtype, core, readonly=True) if core else from_dtype(dtype)
         for name, dtype, core in zip(definition.given, types, definition.cores, strict=True)
     }
     named |= {
-        name: out_type(dtype, len(core))
+        name: array_type(dtype, core)
         for name, dtype, core in zip(definition.outs, outs, outputs, strict=False)
     }
     arguments = tuple(named[name] for name in definition.parameters)

@@ -15,7 +15,7 @@ from ..base.remembered import Remembered
 from ..base.tracebacks import shorten
 from ..language.decorated import Decorated
 from ..language.definitions import ArrayFunction
-from ..language.signature import filled, options_of, signature, signature_text, with_options
+from ..language.signature import filled, options_of, signature_text
 from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
 from ..program.options import Place
 from ..program.waiting import before_writing, waiting
@@ -77,10 +77,8 @@ class OnArrays(Decorated, ArrayFunction):
         self._bound_calls: Remembered[Prepared] = Remembered(256)
         self._kind, self._arguments = definition.kind, definition.arguments
         self._numbers = [(name, self.parameters.index(name)) for name in self.scalars]
-        own = signature(definition.function.definition, definition.function.defaults)
-        shown = with_options(own, options_of(type(self).__call__))
         words = f"{self._kind} of {', '.join(self.parameters)}"
-        super().__init__(definition, shown, definition.live, words)
+        super().__init__(definition, options_of(type(self).__call__), definition.live, words)
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"
