@@ -38,7 +38,7 @@ from .arranging import core_last, scattered
 from .chains import is_worth, spans
 from .executable import NOTHING, Executable, GhostCall, Given, Single
 from .layout import Array, Index, PlainArrays, Shape, Sides, Span
-from .regions import Block, Finer, Node, cut_shapes, finer_values, looks, needed, thinned
+from .regions import Block, Finer, Looking, Node, cut_shapes, finer_values, looks, thinned
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -139,10 +139,10 @@ class Launches:
         # The values that are longer than what they are made of.
         self._finer = finer_values(nodes)
         # The span that each value has, and what of it is needed; nothing of whole arrays.
-        has = domain.has
-        self._at: dict[int, Spans] = dict.fromkeys(range(len(block.arrays)), has)
+        has, given = domain.has, len(block.arrays)
+        self._at: dict[int, Spans] = dict.fromkeys(range(given), has)
         axes = enumerate(zip(domain.region, domain.shape, strict=True), -len(domain.shape))
-        found = [needed(nodes, wanted, span, n, axis) for axis, (span, n) in axes]
+        found = [Looking(nodes, wanted, given, k).values(span, n) for k, (span, n) in axes]
         self._needs = {value: tuple(one[value] for one in found) for value in set().union(*found)}
         # Whoever makes a block knows how much is needed.
         for value in self._at:
