@@ -33,10 +33,10 @@ from .ir import (
     Binary,
     Call,
     Cast,
-    Coefficient,
     Coefficients,
     Const,
     DType,
+    Element,
     Offset,
     Select,
     Unary,
@@ -102,7 +102,7 @@ def as_window(value: Any, shape: Offset) -> Value:
         raise mistake("window-shape", shape, value.shape)
     if isinstance(value, Coefficients):
         dtype = value_type(value.storage)
-        return emit(Coefficient(dtype, value.label), False, shape)
+        return emit(Element(dtype, value.label), False, shape)
     texts = tuple(map(repr, value.ravel().tolist()))
     return emit(Weight(value_type(value.dtype), texts), False, shape)
 

@@ -1,7 +1,7 @@
 """Subscripts: reads of fields at offsets, values at other points, elements of what is known.
 
 x[-1, 0]        ->     Read(x, (-1, 0))
-x[-1:2, 0]      ->     Tap(x, from (-1, 0), along axis 0), a window of 3
+x[-1:2, 0]      ->     Read(x, (-1, 0), along axis 0), a window of 3
 
 A local that holds an expression of fields is read relative to the point, as a field is.
 
@@ -44,7 +44,6 @@ from .ir import (
     Read,
     Reduce,
     Ref,
-    Tap,
     added,
     named,
     operands,
@@ -121,10 +120,7 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> 
         return _gather(field, ends)
     first, last, shape = _box(ends, along)
     reading.check(field.name, first, last)
-    dtype = value_type(field.storage)
-    if not along:
-        return emit(Read(dtype, field.label, first))
-    return emit(Tap(dtype, field.label, first, along), False, shape)
+    return emit(Read(value_type(field.storage), field.label, first, along), False, shape)
 
 
 def _gather(field: Field, ends: list[Any]) -> Value:
@@ -238,11 +234,14 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
         case Read():
             yield expr.offset, expr.offset
         case Gather():
-            yield added(expr.origin, expr.low), added(expr.origin, expr.high)
-        case Reduce():
+            yield added(expr.offset, expr.low), added(expr.offset, expr.high)
+        case Reduce(shape=shape):
             for inner in expr.body:
-                if isinstance(inner.value, Tap):
-                    yield inner.value.ends(expr.shape)
+                if isinstance(inner.value, Read):
+                    ends = [(0,) * len(shape), tuple(n - 1 for n in shape)]
+                    at = map(inner.value.place, np.ndindex(shape) if inner.value.picked else ends)
+                    axes = list(zip(*at, strict=True))
+                    yield tuple(map(min, axes)), tuple(map(max, axes))
         case Loop():
             for inner in expr.body:
                 yield from _extents(inner.value)
@@ -270,19 +269,19 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             raise NotUnderstood("a window of what holds a window or a loop")
         position = _position(expr)
         if position is None:
-            if along and isinstance(expr, Read):
-                origin = added(expr.offset, first)
-                return emit(Tap(expr.dtype, expr.field, origin, along), False, shape).atom
-            return emit(shifted(new, first), False, shape).atom
+            there = shifted(new, first)
+            if isinstance(there, Read):
+                there = replace(there, axes=along)
+            return emit(there, False, shape).atom
         point, axis = emit(expr), position.axis
-        there: Any = first[axis]
+        steps: Any = first[axis]
         if along:
             # How many steps along the axis each element of the window is from the point.
-            steps = np.indices(shape)[along.index(axis)] if axis in along else np.zeros(shape, int)
-            there = as_window(steps + there, shape)
-        elif not there:
+            own = np.indices(shape)[along.index(axis)] if axis in along else np.zeros(shape, int)
+            steps = as_window(own + steps, shape)
+        elif not steps:
             return point.atom
-        return in_common("+", expr.dtype, point, lift(there)).atom
+        return in_common("+", expr.dtype, point, lift(steps)).atom
 
     body = reading.body.behind((value.atom,))
     known = named(body)

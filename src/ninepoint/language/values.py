@@ -7,7 +7,7 @@ assignment in a `Body`.  A value with a shape is a window, element by element, a
 assigned in the body of windows until a reduction makes a number of it.
 
 w = x[-1:2, -1:2];  cross = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
-w[cross]      ->     a window of 5: Tap(x, from (-1, -1), picked (0, 1), (1, 0), (1, 1), ...)
+w[cross]      ->     a window of 5: Read(x, (-1, -1), picked (0, 1), (1, 0), (1, 1), ...)
 w[0, 2]       ->     Read(x, (-1, 1))
 
 What is picked of a window, at constant places, is a window of one axis, or a single element; the
@@ -34,18 +34,18 @@ from .ir import (
     Assign,
     Atom,
     Atoms,
-    Coefficient,
     Coefficients,
     Const,
     DType,
+    Element,
     Expr,
     Field,
     Neighborhood,
     Noting,
     Offset,
     Position,
+    Read,
     Ref,
-    Tap,
     Weight,
     at_index,
     needed,
@@ -394,7 +394,7 @@ def picked(window: Value, index: Any, text: str) -> Value:
 
     def some(_: str, new: Expr) -> Atom:
         match new:
-            case Tap() | Coefficient():
+            case Read() | Element():
                 # Where in the field's own window, or in the array, the elements lie.
                 own = tuple(new.picked[i[0]] for i in at) if new.picked else tuple(at)
                 new = replace(new, picked=own)

@@ -40,7 +40,6 @@ from ...language.ir import (
     Atom,
     Binary,
     Carried,
-    Coefficient,
     Const,
     DType,
     Element,
@@ -49,9 +48,9 @@ from ...language.ir import (
     Inside,
     Loop,
     Offset,
+    Read,
     Reduce,
     Ref,
-    Tap,
     Weight,
 )
 from ...loops.nodes import SHORT
@@ -337,14 +336,14 @@ class Point(Operations):
             one = replace(reduce, result=Ref(expr.dtype, inner))
             self.known[inner] = window_range(one, self.known)
         match expr:
-            case Tap():
+            case Read():
                 places = self._picked(f"{inner}_{name}", expr, dims)
                 self._as_stored(inner, expr.field)
                 along = dict(zip(expr.axes, places, strict=True))
-                last = len(expr.origin) - 1
+                last = len(expr.offset) - 1
                 if expr.lanes > 1 and last in along:
                     along[last] = f"{expr.lanes} * {along[last]}"
-                text = self.element(expr.field, expr.origin, along)
+                text = self.element(expr.field, expr.offset, along)
                 return [f"{inner} = {self._guarded(name, inner, reduce, text)}"]
             case Weight():
                 machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
@@ -352,7 +351,7 @@ class Point(Operations):
                 texts = [number(machine, value) for value in values]
                 table = self._table(f"{inner}_{name}", texts, machine)
                 return [f"{inner} = {table}[{_flat(reduce.shape)}]"]
-            case Coefficient():
+            case Element():
                 self._as_stored(inner, expr.array)
                 places = self._picked(f"{inner}_{name}", expr, dims)
                 return [f"{inner} = {expr.array}[{', '.join(places)}]"]
@@ -378,7 +377,7 @@ class Point(Operations):
         self.constants.append(f"{name} = np.array([\n    {body},\n], dtype=np.{dtype})")
         return name
 
-    def _picked(self, name: str, expr: Tap | Coefficient, dims: list[str]) -> list[str]:
+    def _picked(self, name: str, expr: Read | Element, dims: list[str]) -> list[str]:
         """The index in the window, which tables say where elements are picked."""
         if not expr.picked:
             return dims
@@ -436,7 +435,7 @@ class Point(Operations):
             if outside(expr, axis, self.known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        return [*lines, f"{name} = {self.element(expr.field, expr.origin, along)}"]
+        return [*lines, f"{name} = {self.element(expr.field, expr.offset, along)}"]
 
     def _inside(self, name: str, expr: Inside) -> list[str]:
         index, length = interval(expr.index, self.known), expr.length
