@@ -138,7 +138,6 @@ class _Check:
             case ir.Gather():
                 self.read(name, expr, expr.field, expr.offset)
                 assert all(atom.dtype is DType.INT for atom in expr.index), f"{name}: {expr.index}"
-                assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"
             case ir.Inside():
                 assert expr.dtype is expr.index.dtype is DType.INT, f"{name}: {expr}"
                 assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"

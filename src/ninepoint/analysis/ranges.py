@@ -182,7 +182,7 @@ def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interva
         case Reduce():
             return _reduce(expr, known)
         case Inside():
-            return Interval(0, expr.length - 1)
+            return Interval(expr.low, expr.high)
         case Loop() | Carried():
             return of_type(expr.dtype)
 

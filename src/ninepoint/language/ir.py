@@ -7,8 +7,8 @@ outputs.  There are no borders and no schedule here.
     atom   := Const | Ref
     expr   := Read(field, offset) | Unary(op, atom) | Binary(op, atom, atom)
             | Select(atom, atom, atom) | Cast(atom) | Call(function, atom*) | Element(array, index)
-            | Reduce(kind, shape, body, result) | Gather(field, offset, index, box, active)
-            | Inside(index, length, active)
+            | Reduce(kind, shape, body, result) | Gather(field, offset, index, low, high)
+            | Inside(index, low, high, active)
             | Loop(carried, body, next) | Carried(loop, number)
     and, only inside the body of a `Reduce`, which is computed at each index of its window,
             | Weight(values)
@@ -260,9 +260,7 @@ class Reduce:
 class Gather:
     """The element of a field that is `index` steps away from `offset`.
 
-    The index is known at run time only.  Where the point is `active` and it is not within
-    `low` .. `high`, that is an error of the user's, who reads there at `place`; where it surely
-    is, that is empty.
+    The index is known at run time only; it is within `low` .. `high`.
     """
 
     dtype: DType
@@ -271,21 +269,20 @@ class Gather:
     index: Atoms
     low: Offset
     high: Offset
-    active: Atom
-    place: str
 
 
 @frozen
 class Inside:
-    """Which of `length` elements an index means, from 0; negative ones count from the end.
+    """An index within `low` .. `high`.
 
-    Where the point is `active` and there is no such element, that is an error of the user's at
-    `place`, which is empty where there surely is.
+    Where the point is `active` and it is not, that is an error of the user's, who reads there at
+    `place`; where it surely is, that is empty.
     """
 
     dtype: DType
     index: Atom
-    length: int
+    low: int
+    high: int
     active: Atom
     place: str
 
@@ -326,7 +323,7 @@ Expr: TypeAlias = (
 )  # fmt: skip
 
 # What may find a mistake of the user's, or never end, while it is computed.
-Noting: TypeAlias = Gather | Inside | Loop
+Noting: TypeAlias = Inside | Loop
 
 
 @frozen

@@ -128,16 +128,20 @@ def _gather(field: Field, ends: list[Any]) -> Value:
     # Of each axis what is known of the offset, what is computed, and between which ends.
     within = dict(enumerate(reading.neighborhood or ()))
     parts = [
-        (0, cast(one, DType.INT).atom, *within.get(axis, (0, 0)))
+        (0, *within[axis], _inside(one, *within[axis], str(axis)).atom)
         if isinstance(one, Value)
-        else (one[0], Const(DType.INT, "0"), 0, 0)
+        else (one[0], 0, 0, Const(DType.INT, "0"))
         for axis, one in enumerate(ends)
     ]
-    origins, steps, low, high = zip(*parts, strict=True)
-    reading.check(field.name, added(origins, low), added(origins, high))
-    inside = lift(active()).atom
-    dtype, where = value_type(field.storage), f"{here.span.file}|{here.span.line}"
-    return emit(Gather(dtype, field.label, origins, steps, low, high, inside, where))
+    offset, low, high, steps = zip(*parts, strict=True)
+    reading.check(field.name, added(offset, low), added(offset, high))
+    return emit(Gather(value_type(field.storage), field.label, offset, steps, low, high))
+
+
+def _inside(index: Value, low: int, high: int, name: str) -> Value:
+    """An index that is computed, which must be within these."""
+    step, place = cast(index, DType.INT).atom, f"{name}|{here.span.file}|{here.span.line}"
+    return emit(Inside(DType.INT, step, low, high, lift(active()).atom, place))
 
 
 def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subscript) -> Value:
@@ -306,7 +310,6 @@ def made(array: np.ndarray, maker: Any, owner: object) -> Any:
 
 def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
-    span = here.span
     if len(indices) > len(shape):
         raise mistake(
             "window-index", name, f"{len(indices)} indices, and so many axes: {len(shape)}"
@@ -319,10 +322,8 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
     found: list[Any] = []
     for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
         if isinstance(index, Value) and index.dtype.is_integer:
-            inside = lift(active()).atom
-            where = f"{name}, axis {axis}|{span.file}|{span.line}"
-            step = cast(index, DType.INT).atom
-            found.append(emit(Inside(DType.INT, step, length, inside, where)))
+            step = _inside(index, -length, length - 1, f"{name}, axis {axis}")
+            found.append(select(step < 0, step + length, step))
         elif isinstance(index, bool) or not isinstance(index, int):
             raise mistake("window-index", name, f"this is {words(index)}")
         elif not -length <= index < length:
