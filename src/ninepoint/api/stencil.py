@@ -48,8 +48,7 @@ from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
 from ..inspecting.inside import Inspected
 from ..language.decorated import NOTHING, Method, decorator
-from ..language.definitions import returned_values
-from ..language.parameters import array_parameters, indexed_parameters
+from ..language.definitions import array_parameters, indexed_parameters, returned_values
 from ..language.signature import Explanation, as_read, filled
 from ..language.source import capture
 from ..program.definition import Call, Definition

@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
+from .definitions import Spacing, index
 from .errors import mistake
 from .functions import from_numpy, is_shape
 from .ir import Coefficients, DType, Field, Position, Read, Ref
 from .operations import lift, strong
-from .positions import Spacing, index
 from .statistics import PRIMITIVE
 from .values import (
     Index,

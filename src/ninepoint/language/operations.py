@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .definitions import Line
 from .dtypes import promote, value_type
 from .errors import mistake
 from .functions import FLOAT_FUNCTIONS, PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
@@ -42,7 +43,6 @@ from .ir import (
     Unary,
     Weight,
 )
-from .positions import Line
 from .values import (
     OPERATORS,
     Index,

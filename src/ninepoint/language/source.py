@@ -38,16 +38,18 @@ from .definitions import (
     Definition,
     Function,
     SelfReference,
+    Spacing,
     Unusable,
     characters,
     dotted,
+    index,
     own_nodes,
     parsed,
+    spacing,
 )
 from .dtypes import is_masked, widened
 from .errors import Span, StencilError, alike, mistake
 from .functions import from_numpy, is_shape
-from .positions import Spacing, index, spacing
 
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..base.frozen import frozen
 from ..base.remembered import digest
+from .definitions import Spacing
 from .errors import Span, here, hint, mistake
 from .functions import PYTHON, UNARY
 from .ir import (
@@ -39,7 +40,6 @@ from .ir import (
     Unary,
     atoms,
 )
-from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
 from .values import Choice, Value, reading
 

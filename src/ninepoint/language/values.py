@@ -27,7 +27,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..base.frozen import frozen
-from .definitions import ArrayFunction, Definition, Function, SelfReference
+from .definitions import ELEMENT, ArrayFunction, Definition, Function, Line, SelfReference
 from .errors import Span, here, mistake
 from .ir import (
     FAR,
@@ -53,7 +53,6 @@ from .ir import (
     replayed,
     zero_product,
 )
-from .positions import ELEMENT, Line
 
 # More assignments than this are not worth unrolling: the compiler would take many seconds.
 # (Numba 0.68 on straight lines of additions: 1000 take 0.9 s, 4000 take 7 s.)
