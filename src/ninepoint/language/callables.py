@@ -310,10 +310,6 @@ def _sum(items: Any, start: Any = 0) -> Any:
     return functools.reduce(partial(binary, "+"), items, start)
 
 
-def _divmod(left: Any, right: Any) -> Any:
-    return binary("//", left, right), binary("%", left, right)
-
-
 # Reductions.
 
 
@@ -638,7 +634,7 @@ FUNCTIONS: dict[Any, Builder] = {
     **dict.fromkeys((np.degrees, np.rad2deg), partial(_scaled, _DEGREES, False)),
     **dict.fromkeys((np.radians, np.deg2rad), partial(_scaled, _RADIANS, False)),
     **dict.fromkeys((np.round, np.around), _numpy_round),
-    **dict.fromkeys((np.divmod, divmod), _divmod),
+    **dict.fromkeys((np.divmod, divmod), lambda a, b: (binary("//", a, b), binary("%", a, b))),
     **{one: partial(_cast, one) for one in _TYPES},
     complex: _complex,
     abs: _absolute,

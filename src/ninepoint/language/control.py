@@ -328,7 +328,9 @@ class Frame(ABC):
         try:
             follow()
         except (NotUnderstood, StencilError) as error:
-            reading.body.cut(size)
+            names, values = reading.body.names, reading.body.values
+            for name in list(values)[size:]:
+                del names[values.pop(name)]
             self.begin(before)
             return error
         return None
@@ -554,7 +556,7 @@ class CarriedLoop:
             ends = given(self.going, after)
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], given(start, before), strict=True))
-        body = self.body.assignments(ends)
+        body = self.body.assignments(ends, own=True)
         return reading.body.emit(Loop(carried, body, ends, self.index, self.most))
 
 

@@ -330,23 +330,16 @@ def divides_position(function: Function) -> bool:
     return asks_position(function) and any(isinstance(n, ast.FloorDiv | ast.Mod) for n in nodes)
 
 
-def _operands(nodes: Iterable[ast.AST]) -> set[str]:
-    """The names that stand beside an operator, as numbers do."""
-    return {
-        part.id
-        for node in nodes
-        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp)
-        for part in ast.iter_child_nodes(node)
-        if isinstance(part, ast.Name)
-    }
-
-
 def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) -> set[str]:
     """The parameters that are read with an index, here or in a function they are given to."""
     active = (*active, function)
     parameters = set(function.parameters)
     nodes = list(ast.walk(function.definition))
-    numbers = _operands(nodes) | (parameters - {*array_parameters(function)})
+    # As numbers do, those stand beside an operator.
+    numbers = parameters - {*array_parameters(function)}
+    for node in nodes:
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp):
+            numbers |= {dotted(part) for part in ast.iter_child_nodes(node)}
     alias: dict[str, str] = {}
     for node in nodes:
         match node:

@@ -175,7 +175,11 @@ def binary(op: str, left: Any, right: Any) -> Any:
     (a, b), _ = together(left, right)
     if line is not None:
         return Index(in_common(op, DType.INT, a, b).atom, True, (), line)
-    _check_operands(op, a.dtype, b.dtype)
+    if op in (*_BITWISE, "<<", ">>") and not (a.dtype.is_integer and b.dtype.is_integer):
+        raise mistake("bad-operand", f"'{op}'", "floats")
+    if op in _ORDERED and (a.dtype.is_complex or b.dtype.is_complex):
+        name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
+        raise mistake("bad-operand", name, "complex numbers")
     mixed = _mixed(a, b)
     if mixed:
         if op in COMPARISONS:
@@ -203,15 +207,6 @@ def binary(op: str, left: Any, right: Any) -> Any:
         case "-" if kind is DType.UINT:
             kind = DType.INT
     return in_common(op, kind, a, b)
-
-
-def _check_operands(op: str, left: DType, right: DType) -> None:
-    """Raise where an operator has no meaning for values of these types."""
-    if op in (*_BITWISE, "<<", ">>") and not (left.is_integer and right.is_integer):
-        raise mistake("bad-operand", f"'{op}'", "floats")
-    name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
-    if op in _ORDERED and (left.is_complex or right.is_complex):
-        raise mistake("bad-operand", name, "complex numbers")
 
 
 def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:

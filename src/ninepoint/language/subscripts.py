@@ -253,7 +253,7 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
 
 def _behind(atom: Atom) -> list[Expr]:
     """The operations that a value comes from."""
-    return [one.value for one in reading.body.behind((atom,))]
+    return [one.value for one in reading.body.assignments((atom,))]
 
 
 # At other points.
@@ -287,7 +287,7 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             return point.atom
         return in_common("+", expr.dtype, point, lift(steps)).atom
 
-    body = reading.body.behind((value.atom,))
+    body = reading.body.assignments((value.atom,))
     known = named(body)
     (atom,) = replayed(body, (value.atom,), write)
     # Of a position it is one no more: what lies where it is told by the point alone.

@@ -177,22 +177,12 @@ class Body:
             self.values[found.name] = expr
         return found
 
-    def behind(self, wanted: Atoms) -> tuple[Assign, ...]:
-        """The assignments that `wanted` need, also those of the bodies around, in order."""
-        return needed(starmap(Assign, self.reachable().items()), wanted)
-
-    def assignments(self, wanted: Atoms) -> tuple[Assign, ...]:
-        """The assignments that `wanted` need, in order."""
-        return needed(starmap(Assign, self.values.items()), wanted)
-
-    def cut(self, size: int) -> None:
-        """Forget all assignments but the first."""
-        for name in list(self.values)[size:]:
-            del self.names[self.values.pop(name)]
-
-    def reachable(self) -> dict[str, Expr]:
-        """All operations that may be used here, by their names."""
-        return self.values if self.outer is None else self.outer.reachable() | self.values
+    def assignments(self, wanted: Atoms, own: bool = False) -> tuple[Assign, ...]:
+        """The assignments that `wanted` need, in order; its `own`, or of bodies around too."""
+        values, outer = self.values, None if own else self.outer
+        while outer is not None:
+            values, outer = outer.values | values, outer.outer
+        return needed(starmap(Assign, values.items()), wanted)
 
 
 def constant(value: Any) -> Any:
