@@ -189,6 +189,16 @@ def _floats(name: str, *values: Any) -> list[Value]:
     return [strong(cast(one, dtype)) for one in lifted]
 
 
+def _of_floats(name: str, build: Builder) -> Builder:
+    """What writes a function of NumPy's that is given floats of one type."""
+
+    @functools.wraps(build)
+    def built(*values: Any) -> Any:
+        return build(*_floats(name, *values))
+
+    return built
+
+
 def _nan_to_num(
     x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None,
     neginf: Any = None,
@@ -204,37 +214,19 @@ def _nan_to_num(
     return select(_test("isnan", value), nan, found)
 
 
-def _heaviside(x: Any, at_zero: Any) -> Any:
-    """`np.heaviside`: 0 below 0, 1 above it, `at_zero` at it, and NaN of NaN."""
-    value, middle = _floats("heaviside", x, at_zero)
-    above = select(value > 0, 1.0, select(value == 0, middle, value))
-    return select(value < 0, 0.0, above)
-
-
-def _logaddexp(left: Any, right: Any) -> Any:
+def _logaddexp(a: Any, b: Any) -> Any:
     """`np.logaddexp`: log(exp(a) + exp(b)), of numbers of any size."""
-    a, b = _floats("logaddexp", left, right)
-    dtype = a.dtype
-    more = call("log1p", dtype, call("exp", dtype, -_absolute(a - b)))
-    found = binary("maximum", a, b) + more
+    less = call("exp", a.dtype, -_absolute(a - b))
+    found = binary("maximum", a, b) + call("log1p", a.dtype, less)
     # Of infinities that are alike there is no difference.
-    alike = a + math.log(2.0)
-    return select(a == b, alike, found)
-
-
-def _sinc(value: Any) -> Any:
-    """`np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
-    (x,) = _floats("sinc", value)
-    angle = x * math.pi
-    ratio = call("sin", x.dtype, angle) / angle
-    return select(x == 0, 1.0, ratio)
+    return select(a == b, a + math.log(2.0), found)
 
 
 def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
     found = float_function("arctan2", False, imag, real)
-    return _scaled(_DEGREES, False, found) if deg else found
+    return found * _DEGREES if deg else found
 
 
 def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
@@ -243,12 +235,6 @@ def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any
     near = _absolute(x - y) <= atol + rtol * _absolute(y)
     found = near & _test("isfinite", y) | (x == y)
     return found | _test("isnan", x) & _test("isnan", y) if equal_nan else found
-
-
-def _scaled(factor: float, weak: bool, value: Any) -> Any:
-    """Degrees to radians, or back; a function of `math` gives a weak float."""
-    x = _cast(float, value) if weak else _floats("degrees", value)[0]
-    return x * factor
 
 
 def _logical(op: str, left: Any, right: Any) -> Any:
@@ -516,10 +502,6 @@ def _quantile(name: str, value: Any, q: Any, axis: Any = None) -> Any:
     return reduce(kind, window, _fraction(q, scale, name))
 
 
-def _median(name: str, value: Any, axis: Any = None) -> Any:
-    return _quantile(name, value, 0.5, axis)
-
-
 def _peak_to_peak(value: Any) -> Any:
     most, least = (lift(reduce(kind, value)) for kind in ("max", "min"))
     if most.dtype is DType.UINT:
@@ -607,7 +589,7 @@ _BOTH: dict[str, Builder] = {
     "max": _extreme,
     "std": _spread,
     "var": _spread,
-    "median": _median,
+    "median": lambda name, value, axis=None: _quantile(name, value, 0.5, axis),
     "quantile": _quantile,
     "percentile": _quantile,
 }
@@ -631,8 +613,8 @@ FUNCTIONS: dict[Any, Builder] = {
     **_named(math, "isnan isinf isfinite", _test),
     **_named(np, "floor ceil trunc", partial(_rounded, False)),
     **_named(math, "floor ceil trunc", partial(_rounded, True)),
-    **dict.fromkeys((np.degrees, np.rad2deg), partial(_scaled, _DEGREES, False)),
-    **dict.fromkeys((np.radians, np.deg2rad), partial(_scaled, _RADIANS, False)),
+    **dict.fromkeys((np.degrees, np.rad2deg), _of_floats("degrees", lambda x: x * _DEGREES)),
+    **dict.fromkeys((np.radians, np.deg2rad), _of_floats("radians", lambda x: x * _RADIANS)),
     **dict.fromkeys((np.round, np.around), _numpy_round),
     **dict.fromkeys((np.divmod, divmod), lambda a, b: (binary("//", a, b), binary("%", a, b))),
     **{one: partial(_cast, one) for one in _TYPES},
@@ -645,8 +627,8 @@ FUNCTIONS: dict[Any, Builder] = {
     sum: _sum,
     math.log: _log,
     math.fabs: lambda v: _absolute(_cast(float, v)),
-    math.degrees: partial(_scaled, _DEGREES, True),
-    math.radians: partial(_scaled, _RADIANS, True),
+    math.degrees: lambda x: _cast(float, x) * _DEGREES,
+    math.radians: lambda x: _cast(float, x) * _RADIANS,
     np.logical_not: partial(unary, "not"),
     np.logical_and: partial(_logical, "&"),
     np.logical_or: partial(_logical, "|"),
@@ -655,9 +637,15 @@ FUNCTIONS: dict[Any, Builder] = {
     np.where: _where,
     np.clip: _clip,
     np.nan_to_num: _nan_to_num,
-    np.heaviside: _heaviside,
-    np.logaddexp: _logaddexp,
-    np.sinc: _sinc,
+    np.heaviside: _of_floats(
+        "heaviside",
+        # NaN of NaN.
+        lambda x, h: select(x < 0, 0.0, select(x > 0, 1.0, select(x == 0, h, x))),
+    ),
+    np.logaddexp: _of_floats("logaddexp", _logaddexp),
+    np.sinc: _of_floats(
+        "sinc", lambda x: select(x == 0, 1.0, call("sin", x.dtype, x * math.pi) / (x * math.pi))
+    ),
     np.angle: _angle,
     np.isclose: _is_close,
     np.square: lambda v: lift(v) * v,

@@ -261,14 +261,17 @@ class Frame(ABC):
 
     def block(self, statements: list[ast.stmt]) -> None:
         steps: list[Callable[[], None]] = []
-        for place, statement in enumerate(statements, 1):
-            # Read so, a name that one side alone gives a value has it where that side goes on.
-            if isinstance(statement, ast.If) and leaves(statement.body) != leaves(
-                statement.orelse
-            ):
-                steps.append(partial(self.statement, with_rest(statement, statements[place:])))
-                break
-            steps.append(partial(self.statement, statement))
+        for place, one in enumerate(statements, 1):
+            if not isinstance(one, ast.If) or leaves(one.body) == leaves(one.orelse):
+                steps.append(partial(self.statement, one))
+                continue
+            # One side leaves the turn: what comes after is read in the other, so that a name that
+            # this alone gives a value has it there.
+            body, orelse = [*one.body], [*one.orelse]
+            (orelse if leaves(body) else body).extend(statements[place:])
+            branch = ast.copy_location(ast.If(one.test, body, orelse), one)
+            steps.append(partial(self.statement, branch))
+            break
         self._follow(steps)
 
     def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
@@ -569,14 +572,6 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
             return leaves(body) and leaves(orelse)
         case _:
             return False
-
-
-def with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
-    """A branch, one side of which leaves the turn, with what comes after in the other side."""
-    first = leaves(branch.body)
-    body = branch.body if first else [*branch.body, *rest]
-    orelse = [*branch.orelse, *rest] if first else branch.orelse
-    return ast.copy_location(ast.If(branch.test, body, orelse), branch)
 
 
 def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:

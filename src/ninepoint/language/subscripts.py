@@ -168,7 +168,10 @@ def _ends(
     """
     found: list[Any] = []
     along: Offset = ()
-    for axis, (index, part) in enumerate(zip(indices, _parts(node, len(indices)), strict=True)):
+    # Where each of the indices stands.
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = parts if len(parts) == len(indices) else [node.slice] * len(indices)
+    for axis, (index, part) in enumerate(zip(indices, parts, strict=True)):
         here.at(part)
         window = isinstance(index, slice)
         if window:
@@ -210,12 +213,6 @@ def _offset(index: Any, part: ast.expr) -> int | Value:
     if reading.neighborhood is not None:
         return index
     raise mistake("offset-position" if positioned else "offset-not-constant", text)
-
-
-def _parts(node: ast.Subscript, count: int) -> list[ast.expr]:
-    """Where each of so many indices stands."""
-    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return nodes if len(nodes) == count else [node.slice] * count
 
 
 def _box(ends: list[Any], along: Offset) -> tuple[Offset, Offset, Offset]:
