@@ -445,41 +445,22 @@ class CarriedLoop:
         self.frame.block(self.node.body)
         self.frame.left = False
 
-    def _turn(self) -> Any:
-        """Follow a turn; gives the truth that there is another."""
-        frame, index = self.frame, Value(self.index, True)
-        self.once(index)
-        ended = frame.ended(loop=True)
-        if ended is True:
-            return False
-        with under(ended, False):
-            again = truth(self.test(index + 1))
-        self.endless = again is True
-        return logical("&", unary("not", ended), again)
-
     def _read(self) -> bool:
         """Read turns until the types are known; gives whether there may be more than one turn."""
-        if reading.unsigned:
-            # A literal takes the sign of what it meets first.
-            self._read_turn(literal=True)
-            self.types = self._joined()
-        for _ in range(_READ):
-            self._read_turn()
-            if self.going is False:
+        # A literal takes the sign of what it meets first.
+        for literal in [True] * reading.unsigned + [False] * _READ:
+            self._read_turn(literal)
+            if self.going is False and not literal:
                 return False
-            joined = self._joined()
-            if joined == self.types:
+            triples = zip(self.types, self.initial, self._now(), strict=True)
+            joined = [kind.joined(one, after) for kind, one, after in triples]
+            if joined == self.types and not literal:
                 return True
             self.types = joined
         raise NotUnderstood("a loop that changes the types of its values", self.span)
 
-    def _joined(self) -> list[_Type]:
-        """The types of what names hold before and after the turn that was read."""
-        triples = zip(self.types, self.initial, self._now(), strict=True)
-        return [kind.joined(one, after) for kind, one, after in triples]
-
-    def _read_turn(self, *, literal: bool = False) -> None:
-        frame = self.frame
+    def _read_turn(self, literal: bool) -> None:
+        frame, index = self.frame, Value(self.index, True)
         self.refs = []
         frame.begin(self.before)
         if not literal:
@@ -490,7 +471,15 @@ class CarriedLoop:
         self.body = Body(f"u{self.level}_", self.span, outer.limit, self.level, outer, begins)
         # What is computed in a turn is so only if the turn is.
         with reading.changed(body=self.body, path=()):
-            self.going = self._turn()
+            self.once(index)
+            ended = frame.ended(loop=True)
+            # The truth that there is another.
+            self.going: Any = False
+            if ended is not True:
+                with under(ended, False):
+                    again = truth(self.test(index + 1))
+                self.endless = again is True
+                self.going = logical("&", unary("not", ended), again)
 
     def _ref(self, dtype: DType) -> Ref:
         """A name for one more value that is carried."""

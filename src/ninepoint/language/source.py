@@ -207,9 +207,10 @@ def _freeze(value: Any, active: _Active) -> Any:
             return Unusable(words)
         case types.ModuleType():
             return Unusable(f"the module '{value.__name__}'")
-        case None | int() | float() | complex() | str() | slice() | np.generic() | np.ufunc():
-            return value
-        case SelfReference() | ArrayFunction() | types.BuiltinFunctionType():
+        case (
+            None | int() | float() | complex() | str() | slice() | np.generic() | np.ufunc()
+            | SelfReference() | ArrayFunction() | types.BuiltinFunctionType()
+        ):  # fmt: skip
             return value
     plain = getattr(value, "py_func", value)
     if not isinstance(plain, types.FunctionType):

@@ -300,7 +300,7 @@ def made(array: np.ndarray, maker: Any, owner: object) -> Any:
     if not known or not array.ndim or array.size > _MOST:
         return array
     # What an empty one holds is nobody's business, but the same each time.
-    numbers = (array * 0 if maker is np.empty else array).ravel()
+    numbers = (np.zeros_like(array) if maker is np.empty else array).ravel()
     items = tuple(replace(lift(one), weak=False) for one in numbers)
     return Buffer(value_type(array.dtype), array.shape, items, owner)
 
