@@ -16,7 +16,7 @@ from .gufuncs.api import gufunc as gufunc
 from .inspecting.explaining import explain as explain
 from .inspecting.measuring import Measurement as Measurement
 from .inspecting.surroundings import info as info
-from .io.images import imread as imread
+from .io.opening import imread as imread
 from .io.opening import open as open
 from .io.paths import ImageReadError as ImageReadError
 from .io.saving import imsave as imsave

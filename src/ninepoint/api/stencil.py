@@ -26,7 +26,6 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
@@ -48,7 +47,7 @@ from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
 from ..inspecting.inside import Inspected
 from ..language.decorated import NOTHING, Method, decorator
-from ..language.definitions import array_parameters, indexed_parameters, returned_values
+from ..language.definitions import returned_values
 from ..language.signature import Explanation, as_read, filled
 from ..language.source import capture
 from ..program.definition import Call, Definition
@@ -128,6 +127,19 @@ class Stencil(OnArrays, Inspected, Generic[P, R_co]):
     call gives the array that it would give by itself, border and all; where it can, it is done
     together with the kernel, row by row, so that it is never stored whole.
 
+    Attributes
+    ----------
+    parameters : tuple of str
+        The names of the parameters, in the order of the function.
+    fields : tuple of str
+        The names of those that are read relative to the point.
+    scalars : tuple of str
+        The names of all others: numbers, and small arrays.
+    defaults : mapping
+        The values of the parameters that have one.
+    pointwise : bool
+        Whether it was made from a function of numbers.
+
     Examples
     --------
     >>> import numpy as np
@@ -182,7 +194,7 @@ class Stencil(OnArrays, Inspected, Generic[P, R_co]):
         ways = {name: named.pop(name) for name in known.keys() & named.keys()}
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
         values = self._bound(args, named)
-        told = iterating.iterated(self.definition, values, plan, boundary, cval)
+        told = iterating.iterated(calls.evaluate, self.definition, values, plan, boundary, cval)
         return Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
@@ -263,7 +275,9 @@ class Stencil(OnArrays, Inspected, Generic[P, R_co]):
         )
         before_writing(out)
         values = self._bound(args, named)
-        return bare(iterating.iterated(self.definition, values, plan, boundary, cval))
+        return bare(
+            iterating.iterated(calls.evaluate, self.definition, values, plan, boundary, cval)
+        )
 
 
 @overload
@@ -315,12 +329,17 @@ def stencil(function: Any = NOTHING, /, **options: Any) -> Any:
     >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
     array([2., 1., 0., 1.])
     """
-    checked = Options.of("stencil", options, STENCIL)
+    return _made("stencil", Stencil, function, options)
+
+
+def _made(kind: str, made: type[Stencil], function: Any, options: ByName) -> Any:
+    """What a decorator of some kind with these options makes of a function."""
+    checked = Options.of(kind, options)
 
     def make(plain: FunctionType) -> Stencil:
-        return Stencil(Definition(capture(plain), checked, plain))
+        return made(Definition(capture(plain), checked, plain))
 
-    return decorator("stencil", function, make)
+    return decorator(kind, function, make)
 
 
 # Options of stencils that say nothing where there are no neighbours, and why.
@@ -544,16 +563,7 @@ def ufunc(function: Any = NOTHING, /, **options: Any) -> Any:
            [20, 20, 20, 20,  2],
            [ 0,  2,  3,  3,  1]])
     """
-    checked = Options.of("ufunc", options, UFUNC)
-
-    def make(plain: FunctionType) -> Ufunc:
-        captured = capture(plain)
-        indexed = indexed_parameters(captured) - set(array_parameters(captured))
-        standard = tuple(name for name in captured.parameters if name in indexed)
-        own = replace(checked, neighborhood=((0, 0),), standard_indexing=standard, pointwise=True)
-        return Ufunc(Definition(captured, own, plain))
-
-    return decorator("ufunc", function, make)
+    return _made("ufunc", Ufunc, function, options)
 
 
 def _refuse(name: str, named: Mapping[str, Any]) -> None:

@@ -72,15 +72,14 @@ def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
     shape = broadcast_shape([field.shape for field in fields])
     cuts = [field.chunks for field in fields if hasattr(field, "chunks")]
     chunks: list[Shape] = []
+    # As dask names a length that it does not know, so that equal cuts are equal.
+    unknown: Any = math.nan
     for back, n in enumerate(shape, -len(shape)):
-        own = [c[back] for c in cuts if len(c) >= -back and sum(c[back]) == n]
-        if math.isnan(n):
-            own = [c[back] for c in cuts if len(c) >= -back and any(map(math.isnan, c[back]))]
-            # As dask names a length that it does not know, so that equal cuts are equal.
-            unknown: Any = math.nan
-            chunks.append((unknown,) * len(own[0]))
-        else:
-            chunks.append(tuple(map(int, own[0])) if own else (n,))
+        lost = math.isnan(n)
+        there = [c[back] for c in cuts if len(c) >= -back]
+        alike = (one for one in there if (math.isnan(sum(one)) if lost else sum(one) == n))
+        own = next(alike, (n,))
+        chunks.append((unknown,) * len(own) if lost else tuple(map(int, own)))
     return shape, tuple(chunks)
 
 
@@ -231,12 +230,6 @@ class Axis:
         before, after = [ends[-1], *self.beyond[:-1]], [*self.beyond[1:], ends[0]]
         return [(low, high) for (_, low), (high, _) in zip(before, after, strict=True)]
 
-    @property
-    def fits(self) -> bool:
-        """Whether no block takes more than the next ones have."""
-        pairs = zip(self.faces, self.cuts, strict=True)
-        return all(max(thick) <= b - a for thick, (a, b) in pairs)
-
 
 def axis_of(program: Program, sizes: Sequence[int], axis: int) -> Axis:
     """The blocks of these sizes along an axis, which is counted from the end."""
@@ -262,7 +255,9 @@ def _grouped(program: Program, sizes: Shape, axis: int) -> Shape:
     least = LONG * far
     while True:
         groups = _filled(sizes, least)
-        if axis_of(program, groups, axis).fits:
+        pairs = zip(axis_of(program, groups, axis).faces, groups, strict=True)
+        # No block takes more than the next ones have.
+        if all(max(thick) <= size for thick, size in pairs):
             return groups
         least *= 2
 

@@ -105,26 +105,17 @@ class Chain:
 
     def counts(self, core: Shape, threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
-        looks = spans(self.compiled.reach)
         # What is kept for a point of a row, or plane: three, at least.
         each = 3 * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
         each = max(each, self.compiled.module.kept)
         bands = threads * BANDS if threads > 1 else 1
+        # Planes are cut into tiles of rows, and rows only where one of each step is too long.
+        tiles = core[-1] / self.tile if self.tile else each * core[-1] / KEPT
+        planes = [each * math.prod(core[1:]) / KEPT_PLANES] * (len(core) - 2)
+        counts = [bands, *planes, tiles] if len(core) > 1 else [max(bands, tiles)]
         # A part that does not end with the array is long enough to have all that it needs beyond.
-        most = [max(1, n // (4 * max(1, span))) for n, span in zip(core, looks, strict=True)]
-        if len(core) == 1:
-            bands = max(bands, -(-core[0] * each // KEPT))
-        counts = [min(most[0], bands)]
-        for axis in range(1, len(core)):
-            # Planes are cut into tiles of rows, and rows only where one of each step is too long.
-            if axis < len(core) - 1:
-                pieces = each * math.prod(core[1:]) / KEPT_PLANES
-            else:
-                pieces = each * core[-1] / KEPT
-            counts.append(max(1, min(math.ceil(pieces), most[axis])))
-        if self.tile:
-            counts[-1] = max(1, min(-(-core[-1] // self.tile), most[-1]))
-        return counts
+        axes = zip(counts, core, spans(self.compiled.reach), strict=True)
+        return [max(1, min(math.ceil(k), n // (4 * max(1, span)))) for k, n, span in axes]
 
 
 @frozen

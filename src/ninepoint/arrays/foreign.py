@@ -43,11 +43,6 @@ class Applied:
         return self.function(*arrays, **out)
 
 
-def asks(values: Sequence[Any]) -> bool:
-    """Whether an array among these wants to be asked; costs next to nothing where none does."""
-    return any(map(_asks, values))
-
-
 def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
     """What the arrays of other libraries among the inputs make of a function.
 
@@ -65,7 +60,7 @@ def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
     """
     outs = tuple(listed(out))
     named = {"out": outs} if outs else {}
-    others = _in_order((*inputs, *outs))
+    others = asks((*inputs, *outs))
     for value in others:
         method = type(value).__array_ufunc__
         made = NotImplemented
@@ -102,8 +97,11 @@ def _asks(value: object) -> bool:
     return not (is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value))
 
 
-def _in_order(values: Sequence[Any]) -> list[Any]:
-    """One of each kind to be asked: from left to right, but a subclass before its base."""
+def asks(values: Sequence[Any]) -> list[Any]:
+    """Those to be asked, one of each kind: from left to right, but a subclass before its base.
+
+    It costs next to nothing where there are none.
+    """
     found: list[Any] = []
     for value in values:
         kind = type(value)

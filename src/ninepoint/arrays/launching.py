@@ -205,13 +205,12 @@ class Launches:
         does, along = node.full if thins else node, node.along
         part = _common(self._needs, node.fields)
         sides = self._closed(node, part)
-        rules = zip(sides, node.border.rules, strict=True)
-        whole = [(low and a != "valid", high and b != "valid") for (low, high), (a, b) in rules]
+        border = node.boundary.opened(sides).on(len(along))
+        whole = [(before != "valid", after != "valid") for before, after in border.rules]
         made = zip(node.outputs, does.reaches, strict=True)
         gives = {value: _left(part, along, reach, whole) for value, reach in made}
         lie = self._arrays(part, gives, node.fields, values, {} if thins else outs)
         _, fields, into = lie
-        border = node.boundary.opened(sides).on(len(along))
         run: Run
         if node.boundary.conditions:
             run = GhostCall(does, fields, sides, self._threads)

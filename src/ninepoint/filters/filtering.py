@@ -181,7 +181,7 @@ class Kernel(OnArrays):
 def made(name: str, kernel: Any) -> Kernel:
     """The stencil of a kernel, which is called as its filter is."""
     kernel.__name__ = name
-    options = known.Options.of("stencil", {"boundary": "reflect"}, known.STENCIL)
+    options = known.Options.of("stencil", {"boundary": "reflect"})
     return Kernel(Definition(capture(kernel), options, kernel))
 
 

@@ -333,16 +333,13 @@ def percentile(
         raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
     window, least = call.near(size, footprint, min_count)
     name = "median" if q == 50 else "percentile"
-    if least:
-        return call.apply(CHOSEN, _valid_rank(name, window, q, least))
-    return call.apply(
-        CHOSEN, _rank(name, window, min(int(window.count * q / 100), window.count - 1))
-    )
+    return call.apply(CHOSEN, _rank(name, window, least, q))
 
 
 @functools.lru_cache(KEPT)
-def _rank(name: str, near: Window, rank: int) -> Kernel:
+def _rank(name: str, near: Window, least: int, q: float) -> Kernel:
     (window, taken), last = near.index(), near.count - 1
+    rank = min(int(near.count * q / 100), last)
     from_below = _fraction(rank, last)
     from_above: Any = _fraction(last - rank, last)
 
@@ -351,18 +348,11 @@ def _rank(name: str, near: Window, rank: int) -> Kernel:
             return np.quantile(x[window][taken], from_below)
         return -np.quantile(-1.0 * x[window][taken], from_above)
 
-    return made(name, one_of_all)
-
-
-@functools.lru_cache(KEPT)
-def _valid_rank(name: str, near: Window, q: float, least: int) -> Kernel:
-    window, taken = near.index()
-
     def one_of_valid(x: Any) -> Any:
         w = x[window][taken]
         return ranked(w, q) if (w == w).sum() >= least else np.nan
 
-    return made(name, one_of_valid)
+    return made(name, one_of_valid if least else one_of_all)
 
 
 def _fraction(rank: int, last: int) -> float | None:

@@ -13,8 +13,7 @@ from ..arrays.accepted import check_dtype, listed, storage_types
 from ..base import limits
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, Decorated, decorator
-from ..language.signature import Page, as_read, filled, with_options
-from ..language.signature import signature as read_signature
+from ..language.signature import Page, as_read, filled
 from ..language.source import capture
 from ..program.options import refuse_unknown
 from ..program.waiting import waiting
@@ -104,9 +103,7 @@ class Gufunc(Decorated):
         # The last call of arrays alone, if it was too short to be shared among threads: what they
         # and the result were, and what was called.
         self._last: tuple[Any, Any, Any] = None, None, None
-        own = read_signature(definition.function.definition, definition.defaults)
-        shown = with_options(own, dict.fromkeys(CALL_OPTIONS))
-        super().__init__(definition, shown, live, f"gufunc {signature}")
+        super().__init__(definition, dict.fromkeys(CALL_OPTIONS), live, f"gufunc {signature}")
 
     def __repr__(self) -> str:
         return f"<gufunc {self.__name__}{self.definition.signature}>"
@@ -154,11 +151,11 @@ class Gufunc(Decorated):
         try:
             # Each of these lines takes a part of the time of a small call.
             kinds, made, call = self._last
-            if (
-                not named
-                and kinds == list(map(_kind, args))
-                and (out is None or (_kind(out) == made and not waiting and _apart(out, args)))
-            ):
+            known = not named and kinds == list(map(_kind, args))
+            if known and out is not None:
+                over = any(np.may_share_memory(out, one) for one in args)
+                known = _kind(out) == made and not waiting and not over
+            if known:
                 try:
                     return call(*args) if out is None else call(*args, out)
                 except (ValueError, IndexError):
@@ -284,10 +281,6 @@ def _axes(core: tuple[str, ...]) -> str:
 def _kind(value: Any) -> Any:
     """What a plain array in C's order is, as far as a call depends on it."""
     return type(value) is _ARRAY and value.flags.c_contiguous and (value.dtype, value.shape)
-
-
-def _apart(out: Any, args: tuple[Any, ...]) -> bool:
-    return not any(np.may_share_memory(out, one) for one in args)
 
 
 @as_read({})

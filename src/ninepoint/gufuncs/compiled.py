@@ -141,7 +141,7 @@ def _loop(
     definition: GufuncDefinition, inputs: Sequence[Operand], types: Types, dtypes: Types | None
 ) -> Any:
     """The loop over a stack, and the function of its item, which has the types of the results."""
-    arguments = tuple(input_type(one.dtype, max(len(one.core), 1)) for one in inputs)
+    arguments = tuple(array_type(one.dtype, one.core, readonly=True) for one in inputs)
     kept: Any = None
     if not definition.foreign:
         # Values of others may mean something else in another process.
@@ -152,7 +152,7 @@ def _loop(
             return found
     asked = _checked_types(definition, inferred(definition, types), dtypes)
     outputs = tuple(map(Operand, asked, definition.signature.outputs))
-    call = kinds.void(*arguments, *(out_type(one.dtype, len(one.core)) for one in outputs))
+    call = kinds.void(*arguments, *(array_type(one.dtype, one.core) for one in outputs))
     # Alone first: then errors are those of the user's text.
     _typed(definition, types, asked)
     with mistakes(definition):
@@ -205,22 +205,18 @@ def _stored(definition: GufuncDefinition, outputs: Sequence[Operand]) -> Any:
     text = f"body({', '.join(given[name] for name in definition.parameters)})"
     if not definition.outs:
         values = [f"value{k}" for k in range(len(outputs))]
-        stores = map(_store, range(1, len(outputs) + 1), values, results, outputs)
-        text = "\n    ".join([f"{', '.join(values)} = {text}", *stores])
+        text = f"{', '.join(values)} = {text}"
+        for k, (value, out, one) in enumerate(zip(values, results, outputs, strict=True), 1):
+            if one.core:
+                wrong = f"raise WrongShape({k}, {value}.shape)"
+                text += f"\n    if {value}.shape != {out}.shape: {wrong}"
+            text += f"\n    {out}[{'...' if one.core else 0}] = {value}"
     found: dict[str, Any] = {"body": body(definition), "WrongShape": WrongShape}
     found["__name__"] = __name__
     exec(f"def stored({', '.join(names)}):\n    {text}", found)
     found["stored"].__qualname__ = f"{definition.token}.stored"
     # Within the loop, not called by it: 1e6 cross products take 3 ms, and 16 ms else (a Xeon).
     return njit(**users.INSIDE, forceinline=True)(found["stored"])
-
-
-def _store(number: int, value: str, out: str, operand: Operand) -> str:
-    """The lines that store a result, whose number is counted from 1."""
-    if not operand.core:
-        return f"{out}[0] = {value}"
-    wrong = f"raise WrongShape({number}, {value}.shape)"
-    return f"if {value}.shape != {out}.shape: {wrong}\n    {out}[...] = {value}"
 
 
 # The function of the user as Numba's: what it gives, and what is wrong.
@@ -246,16 +242,9 @@ def body(definition: GufuncDefinition) -> Any:
 # What it gives, without a run.
 
 
-def input_type(dtype: np.dtype, axes: int) -> Any:
-    """Numba's type of a core array, or of a number where there are no axes."""
-    if axes == 0:
-        return from_dtype(dtype)
-    return kinds.Array(from_dtype(dtype), axes, "C", readonly=True)
-
-
-def out_type(dtype: np.dtype, axes: int) -> Any:
-    """Numba's type of what a result is written into; a number has one axis of length 1."""
-    return kinds.Array(from_dtype(dtype), max(axes, 1), "C")
+def array_type(dtype: np.dtype, core: Core, readonly: bool = False) -> Any:
+    """Numba's type of a core array; of no axes it has one of length 1."""
+    return kinds.Array(from_dtype(dtype), max(len(core), 1), "C", readonly=readonly)
 
 
 def inferred(definition: GufuncDefinition, types: Types) -> Types:
@@ -304,11 +293,11 @@ def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype])
     """What Numba makes of the function for arguments, and arrays for results, of these types."""
     outputs = definition.signature.outputs
     named = {
-        name: input_type(dtype, len(core))
+        name: array_type(dtype, core, readonly=True) if core else from_dtype(dtype)
         for name, dtype, core in zip(definition.given, types, definition.cores, strict=True)
     }
     named |= {
-        name: out_type(dtype, len(core))
+        name: array_type(dtype, core)
         for name, dtype, core in zip(definition.outs, outs, outputs, strict=False)
     }
     arguments = tuple(named[name] for name in definition.parameters)

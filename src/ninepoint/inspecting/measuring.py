@@ -22,7 +22,6 @@ Each choice is tried with the best values of those before it.
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import statistics
@@ -42,14 +41,13 @@ from ..backends.compiled import Compiled
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..base.frozen import frozen
-from ..language.ir import RANKED, Kernel, Reduce
+from ..language.ir import RANKED, Reduce
 from ..language.signature import OPTIONS, counted, many, table, time_text
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, ByName, Place
-from ..program.planning import Plan, plan
-from ..program.program import Program, beside, program_of, typed
+from ..program.program import Plan, Program, beside, plan, program_of, typed
 
 
 @frozen
@@ -106,7 +104,13 @@ def asked(definition: Definition, given: Arrays = (), named: ByName | None = Non
     if len(fields) < len(given) == len(arrays):
         values = dict(zip(arrays, given, strict=True))
         given = [values.pop(name) for name in fields]
-        named = {name: _small(value, name) for name, value in values.items()} | named
+        for name, value in values.items():
+            if isinstance(value, str | type | np.dtype):
+                raise TypeError(
+                    f"'{name}' is indexed absolutely, so its shape counts: give an array, such as "
+                    f"numpy.zeros(256, {np.dtype(value).name!r}), not a dtype."
+                )
+        named = values | named
     options, own = _split(named, CALL_OPTIONS)
     if not own.keys() <= {*definition.parameters}:
         raise definition.arguments.unfit((), own, CALL_OPTIONS)
@@ -169,16 +173,6 @@ def no_array(what: str, name: str, value: Any) -> TypeError:
     elif accepted.is_xarray(value):
         cure = "give its array, x.values"
     return TypeError(f"{what} and '{name}' is {kind}; {cure}.")
-
-
-def _small(value: Any, name: str) -> Any:
-    """A small array, of which more than the type is needed."""
-    if isinstance(value, str | type | np.dtype):
-        raise TypeError(
-            f"'{name}' is indexed absolutely, so its shape counts: give an array, such as "
-            f"numpy.zeros(256, {np.dtype(value).name!r}), not a dtype."
-        )
-    return value
 
 
 # Measuring.
@@ -396,13 +390,14 @@ def _copying(fields: Arrays, threads: int) -> Callable[[], None]:
     """What copies arrays, each of which is shared among threads along its longest axis."""
     tasks: list[Callable[[], object]] = []
     for source in fields:
-        make = driver.empty if is_cupy(source) else np.zeros
-        target = make(source.shape, source.dtype)
+        if is_cupy(source):
+            tasks.append(
+                partial(operator.setitem, driver.empty(source.shape, source.dtype), ..., source)
+            )
+            continue
         axis = int(np.argmax(source.shape))
-        ends = np.linspace(0, source.shape[axis], threads + 1).astype(int)
-        for first, last in itertools.pairwise(ends):
-            place = (*(slice(None),) * axis, slice(first, last))
-            tasks.append(partial(operator.setitem, target[place], ..., source[place]))
+        both = (np.array_split(one, threads, axis) for one in (np.zeros_like(source), source))
+        tasks += [partial(np.copyto, *pair) for pair in zip(*both, strict=True)]
     return lambda: run_parallel(tasks, threads)
 
 
@@ -551,7 +546,10 @@ def _choices(one: Asked) -> list[dict[str, Any]]:
     if forms is None:
         return []
     values: dict[str, Sequence[Any]] = {"shared": (1, 20, math.inf)}
-    if _any_order(forms.stored):
+    windows = [a.value for a in forms.stored.body if isinstance(a.value, Reduce)]
+    # Of the windows that give other bits in another order of adding.
+    added = [one for one in windows if one.kind not in _ORDERLESS]
+    if all(x.kind in ("sum", "prod", "mean") and x.result.dtype.is_integer for x in added):
         values |= {
             "direct": (4, 16),
             "radix": (2, 8),
@@ -562,13 +560,6 @@ def _choices(one: Asked) -> list[dict[str, Any]]:
 
 # What reductions give whatever the order of their operations.
 _ORDERLESS = frozenset(("min", "max", "any", "all", "argmin", "argmax", *RANKED))
-
-
-def _any_order(kernel: Kernel) -> bool:
-    """Whether the windows of a kernel give the same bits in any order of adding."""
-    windows = [a.value for a in kernel.body if isinstance(a.value, Reduce)]
-    added = [one for one in windows if one.kind not in _ORDERLESS]
-    return all(x.kind in ("sum", "prod", "mean") and x.result.dtype.is_integer for x in added)
 
 
 def search(

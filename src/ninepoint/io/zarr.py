@@ -36,13 +36,21 @@ from typing import Any
 import numpy as np
 
 from ..base.undisturbed import imported
-from .contents import Contents, Variable, contents, stored_by_xarray
+from .contents import (
+    Contents,
+    Variable,
+    check_not_read,
+    check_same,
+    contents,
+    note,
+    noted,
+    stored_by_xarray,
+)
 from .formats import storable
 from .ome import KINDS, axes_of, labels_of
 from .opened import INCOMPLETE
 from .opening import open
 from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
-from .resume import check_not_read, check_same, note, noted
 from .run import STAYS, How, Region, Unit, Units
 
 # The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr

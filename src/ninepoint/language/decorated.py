@@ -22,7 +22,7 @@ import linecache
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
@@ -30,6 +30,7 @@ from ..base.remembered import Registry
 from ..base.tracebacks import door
 from .definitions import Function, dotted, with_helpers
 from .errors import Span, StencilError, mistake
+from .signature import signature, with_options
 from .source import package, place_of
 
 
@@ -38,15 +39,16 @@ class Decorated:
 
     definition: Any
 
-    def __init__(self, definition: Any, shown: inspect.Signature, live: Any, words: str) -> None:
+    def __init__(self, definition: Any, options: Mapping[str, Any], live: Any, words: str) -> None:
         function = definition.function
-        self.definition, self.__signature__ = definition, shown
+        own = signature(function.definition, definition.defaults)
+        self.definition, self.__signature__ = definition, with_options(own, options)
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show the class instead.
         text = function.definition
-        own = None if isinstance(text, ast.Lambda) else ast.get_docstring(text)
-        self.__doc__ = own or (
+        told = None if isinstance(text, ast.Lambda) else ast.get_docstring(text)
+        self.__doc__ = told or (
             f"A {words}; help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
         )
         self.__module__ = getattr(live, "__module__", type(self).__module__)

@@ -132,6 +132,13 @@ class Definition:
     known_by_token = True
 
     def __init__(self, function: Function, options: Options, live: Any = None) -> None:
+        # The parameters that are arrays: read with an index, or given to a call as a field; of a
+        # ufunc those by position, unless their default is a number, and the others are tables.
+        arrays = indexed_parameters(function)
+        if options.pointwise:
+            tables = arrays - {*array_parameters(function)}
+            options = replace(options, standard_indexing=tuple(sorted(tables)))
+            arrays |= {*array_parameters(function)}
         self.function, self.options, self.live = function, options, live
         self.name, self.defaults = function.name, function.defaults
         # To a function of numbers the others that it calls are functions of numbers too.
@@ -147,12 +154,7 @@ class Definition:
         self._stages: values.Met | None = None
         self.parameters, self.may_call = function.parameters, False
         self.token = digest((function, options.meaning))
-        # The parameters that are arrays: read with an index, or given to a call as a field; of a
-        # ufunc those by position, unless their default is a number.
-        arrays = indexed_parameters(function)
-        if self.pointwise:
-            arrays |= set(array_parameters(function))
-        else:
+        if not self.pointwise:
             called = function.constants.values()
             self.may_call = any(isinstance(value, ArrayFunction) for value in called)
         self._standard = arrays & {*options.standard_indexing}

@@ -143,11 +143,14 @@ class Options:
     pointwise: bool = False
 
     @staticmethod
-    def of(kind: str, given: ByName, known: Sequence[str]) -> Options:
-        """What a decorator was given by name, checked; `known` are the names that it takes."""
+    def of(kind: str, given: ByName) -> Options:
+        """What a decorator was given by name, checked."""
+        known = UFUNC if kind == "ufunc" else STENCIL
         refuse_unknown(kind, [name for name in given if name not in known], known)
         checked = {n: check(given.get(n, default)) for n, (default, check) in _CHECKS.items()}
         check_grid(checked["every"], checked["upsample"])
+        if kind == "ufunc":
+            checked |= {"neighborhood": ((0, 0),), "pointwise": True}
         return Options(**checked)
 
     def called(self, given: ByName) -> Options:

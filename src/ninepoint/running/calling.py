@@ -15,9 +15,9 @@ from ..base.remembered import Remembered
 from ..base.tracebacks import shorten
 from ..language.decorated import Decorated
 from ..language.definitions import ArrayFunction
-from ..language.signature import filled, options_of, signature, signature_text, with_options
+from ..language.signature import filled, options_of, signature_text
 from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
-from ..program.options import ByName, Place
+from ..program.options import Place
 from ..program.waiting import before_writing, waiting
 
 # Values of all parameters, numbers of all calls, out -> result.
@@ -62,46 +62,23 @@ _CALL = """
 
 
 class OnArrays(Decorated, ArrayFunction):
-    """A definition that is called with whole arrays; `_first` does a call of a new kind."""
+    """A definition that is called with whole arrays."""
 
     definition: Definition
 
+    # Does a call of a kind that was not met before, or that depends on more than its kind.
+    _first: Callable[..., Any]
+
     def __init__(self, definition: Definition) -> None:
-        self._kind, parameters = definition.kind, definition.parameters
-        self._plain = tuple(p in definition.fields for p in parameters)
+        self.parameters, self.fields = definition.parameters, definition.fields
+        self.scalars, self.pointwise = definition.scalars, definition.pointwise
+        self.defaults = types.MappingProxyType(dict(definition.defaults))
         # What does calls that went well, by their kind.
         self._bound_calls: Remembered[Prepared] = Remembered(256)
-        self._arguments = definition.arguments
-        self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
-        own = signature(definition.function.definition, definition.function.defaults)
-        shown = with_options(own, options_of(type(self).__call__))
-        words = f"{self._kind} of {', '.join(parameters)}"
-        super().__init__(definition, shown, definition.live, words)
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of the function."""
-        return self.definition.parameters
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The names of the parameters that are read relative to the point."""
-        return self.definition.fields
-
-    @property
-    def scalars(self) -> tuple[str, ...]:
-        """The names of all other parameters: numbers, and small arrays."""
-        return self.definition.scalars
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """The values of the parameters that have one."""
-        return types.MappingProxyType(dict(self.definition.defaults))
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether it was made from a function of numbers."""
-        return self.definition.pointwise
+        self._kind, self._arguments = definition.kind, definition.arguments
+        self._numbers = [(name, self.parameters.index(name)) for name in self.scalars]
+        words = f"{self._kind} of {', '.join(self.parameters)}"
+        super().__init__(definition, options_of(type(self).__call__), definition.live, words)
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"
@@ -183,7 +160,13 @@ class OnArrays(Decorated, ArrayFunction):
                 )
             if key is not None:
                 if self._numbers and self.definition.may_call:
-                    key, leaves = self._of_several(key, bound)
+                    # A program of several calls is bound for what each of them is given.
+                    leaves = leaves_of(self.definition, {n: bound[k] for n, k in self._numbers})
+                    more = numbers_key(leaves)
+                    key = None if more is None else (*key, more)
+                    if not self.definition.may_call:
+                        # As was found meanwhile, it calls nothing.
+                        leaves = ()
                 short = self._bound_calls.get(key)
                 if short is not None:
                     # The values of a border are as free as those of the parameters.
@@ -204,18 +187,6 @@ class OnArrays(Decorated, ArrayFunction):
         _apply.__name__ = "__call__"
         _apply.__qualname__ = "Stencil.__call__"
         __call__ = _apply
-
-    def _of_several(self, key: Key, bound: Sequence[Any]) -> tuple[Key | None, Leaves]:
-        """The key of a program of several calls, which is bound for what each of them is given."""
-        leaves = leaves_of(self.definition, {name: bound[k] for name, k in self._numbers})
-        more = numbers_key(leaves)
-        return None if more is None else (*key, more), leaves if self.definition.may_call else ()
-
-    def _first(
-        self, call: Call, values: ByName, place: Place, key: Key | None, leaves: Leaves
-    ) -> Any:
-        """Do a call of a kind that was not met before, or that depends on more than its kind."""
-        raise NotImplementedError
 
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every parameter, by its name."""
