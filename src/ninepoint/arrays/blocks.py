@@ -230,12 +230,6 @@ class Axis:
         before, after = [ends[-1], *self.beyond[:-1]], [*self.beyond[1:], ends[0]]
         return [(low, high) for (_, low), (high, _) in zip(before, after, strict=True)]
 
-    @property
-    def fits(self) -> bool:
-        """Whether no block takes more than the next ones have."""
-        pairs = zip(self.faces, self.cuts, strict=True)
-        return all(max(thick) <= b - a for thick, (a, b) in pairs)
-
 
 def axis_of(program: Program, sizes: Sequence[int], axis: int) -> Axis:
     """The blocks of these sizes along an axis, which is counted from the end."""
@@ -261,7 +255,9 @@ def _grouped(program: Program, sizes: Shape, axis: int) -> Shape:
     least = LONG * far
     while True:
         groups = _filled(sizes, least)
-        if axis_of(program, groups, axis).fits:
+        pairs = zip(axis_of(program, groups, axis).faces, groups, strict=True)
+        # No block takes more than the next ones have.
+        if all(max(thick) <= size for thick, size in pairs):
             return groups
         least *= 2
 

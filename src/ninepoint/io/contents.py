@@ -222,7 +222,7 @@ class Contents:
         page = Lines([f"Give each thread {counted(self.held, 'B')}."])
         arrays = [in_units(one.array, one.units.size) for one in self.variables]
         # Imported here, as in all that follows: Dask is optional.
-        from ..arrays.chunked.costs import told
+        from ..arrays.chunked.computation import told
 
         page = told(arrays, limits.current.window_units) or page
         count, own = (len(self.share(part)) for part in (None, how.part))
@@ -280,7 +280,7 @@ def _window(arrays: Sequence[Any], room: Room) -> int:
 
     Each worker goes through a part of the units, with layers of its own that wait.
     """
-    from ..arrays.chunked.costs import costs_of
+    from ..arrays.chunked.computation import costs_of
 
     most, each = limits.current.window_units, room.memory // max(1, room.workers)
     while (
