@@ -390,7 +390,7 @@ def test_cache_is_shown_and_cleared(here, capsys, monkeypatch):
 def test_help_has_examples_and_loads_nothing_heavy():
     code = """
 import runpy, sys
-import ninepoint.io.images, ninepoint.io.saving
+import ninepoint.io.opening, ninepoint.io.saving
 sys.argv[1:] = ["apply", "--help"]
 try:
     runpy.run_module("ninepoint", None, "__main__")

@@ -16,7 +16,6 @@ import math
 import numbers
 import sys
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -56,8 +55,6 @@ _is_series, _is_frame = _is("pandas", "Series"), _is("pandas", "DataFrame")
 
 def is_chunked(value: object) -> bool:
     """Whether `value` is a lazy array in chunks: of Dask, dask-array or Cubed."""
-    if type(value) is np.ndarray:
-        return False
     return is_dask(value) or is_expression(value) or is_cubed(value)
 
 
@@ -75,7 +72,7 @@ def is_pandas(value: object) -> bool:
 def is_device(value: object) -> bool:
     """Whether `value` is an array in the memory of a GPU: of CuPy, or what CuPy can look at."""
     kind = type(value)
-    if kind is np.ndarray or isinstance(value, np.ndarray | np.generic | int | float | complex):
+    if kind is np.ndarray:
         return False
     if is_cupy(value):
         return True
@@ -348,8 +345,6 @@ def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
     TypeError
         If it is no number.
     """
-    if type(cval) is int and cval == 0:
-        return cval
     cval = widened(cval)
     if not isinstance(cval, numbers.Number | np.bool_):
         raise TypeError(f"cval must be a number, not {cval!r} of type {type(cval).__name__}.")
@@ -416,9 +411,6 @@ def too_few_axes(ndim: int, shape: Shape, least: int = 0) -> ValueError:
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
     """Give the common shape, as NumPy's broadcasting makes it; an unknown length is a NaN."""
-    # NumPy's own function takes 3 us for shapes that are equal.
-    if all(one == shapes[0] for one in shapes):
-        return tuple(shapes[0])
     try:
         found = np.broadcast_shapes(*(tuple(UNKNOWN if n != n else n for n in s) for s in shapes))
     except ValueError:
@@ -623,7 +615,6 @@ def per_axis(name: str, given: Any) -> Every:
     return whole if several else whole[0]
 
 
-@lru_cache(maxsize=256)
 def steps_of(every: Every, ndim: int) -> Shape:
     """Give the step along each axis of a stencil of `ndim` axes.
 

@@ -94,9 +94,6 @@ def with_lanes(
     None if it does them as they are; else how they are given to it, and what it is turned by (see
     `Compiled.turned`).  The fields have one shape and core axes last.
     """
-    # Nearly always rows are in order, and nothing has to be found out.
-    if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
-        return None
     first, arrays, split = fields[0], (*fields, *outs), fields[0].ndim - program.ndim
     axes = range(split, first.ndim)
     inner = _inside(first, split)

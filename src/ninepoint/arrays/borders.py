@@ -20,7 +20,6 @@ import uuid
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
@@ -75,11 +74,6 @@ class Condition:
         return all(map(_is_number, self.values))
 
     @property
-    def varies(self) -> bool:
-        """Whether something is a function, and may be another value at each step."""
-        return any(map(callable, self.values))
-
-    @property
     def key(self) -> Any:
         """What tells a plain condition from others."""
         return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.values)
@@ -102,7 +96,7 @@ class Condition:
         >>> npt.dirichlet(lambda step: 10 * step).after(3).step
         3
         """
-        return replace(self, step=step) if self.varies else self
+        return replace(self, step=step) if any(map(callable, self.values)) else self
 
     def of(self, change: Callable[[Value], Value]) -> Condition:
         """Give the same with other values.
@@ -353,8 +347,7 @@ def _spacing(dx: Any) -> float:
 
 
 def _is_number(value: Value) -> bool:
-    # Python's own are nearly all that there are, and to ask for their class takes a tenth as long.
-    return type(value) in (float, int) or isinstance(value, numbers.Number | np.number | np.bool_)
+    return isinstance(value, numbers.Number | np.number | np.bool_)
 
 
 def _shown(value: Value) -> str:
@@ -412,10 +405,8 @@ class Boundary:
         """
         if isinstance(given, Boundary):
             return given
-        if isinstance(given, str):
-            return _named(given)
-        if isinstance(given, Condition):
-            return Boundary(((given, given),), True)
+        if isinstance(given, str | Condition):
+            return Boundary(((_rule(given),) * 2,), True)
         if not isinstance(given, tuple | list):
             raise TypeError(
                 f"boundary must be a name or one entry per axis, not {given!r}; "
@@ -443,9 +434,9 @@ class Boundary:
         ValueError
             If there is another number of entries.
         """
-        if not self.conditions:
-            return _on(self, ndim)
-        return _on(self.with_conditions(lambda *_: "nearest", ndim), ndim)
+        named = self.with_conditions(lambda *_: "nearest", ndim) if self.conditions else self
+        rules: Any = named.sides(ndim)
+        return Border(rules)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -516,17 +507,6 @@ class Boundary:
         if self.each:
             return repr(self.entries[0][0])
         return repr(tuple(a if a == b else (a, b) for a, b in self.entries))
-
-
-@lru_cache(maxsize=64)
-def _named(name: str) -> Boundary:
-    rule = _rule(name)
-    return Boundary(((rule, rule),), True)
-
-
-@lru_cache(maxsize=256)
-def _on(boundary: Boundary, ndim: int) -> Border:
-    return Border(cast(tuple[tuple[Rule, Rule], ...], boundary.sides(ndim)))
 
 
 def _pair(entry: object) -> Pair:

@@ -77,15 +77,14 @@ class Edges:
             mirrored = source_indices(-far, 0, self._shape[place], "reflect", "reflect")
             distance = line(mirrored[::-1] + np.arange(1, far + 1)) * distance
         kind = "cell" if one.at == "cell" else one.kind
-        return Extension(kind, (*map(self._stacked, laid.values), distance))
+        return Extension(kind, (*laid.values, distance))
 
     def _values(self, one: Condition, axis: int, value: Any) -> Any:
         """A value of a condition at the end of an axis, laid along the edge there.
 
-        Arrays have all axes of the fields; along their own they are one thick.
+        Arrays have an axis for the stack, along which all that are alike are one, and the axes of
+        the node; along their own they are one thick.
         """
-        if type(value) in (float, int):
-            return value if one.at == "cell" else np.float64(value)
         words = f"npt.{one.kind}"
         if callable(value):
             first = len(self._shape) - len(self._reach)
@@ -95,24 +94,15 @@ class Edges:
         if is_chunked(value):
             raise TypeError(f"{words} has values that are yet to be computed; compute them first.")
         if getattr(value, "ndim", 0):
-            value = _on_edge(value, self._shape, axis, words)
-        elif isinstance(value, np.ndarray):
-            value = value[()]
+            ndim, value = len(self._reach), _on_edge(value, self._shape, axis, words)
+            if any(n != 1 for n in value.shape[:-ndim]):
+                value = np.broadcast_to(value, (*self._shape[:-ndim], *value.shape[-ndim:]))
+            value = stacked(value, ndim)
         # Elements are stored as they are given, all else is computed with double precision, which
         # NumPy's numbers have, and divide complex ones in another way than Python's.
-        if one.at == "cell":
-            return value
-        wide = np.complex128 if np.iscomplexobj(value) else np.float64
-        return value.astype(wide, copy=False) if hasattr(value, "dtype") else wide(value)
-
-    def _stacked(self, value: Any) -> Any:
-        """A number, or values along an edge, of which all alike are one; the stack is one axis."""
-        if not np.ndim(value):
-            return value
-        ndim = len(self._reach)
-        if any(n != 1 for n in value.shape[:-ndim]):
-            value = np.broadcast_to(value, (*self._shape[:-ndim], *value.shape[-ndim:]))
-        return stacked(value, ndim)
+        if one.at == "face":
+            value = np.asarray(value, np.complex128 if np.iscomplexobj(value) else np.float64)
+        return value[()] if isinstance(value, np.ndarray) else value
 
 
 def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
@@ -179,13 +169,11 @@ def _check_signature(function: Any, name: str, one: Condition, positions: Sequen
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where ghosts of a condition do not fit the type of a field."""
     floats = kind_of(dtype) in "fc"
-    if one.kind == "extrapolate":
-        if one.order and not floats:
-            raise TypeError(
-                f"{one} makes values that integers need not hold, and field '{name}' is {dtype}; "
-                'convert it with .astype("float32"), or name the rule "nearest".'
-            )
-        return
+    if one.kind == "extrapolate" and not floats:
+        raise TypeError(
+            f"{one} makes values that integers need not hold, and field '{name}' is {dtype}; "
+            'convert it with .astype("float32"), or name the rule "nearest".'
+        )
     if one.at == "face" and not floats:
         who, cure = f"npt.{one.kind}", 'give the values themselves, npt.dirichlet(..., at="cell")'
         if one.kind == "dirichlet":
@@ -200,8 +188,6 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
 def _check_mix(one: Condition, reach: int) -> None:
     """Raise where a mix says nothing of a ghost."""
     a, b, _ = one.values
-    if isinstance(a, float) and isinstance(b, float) and a > 0 < b:
-        return
     if np.any((a == 0) & (b == 0)):
         raise ValueError(
             "npt.robin(a, b, c) has a = 0 and b = 0 somewhere along the edge, which fixes nothing "

@@ -239,6 +239,12 @@ def cut(span: Span, count: int) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
+def hull(spans: Iterable[Span]) -> Span:
+    """The least span that holds some."""
+    starts, stops = zip(*spans, strict=True)
+    return min(starts), max(stops)
+
+
 class Region(tuple[Span, ...]):
     """The points first <= i < last, axis by axis."""
 
@@ -326,7 +332,7 @@ class Layout:
         self.windows = list(map(self._made, windows))
         computed = [window for window in self.windows if window.points]
         # The least region that holds all of them.
-        hulls = [(min(a)[0], max(b for _, b in a)) for a in zip(*computed, strict=True)]
+        hulls = list(map(hull, zip(*computed, strict=True)))
         self.computed = Region(hulls or [(0, 0)] * len(shape))
         self.points = self.computed.points
         self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)
@@ -384,9 +390,12 @@ class Layout:
         if border.uses("ghost"):
             axes = zip(spans, self.shape, self.reach.sides, strict=True)
             spans = [_with_mirrored(*axis) for axis in axes]
+        each = list(zip(spans, self.shape, border.rules, strict=True))
         lanes = (*(1,) * (len(spans) - 1), border.lanes)
-        each = list(zip(spans, self.shape, border.rules, lanes, strict=True))
-        sources = tuple(source_indices(a, b, n, *rules, own) for (a, b), n, rules, own in each)
+        sources = tuple(
+            source_indices(*span, n, *rules, own)
+            for (span, n, rules), own in zip(each, lanes, strict=True)
+        )
         # Those of a row that follow each other.
         (start, stop), n = spans[-1], self.shape[-1]
         low = min(max(0, -start), stop - start)
@@ -441,7 +450,7 @@ def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
 
 
 def _ghosts(
-    axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]], sources: Sequence[Array]
+    axes: Sequence[tuple[Span, int, tuple[Rule, Rule]]], sources: Sequence[Array]
 ) -> Iterator[Ghosts]:
     """The ghosts along each axis of a block in turn.
 
@@ -449,10 +458,10 @@ def _ghosts(
     earlier ones, which are made: beyond the ends of an edge its last value stands.
     """
     whole, edge = list[slice](), list(sources)
-    for (start, stop), n, (before, after), _ in axes:
+    for (start, stop), n, (before, after) in axes:
         low = max(0, -start) if before == "constant" else 0
         whole.append(slice(low, (min(n, stop) if after == "constant" else stop) - start))
-    for axis, ((start, stop), n, pair, lanes) in enumerate(axes):
+    for axis, ((start, stop), n, pair) in enumerate(axes):
         for side, first, last in ((0, start, 0), (1, n, stop)):
             if pair[side] == "ghost" and first < last:
                 own = slice(first - start, last - start)
@@ -463,7 +472,7 @@ def _ghosts(
                 beside = tuple(one[at] for one, at in zip(edge, places, strict=True))
                 yield Ghosts(axis, side, places, end, beside)
         before, after = ("nearest" if rule == "ghost" else rule for rule in pair)
-        edge[axis] = source_indices(start, stop, n, before, after, lanes)
+        edge[axis] = source_indices(start, stop, n, before, after)
 
 
 def around(inner: Region, outer: Region) -> list[tuple[Region, int, int]]:

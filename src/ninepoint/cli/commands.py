@@ -30,11 +30,10 @@ from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.measuring import Asked, asked
 from ..io.formats import check_options, format_of
-from ..io.images import alike_images, matching
+from ..io.opening import alike_images, matching
 from ..io.opening import open as open_array
 from ..io.paths import AmongInputsError, natural_key, nth
 from ..io.progress import Bar, Progress, seen
-from ..io.run import How
 from ..io.saving import imsave, parse_pattern, save
 from ..language.errors import StencilError, alike
 from ..language.signature import counted, many
@@ -110,9 +109,9 @@ def _check_options(options: Namespace) -> None:
     if _is_store(output):
         others, kind = _OF_IMAGES, "images"
     elif not _NAMED.search(output):
-        how = How(compression=options.compression, quality=options.quality)
         with _at_fault(ValueError):
-            check_options(format_of(nth(parse_pattern(output), 0)), how)
+            form = format_of(nth(parse_pattern(output), 0))
+            check_options(form, options.compression, options.quality)
     for name in others:
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} is for {kind}")

@@ -31,7 +31,7 @@ from ..lowering.notes import Note, notes, work
 from ..lowering.rolling import rows_kept
 from ..program.definition import Definition
 from ..program.graph import Graph, Node
-from ..program.planning import plan
+from ..program.program import plan
 from .measuring import Asked, Measurement, asked, measured
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
@@ -64,12 +64,12 @@ def explained(call: Any, one: Asked) -> str:
     real = all(type(x) is np.ndarray and x.ndim >= node.ndim and x.size for x in one.given)
     if any(map(dask_arrays, one.given)):
         # Imported here: Dask is optional, and the caller has it.
-        from ..arrays.chunked import costs
+        from ..arrays.chunked import computation
 
         args, named = one.arguments()
         # None of them is computed.
         made = listed(call(*args, **named))
-        page += costs.told([array for value in made for array in dask_arrays(value)])[1:]
+        page += computation.told([array for value in made for array in dask_arrays(value)])[1:]
     elif real:
         found = _measured(call, one)
         page.add("measured", str(found))
@@ -370,9 +370,9 @@ def explain(lazy: Any) -> str:
             f"{type(lazy).__name__}; of arrays in memory 'explain' of a stencil tells."
         )
     # Imported here: Dask is optional, and the caller has it.
-    from ..arrays.chunked import costs
+    from ..arrays.chunked import computation
 
-    page = costs.told(arrays)
+    page = computation.told(arrays)
     if not page:
         raise TypeError(
             "no stencil, filter or iterate has made this Dask array, or what is behind it; give "

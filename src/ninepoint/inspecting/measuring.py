@@ -47,8 +47,7 @@ from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.graph import Node
 from ..program.options import CALL_OPTIONS, PLACE, ByName, Place
-from ..program.planning import Plan, plan
-from ..program.program import Program, beside, program_of, typed
+from ..program.program import Plan, Program, beside, plan, program_of, typed
 
 
 @frozen

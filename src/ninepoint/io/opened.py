@@ -23,16 +23,15 @@ The convention of 0.4 (NGFF) has them at the top, that of 0.5, which is written,
 
 from __future__ import annotations
 
-import math
 import os
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import is_dataset
+from ..arrays.layout import Shape
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from .ome import Axis, image, labelled
@@ -48,20 +47,6 @@ from .paths import (
     spans,
     zarr_files,
 )
-from .run import Room, Shape, grown, lengths
-
-# Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
-# and the neighbours of a block are then a small part of it.
-CHUNK_BYTES = 2**23
-# An array is cut into at least so many chunks, so that every core has work until the end, unless
-# they would be smaller than this [bytes].
-LEAST_CHUNKS = 16
-LEAST_BYTES = 2**20
-# A shard is read whole up to this size [bytes].
-SHARD_BYTES = 2**28
-# A shard of this size is a chunk of its own [bytes]: a task that writes whole shards, too, then
-# needs no other one.
-SHARD_ENOUGH = 2**22
 
 
 def open_npy(path: str) -> Found:
@@ -442,66 +427,3 @@ class Found:
 
     arrays: Mapping[str, Opened]
     like: Any = None
-
-
-def lazy(found: Found, chunks: Any = None) -> Any:
-    """What was found as an array of Dask, or as an object of xarray, cut as is asked for."""
-    like = found.like
-    if not is_dataset(like):
-        ((_, array),) = found.arrays.items()
-        dims = range(array.ndim) if like is None else like.dims
-        data = _view(array, tuple(dims), chunks)
-        return data if like is None else like.copy(data=data)
-    made = {}
-    for name, array in found.arrays.items():
-        one = like.variables[name]
-        made[name] = one.copy(data=_view(array, one.dims, chunks, tuple(like.dims)))
-    return like.assign(made)
-
-
-def _view(
-    array: Opened, dims: Sequence[Hashable], chunks: Any, known: Sequence[Hashable] = ()
-) -> Any:
-    """An array of Dask, cut as is asked for; `known` are the dimensions of all."""
-    own = _natural(array.shape, array.dtype.itemsize, array.pieces, array.shards)
-    if chunks is None:
-        chunks = own
-    elif not isinstance(chunks, str):
-        chunks = lengths("chunks", chunks, array.shape, dims, own, known)
-    cut = imported("dask.array").core.normalize_chunks(
-        chunks, array.shape, dtype=array.dtype, previous_chunks=own
-    )
-    # Imported here: Dask is optional.
-    from ..arrays.chunked.layer import Source
-
-    name = array.layer.format(imported("dask.base").tokenize(array, cut))
-    return Source(array, array.shape, array.dtype, array.pieces, name).view(cut)
-
-
-def _natural(
-    shape: Sequence[int], itemsize: int, pieces: Sequence[int], shards: Sequence[int] | None = None
-) -> Shape:
-    """Choose lengths of chunks.
-
-    Axes of which a piece has more than one element grow first, the shortest block first; then the
-    others, from the last to the first.
-
-    >>> _natural((4000, 4000), 4, (500, 500))
-    (1000, 1000)
-    >>> _natural((4000, 4000), 4, (100, 100), (2000, 2000))
-    (2000, 2000)
-    """
-    if not math.prod(shape):
-        return tuple(max(1, n) for n in shape)
-    sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
-    most = min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS, Room.of(None).unit)
-    most = max(LEAST_BYTES, most)
-    if shards is not None:
-        whole = tuple(max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True))
-        if math.prod(whole) * itemsize <= SHARD_BYTES:
-            sizes = whole
-        if math.prod(sizes) * itemsize >= SHARD_ENOUGH:
-            return sizes
-    wide = [k for k, piece in enumerate(pieces) if piece > 1]
-    # Stored without pieces: images, most likely, which lie along the last two axes.
-    return grown(sizes, shape, most // itemsize, wide or range(len(shape))[-2:])

@@ -178,7 +178,7 @@ def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
     steps = tuple(
         (*(a - b for a, b in zip(line, begin, strict=True)), length) for *line, length in lines
     )
-    element = Read(tap.dtype, tap.field, added(tap.origin, tuple(begin[-ndim:])))
+    element = Read(tap.dtype, tap.field, added(tap.offset, tuple(begin[-ndim:])))
 
     def ranked(rank: int) -> Atom:
         (name,) = staging.stage(

@@ -20,7 +20,7 @@ from ..arrays.accepted import DTypes, broadcast_shape, steps_of
 from ..arrays.blocks import results_of
 from ..arrays.borders import Boundary, check_range
 from ..arrays.layout import Axes, Border, Shape
-from ..arrays.regions import cut_shapes, finer_values
+from ..arrays.regions import check_device, cut_shapes, finer_values
 from ..backends.compiled import Compiled, recalled
 from ..base.remembered import Remembered, cached_property, digest
 from ..base.undisturbed import Later
@@ -32,7 +32,7 @@ from .definition import Call, Definition, stages
 
 if TYPE_CHECKING:
     from ..backends import pipeline as pipeline
-    from ..backends.cuda.writing import Source
+    from ..backends.cuda.patches import Source
     from ..language.ir import Position
 else:
     # What was compiled before is not lowered.
@@ -169,7 +169,7 @@ class Graph:
         self.calls = 0
         # Values that end a step: what follows does not become one kernel with what was before.
         self.stored: set[int] = set()
-        # What was planned for it: see `planning.plan`.
+        # What was planned for it: see `program.plan`.
         self.plans: Remembered[Any] = Remembered(16)
         self.nodes: list[Node] = []
         self._known: dict[Any, Made] = {}
@@ -320,6 +320,17 @@ class Graph:
     def has_conditions(self) -> bool:
         """Whether the border of some call has conditions."""
         return any(node.boundary.conditions for node in self.nodes)
+
+    def check_target(self, there: bool, cut: bool) -> None:
+        """Raise where a GPU, or tasks of lazy arrays, cannot do what is asked."""
+        if there:
+            check_device(self.nodes)
+        for node in self.nodes if cut else ():
+            if not all(one.plain for one in node.boundary.conditions):
+                raise TypeError(
+                    "border values of lazy arrays are numbers, not arrays or functions; compute "
+                    "the arrays first, or name a border rule."
+                )
 
     def warn(self) -> None:
         """Say of each call once if it takes the general path."""

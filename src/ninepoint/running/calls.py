@@ -36,7 +36,6 @@ from ..arrays.executable import NOTHING, Given
 from ..arrays.ghosts import unnamed
 from ..arrays.keys import Key, array_key, option_key
 from ..arrays.layout import Axes, Shape
-from ..arrays.regions import check_device
 from ..backends.memory import empty
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
@@ -548,18 +547,6 @@ def _has_axes(made: _Made, like: _Made) -> bool:
 # Calls on arrays without names.
 
 
-def check_target(graph: Graph, there: bool, cut: bool) -> None:
-    """Raise where a GPU, or tasks of lazy arrays, cannot do what is asked."""
-    if there:
-        check_device(graph.nodes)
-    for node in graph.nodes if cut else ():
-        if not all(one.plain for one in node.boundary.conditions):
-            raise TypeError(
-                "border values of lazy arrays are numbers, not arrays or functions; compute the "
-                "arrays first, or name a border rule."
-            )
-
-
 def first(
     known: Remembered[Prepared],
     call: Call,
@@ -633,7 +620,7 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     program = program.along(axes, arrays)
     graph = program.graph
     on_device, cut = any(map(is_cupy, arrays)), any(map(is_chunked, arrays))
-    check_target(graph, on_device or device is not None, cut)
+    graph.check_target(on_device or device is not None, cut)
     if not on_device and device is None:
         graph.warn()
     if device is not None:
