@@ -40,7 +40,7 @@ from ninepoint.backends.numba.cpu import Loaded
 from ninepoint.backends.pipeline import compile_chain
 from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
-from ninepoint.inspecting.asked import asked
+from ninepoint.inspecting.measuring import asked
 from ninepoint.lowering.notes import Note, Work, notes, work
 from ninepoint.program import program
 

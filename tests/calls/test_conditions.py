@@ -185,7 +185,7 @@ def test_stages_and_pickles() -> None:
             equal(made, wanted)
     assert "stored whole: values at the border" in curved.explain(row)
     assert "border npt.neumann(1.0)" in curved.explain(row)
-    equal(pickle.loads(pickle.dumps(npt.dirichlet(columns, at="cell"))).c, columns)
+    equal(pickle.loads(pickle.dumps(npt.dirichlet(columns, at="cell"))).values[0], columns)
     # A stage may have a function at its border.
     row = np.array([1, 2, 3])
     assert twice(row).tolist() == twice.debug(row).tolist() == [6, 2, 4]

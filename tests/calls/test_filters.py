@@ -431,6 +431,13 @@ def test_without_nan_nothing_changes():
             equal(counted, function(x, footprint=cross), strict=True)
 
 
+def test_an_opening_leaves_holes_out():
+    x = holes()
+    opened = filters.dilate(filters.erode(x, min_count=2), min_count=2)
+    equal(filters.opening(x, min_count=2), opened)
+    equal(filters.white_tophat(x, 3, min_count=2), x - opened)
+
+
 def test_shapes_are_those_of_other_packages():
     for radius in range(5):
         for name in ("disk", "ball", "diamond"):

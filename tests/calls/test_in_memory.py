@@ -66,7 +66,7 @@ def test_a_value_that_does_not_fit_is_refused_before_anything_runs() -> None:
     kernel = npt.stencil(lambda x: x[-1])
     x, out = np.zeros(4), np.full(4, 9.0)
     for rule in ("fill", "constant"):
-        refuses(ValueError, "a number up to", kernel, x, boundary=rule, cval=10**400, out=out)
+        refuses(ValueError, "numbers up to", kernel, x, boundary=rule, cval=10**400, out=out)
     assert (out == 9).all()
     kernel(x, boundary="wrap", cval=10**400)
 

@@ -335,7 +335,7 @@ def test_misuse(here, capsys, words, said):
 @pytest.mark.parametrize(("words", "shown"), [
     ("one.py --dtype uint8", ["f: x uint8 -> uint8\n"]),
     ("one.py --ir", ["x[0, 1]"]),
-    ("median", ["reductions.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
+    ("median", ["windows.py, line ", npt.filters.median.__doc__.split("\n")[0]]),
     ("white_tophat --dtype uint8", ["white_tophat: x uint8, y uint8 -> uint8\n"]),
     ("median --dtype uint8 --param size=5", ["median: x uint8 -> uint8\n",
                                              "-2..2 x -2..2"]),
@@ -391,7 +391,7 @@ def test_cache_is_shown_and_cleared(here, capsys, monkeypatch):
 def test_help_has_examples_and_loads_nothing_heavy():
     code = """
 import runpy, sys
-import ninepoint.io.images, ninepoint.io.saving
+import ninepoint.io.opening, ninepoint.io.saving
 sys.argv[1:] = ["apply", "--help"]
 try:
     runpy.run_module("ninepoint", None, "__main__")

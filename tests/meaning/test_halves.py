@@ -89,7 +89,7 @@ def test_values_at_the_border_that_are_of_this_type(dtype) -> None:
         equal(*(blur(x, boundary=((side, "nearest"), "nearest")) for side in sides))
     # Numbers that are too large.
     most = {HALF: r"6.55e\+04", BFLOAT: r"3.39e\+38"}[dtype]
-    words = f"fit the array, which is {dtype}; use a number up to {most}"
+    words = f"fit the array, which is {dtype}; use numbers up to {most}"
     refuses(ValueError, words, blur, x, boundary="constant", cval=3.4e38)
     with pytest.raises(ValueError, match=f"which is {dtype}; use numbers up to"):
         blur(x, boundary=npt.dirichlet(np.full(15, 3.4e38), at="cell"))

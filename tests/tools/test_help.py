@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.inspecting.tuning import search
+from ninepoint.inspecting.measuring import search
 from own_process import printed
 
 

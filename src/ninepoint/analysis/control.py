@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..language.ir import (
-    Atom,
     Body,
     DType,
     Expr,
-    Gather,
     Inside,
     Kernel,
     Loop,
@@ -18,17 +16,11 @@ from ..language.ir import (
     named,
     within,
 )
-from .ranges import Interval, Known, interval, ranges, refined, turn_ranges
+from .ranges import Interval, Known, ranges, refined, turn_ranges
 from .rewrite import bodies
 
 # A loop of no more turns than this ends by itself, soon.
 _SOON = 2**16
-
-
-def outside(gather: Gather, axis: int, known: Known) -> bool:
-    """Whether the offset of a read might be out of its neighborhood, even where it is not read."""
-    inside = Interval(gather.low[axis], gather.high[axis])
-    return not interval(gather.index[axis], known).within(inside)
 
 
 def bounded(kernel: Kernel) -> Kernel:
@@ -44,31 +36,25 @@ def bounded(kernel: Kernel) -> Kernel:
 def _bounded(body: Body, known: Known) -> Body:
     values = named(body)
 
-    def surely(index: Atom, active: Atom, low: int, high: int) -> bool:
-        """Whether an index is in these bounds wherever the point is active."""
-        found = refined(index, active, True, known, values)
-        return found is None or found.within(Interval(low, high))
-
     def change(expr: Expr) -> Expr:
         match expr:
-            case Gather(active=active):
-                bounds = zip(expr.index, expr.low, expr.high, strict=True)
-                inside = all(surely(index, active, low, high) for index, low, high in bounds)
-            case Inside(index=index, length=length):
-                inside = surely(index, expr.active, -length, length - 1)
+            case Inside(index=index, active=active):
+                # Where the point is active.
+                found = refined(index, active, True, known, values)
+                inside = found is None or found.within(Interval(expr.low, expr.high))
+                return replace(expr, place="") if inside else expr
             case Loop():
-                found = turn_ranges(expr, known)
+                inner = turn_ranges(expr, known)
                 numbers = (expr.index, *(ref for ref, _ in expr.carried))
-                spans = [found[one.name].ends for one in numbers if one.dtype is DType.INT]
+                spans = [inner[one.name].ends for one in numbers if one.dtype is DType.INT]
                 turns = min(int(high) - int(low) + 1 for low, high in spans)
                 if not expr.most and turns <= _SOON:
                     # There are no more turns than what counts them has values.
                     expr = replace(expr, most=turns)
-                    found = turn_ranges(expr, known)
-                return replace(expr, body=_bounded(expr.body, found))
+                    inner = turn_ranges(expr, known)
+                return replace(expr, body=_bounded(expr.body, inner))
             case _:
                 return expr
-        return replace(expr, place="") if inside else expr
 
     return mapped(body, change)
 

@@ -25,7 +25,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    Tap,
     at_each,
     atoms,
     joined,
@@ -54,7 +53,7 @@ def extents(expr: Expr) -> Iterator[tuple[str, Offset, Offset]]:
     elif isinstance(expr, Reduce):
         yield from _window_extents(expr)
     elif isinstance(expr, Gather):
-        low, high = Box(expr.low, expr.high).shift(expr.origin).ends
+        low, high = Box(expr.low, expr.high).shift(expr.offset).ends
         yield expr.field, low, high
     elif isinstance(expr, Loop):
         for assign in expr.body:
@@ -70,9 +69,9 @@ def _window_extents(reduce: Reduce) -> tuple[tuple[str, Offset, Offset], ...]:
 def tap_offsets(reduce: Reduce) -> Iterator[tuple[str, list[Offset]]]:
     """Each tap's field and the offsets at which it matters: not where its weight is zero."""
     for name, value in named(reduce.body).items():
-        if isinstance(value, Tap):
+        if isinstance(value, Read):
             indices = zip(np.ndindex(reduce.shape), live(reduce, name), strict=True)
-            found = [value.offset(index) for index, matters in indices if matters]
+            found = [value.place(index) for index, matters in indices if matters]
             if found:
                 yield value.field, found
 

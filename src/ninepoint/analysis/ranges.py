@@ -26,6 +26,8 @@ from ..base.frozen import frozen
 from ..language.functions import FLOAT_FUNCTIONS, PYTHON, UNARY
 from ..language.ir import (
     COMPARISONS,
+    GREATEST,
+    LEAST,
     MIRRORED,
     Atom,
     Binary,
@@ -33,7 +35,6 @@ from ..language.ir import (
     Call,
     Carried,
     Cast,
-    Coefficient,
     Const,
     DType,
     Element,
@@ -48,7 +49,6 @@ from ..language.ir import (
     Ref,
     Select,
     State,
-    Tap,
     Unary,
     Weight,
     at_each,
@@ -125,9 +125,9 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
     known |= {name: of_storage(dtype) for name, dtype in kernel.fields}
     known |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
     types = dict(kernel.fields)
-    for name, one in kernel.placed:
+    for name, _ in kernel.placed:
         if types[name].kind in "iu":
-            known[name] = Interval(one.low, one.high)
+            known[name] = Interval(LEAST, GREATEST)
     for stage in kernel.stages:
         known = _bounded(stage.body, known)
         for k, (name, value) in enumerate(zip(stage.names, stage.values, strict=True)):
@@ -163,13 +163,7 @@ def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interva
     `position` is the place in the window, in C order, for what stands inside one.
     """
     match expr:
-        case (
-            Read(field=name)
-            | Tap(field=name)
-            | Gather(field=name)
-            | Element(array=name)
-            | Coefficient(array=name)
-        ):
+        case Read(field=name) | Gather(field=name) | Element(array=name):
             return known[name]
         case Weight():
             return interval(Const(expr.dtype, expr.texts[position]), known)
@@ -188,7 +182,7 @@ def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interva
         case Reduce():
             return _reduce(expr, known)
         case Inside():
-            return Interval(0, expr.length - 1)
+            return Interval(expr.low, expr.high)
         case Loop() | Carried():
             return of_type(expr.dtype)
 
@@ -464,7 +458,7 @@ def window_ranges(expr: Reduce, known: Known) -> Sequence[Interval]:
     used = set(operands(expr))
     for assign in expr.body:
         match assign.value:
-            case Tap(field=name) | Element(array=name) | Coefficient(array=name):
+            case Read(field=name) | Element(array=name):
                 used.add(name)
     given = tuple((name, known[name]) for name in sorted(used & known.keys()))
     return _window_ranges(expr, given)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..arrays.accepted import (
     Arrays,
@@ -22,12 +22,11 @@ from ..arrays.accepted import (
 from ..arrays.channels import check_steps
 from ..arrays.ghosts import unnamed
 from ..iteration.iterate import Iteration, Scalars, iterate
-from ..iteration.motion import InMemory, Motion
 from ..iteration.slabs.slab import on_ranks
+from ..iteration.states import InChunks, InMemory, Motion, OnDevice
 from ..program.definition import Call, Definition
 from ..program.options import Place
 from ..program.program import program_of, typed
-from ..running.dispatch import check_target, evaluate
 
 if TYPE_CHECKING:
     from ..arrays.xarray import Named
@@ -37,8 +36,17 @@ if TYPE_CHECKING:
 MANY = 4
 
 
+# What gives the values that are wanted of a program on arrays of any kind (`running.calls`).
+Evaluate: TypeAlias = Callable[..., list[Any]]
+
+
 def iterated(
-    definition: Definition, values: Mapping[str, Any], plan: Iteration, boundary: Any, cval: Any
+    evaluate: Evaluate,
+    definition: Definition,
+    values: Mapping[str, Any],
+    plan: Iteration,
+    boundary: Any,
+    cval: Any,
 ) -> list[Any]:
     """The state after the steps, for arrays of any kind."""
     fields = [values[name] for name in definition.fields]
@@ -67,11 +75,11 @@ def iterated(
     if plan.steps:
         check_steps(fields, motion.ndim, definition.name)
     if named is None:
-        return _after(motion, fields, plan)
-    return _by_names(motion, fields, named, plan)
+        return _after(motion, fields, plan, evaluate)
+    return _by_names(motion, fields, named, plan, evaluate)
 
 
-def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
+def _after(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) -> list[Any]:
     """The state after all steps, for arrays without names."""
     graph = motion.graph
     there = plan.device is not None or any(map(is_device, arrays))
@@ -79,7 +87,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     # On a GPU no kernel is slow: what is not understood is refused there.
     if not there:
         graph.warn()
-    check_target(graph, there, cut)
+    graph.check_target(there, cut)
     if plan.comm is not None and graph.has_conditions:
         raise TypeError(
             'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
@@ -89,39 +97,27 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
         size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         motion = motion.sized(size, plan.steps)
     if plan.comm is not None:
-        return _on_ranks(motion, arrays, plan, there or cut)
+        if graph.places:
+            raise TypeError(
+                f"'{motion.call.definition.name}' asks for positions, which processes with "
+                "parts of an array do not know; give them as a field of its own, of which each "
+                "has its part."
+            )
+        if there or cut:
+            raise TypeError(
+                "comm= takes arrays of NumPy, in each process its own part: the points on "
+                "both sides come from other processes."
+            )
+        return on_ranks(motion, arrays, plan)
     if cut:
-        return _in_chunks(motion, arrays, plan)
-    state: type[InMemory] = InMemory
-    if any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps):
-        # Imported here: CuPy is optional, and the caller has it.
-        from ..iteration.on_device import OnDevice
-
-        state = OnDevice
+        return _in_chunks(motion, arrays, plan, evaluate)
+    on_device = any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps)
+    state = OnDevice if on_device else InMemory
     return iterate(state(motion, arrays, plan), plan)
 
 
-def _on_ranks(motion: Motion, arrays: Arrays, plan: Iteration, elsewhere: bool) -> list[Any]:
-    """The same of arrays of which each process has a part."""
-    if motion.graph.places:
-        raise TypeError(
-            f"'{motion.call.definition.name}' asks for positions, which processes with "
-            "parts of an array do not know; give them as a field of its own, of which each "
-            "has its part."
-        )
-    if elsewhere:
-        raise TypeError(
-            "comm= takes arrays of NumPy, in each process its own part: the points on "
-            "both sides come from other processes."
-        )
-    return on_ranks(motion, arrays, plan)
-
-
-def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
+def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) -> list[Any]:
     """The same of lazy arrays, by the workers of a cluster if there are any."""
-    # Imported here: Dask is optional, and the caller has it or its like.
-    from ..iteration.lazy import InChunks
-
     state, graph = InChunks(motion, arrays, plan, evaluate), motion.graph
     apart = plan.device is not None or graph.has_conditions or graph.places
     if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
@@ -134,7 +130,9 @@ def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     return iterate(state, plan)
 
 
-def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> list[Any]:
+def _by_names(
+    motion: Motion, fields: Arrays, named: Named, plan: Iteration, evaluate: Evaluate
+) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
     from ..arrays.xarray import arranged, restored
@@ -152,7 +150,7 @@ def _by_names(motion: Motion, fields: Arrays, named: Named, plan: Iteration) -> 
     boundary = unnamed(motion.call.options.boundary, named.core, partial(named.edge, dims=dims))
     motion = replace(motion, call=motion.call.with_options(boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
-    made = _after(motion, arrays, plan)
+    made = _after(motion, arrays, plan, evaluate)
     if plan.tell:
         return made
     if plan.steps:

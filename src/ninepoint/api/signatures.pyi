@@ -7,7 +7,7 @@ import numpy as np
 import xarray
 from numpy.typing import NDArray
 
-from ..running.recording import Lazy
+from ..running.calls import Lazy
 from .stencil import P, Stencil
 
 # The parameters besides the first one.

@@ -1,4 +1,4 @@
-"""`@stencil`, and the object that it makes of a function.
+"""`@stencil` and `@ufunc`, and the objects that they make of functions.
 
 Type checkers and editors are told of calls which array gives which:
 
@@ -11,57 +11,64 @@ Type checkers and editors are told of calls which array gives which:
 
 A checker cannot add options to the parameters of another function, so there is a signature for
 each option, in `signatures.pyi`.
+
+A ufunc makes a function of numbers apply to whole arrays, element by element.
+
+    multiply(x, y)     ->     a stencil that looks at no neighbour, along one axis
+
+It is a way of writing a kernel: what is compiled, planned and run is what a stencil is.  What is
+NumPy's here are the manners of a call: numbers among the arrays, results without axes, and
+arrays of other libraries, which are asked.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
-import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
-from ..arrays.accepted import bare
-from ..arrays.channels import may_hold
-from ..arrays.keys import Key, call_key
-from ..base.remembered import Remembered
+import numpy as np
+
+from ..arrays import accepted
+from ..arrays.accepted import (
+    bare,
+    has_no_axes,
+    is_dask,
+    is_dataset,
+    is_device,
+    is_lazy,
+    is_xarray,
+    listed,
+)
+from ..arrays.foreign import Applied, asked, asks
 from ..base.tracebacks import door, shorten
 from ..base.undisturbed import Later
-from ..language.decorated import NOTHING, Decorated, Method, decorator
-from ..language.definitions import ArrayFunction
-from ..language.signature import (
-    OPTIONS,
-    Explanation,
-    Page,
-    as_read,
-    filled,
-    options_of,
-    signature,
-    signature_text,
-    with_options,
-)
+from ..inspecting.inside import Inspected
+from ..language.decorated import NOTHING, Method, decorator
+from ..language.definitions import returned_values
+from ..language.signature import Explanation, as_read, filled
 from ..language.source import capture
-from ..lowering.schedule import Schedule
-from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
+from ..program.definition import Call, Definition
 from ..program.options import (
     STENCIL,
+    UFUNC,
+    ByName,
     Options,
     Place,
     StencilOptions,
     UfuncOptions,
     defaults,
 )
-from ..program.waiting import before_writing, waiting
+from ..program.waiting import before_writing
+from ..running.calling import RESULT, OnArrays
 
 if TYPE_CHECKING:
     import typing_extensions
 
-    from ..inspecting import asked as asking
-    from ..inspecting import debugging, explaining, measuring, picture, tuning
-    from ..inspecting.measuring import Measurement
-    from ..inspecting.tuning import Tuning
     from ..iteration import iterate as iteration
-    from ..running import dispatch, recording
-    from ..running.dispatch import Prepared
+    from ..running import calls
     from . import iterating
     from .signatures import called
 
@@ -71,61 +78,13 @@ if TYPE_CHECKING:
 else:
     P = ParamSpec("P")
     R_co = TypeVar("R_co", covariant=True)
-    # A call of a stencil on arrays of NumPy needs none of these.
-    asking = Later("..inspecting.asked", __package__)
-    dispatch = Later("..running.dispatch", __package__)
-    recording = Later("..running.recording", __package__)
+    # What is not called needs none of these.
+    calls = Later("..running.calls", __package__)
     iterating = Later(".iterating", __package__)
     iteration = Later("..iteration.iterate", __package__)
-    debugging, explaining, measuring, picture, tuning = (
-        Later(f"..inspecting.{name}", __package__)
-        for name in "debugging explaining measuring picture tuning".split()
-    )
-
 
 # What a decorated function gives at one point.
 R = TypeVar("R")
-
-
-# The options of a call that say what its definition gives, not where it is computed.
-_DEBUGGED = {*OPTIONS, "axes", "dims"}
-
-# What the docstrings of calls have in common.
-RESULT = """
-    out : array or tuple of arrays, optional
-        Where to write the result; it may overlap a field, and be of a shorter float type.
-    dtype : dtype or sequence of dtype, optional
-        The type of the result, or of each; its byte order is the machine's.
-    overflow : {"saturate", "wrap"}, optional
-        What happens to what `dtype` cannot hold: the nearest number that it holds, or the
-        lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
-    """
-
-_CALL = """
-    boundary : str or sequence, optional
-        What a neighbour outside the array is: "fill", "keep", "valid", "constant",
-        "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
-        pair (before, after).  `dirichlet`, `neumann` and `robin` stand in the place of names.
-    cval : number, optional
-        The value of "fill" and "constant".
-    axes : sequence of int, optional
-        The axes that the stencil works on, in the order of its offsets.
-    dims : sequence of str, optional
-        The same by name, for xarray objects.
-    every : int or sequence of int, optional
-        Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
-        that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.
-        One number is that of all axes.
-    upsample : int or sequence of int, optional
-        How many times as many points the result has, along all axes or along each: the
-        result p is computed around the element p // k, and ``npt.index()`` is p.
-    threads : int, optional
-        The greatest number of threads; by default all that the process may use.
-    device : {"cuda"}, optional
-        Compute NumPy arrays on the GPU, to which they are copied, and the result back; a
-        part at a time where they are too large, and the chunks of Dask arrays one by one.
-        By default a call is done where its arrays are: those of CuPy on their GPU.
-    """
 
 _ITERATE = """
     callback : callable, optional
@@ -160,13 +119,26 @@ _ITERATE = """
     """
 
 
-class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
+class Stencil(OnArrays, Inspected, Generic[P, R_co]):
     """A function of a point and its neighbours, to be applied to whole arrays.
 
     Made by `stencil`.  Call it with arrays and numbers, in the order of the function's
     parameters; see `__call__`.  Where the function calls other stencils on its fields, each
     call gives the array that it would give by itself, border and all; where it can, it is done
     together with the kernel, row by row, so that it is never stored whole.
+
+    Attributes
+    ----------
+    parameters : tuple of str
+        The names of the parameters, in the order of the function.
+    fields : tuple of str
+        The names of those that are read relative to the point.
+    scalars : tuple of str
+        The names of all others: numbers, and small arrays.
+    defaults : mapping
+        The values of the parameters that have one.
+    pointwise : bool
+        Whether it was made from a function of numbers.
 
     Examples
     --------
@@ -181,177 +153,12 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
     (('x',), ('factor',), {'factor': 2})
     """
 
-    definition: Definition
-
-    def __init__(self, definition: Definition) -> None:
-        self._kind, parameters = definition.kind, definition.parameters
-        self._plain = tuple(p in definition.fields for p in parameters)
-        # What does calls that went well, by their kind.
-        self._bound_calls: Remembered[Prepared] = Remembered(256)
-        self._arguments = definition.arguments
-        self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
-        own = signature(definition.function.definition, definition.function.defaults)
-        shown = with_options(own, options_of(type(self).__call__))
-        words = f"{self._kind} of {', '.join(parameters)}"
-        super().__init__(definition, shown, definition.live, words)
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of the function."""
-        return self.definition.parameters
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The names of the parameters that are read relative to the point."""
-        return self.definition.fields
-
-    @property
-    def scalars(self) -> tuple[str, ...]:
-        """The names of all other parameters: numbers, and small arrays."""
-        return self.definition.scalars
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """The values of the parameters that have one."""
-        return types.MappingProxyType(dict(self.definition.defaults))
-
-    @property
-    def pointwise(self) -> bool:
-        """Whether it was made from a function of numbers."""
-        return self.definition.pointwise
-
-    def __repr__(self) -> str:
-        return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"
-
-    @property
-    def _numba_type_(self) -> Any:
-        """What Numba asks for where a function that it compiles uses the stencil."""
-        raise ValueError(
-            f"The {self._kind} '{self.__name__}' makes whole arrays, so no function that Numba "
-            "compiles can call it; call it before, and give the function what it makes."
-        )
-
-    # Calling.
-
-    @filled(options=_CALL, result=RESULT)
-    def _apply(
-        self,
-        /,
-        *args: Any,
-        boundary: Any = None,
-        cval: Any = None,
-        axes: Sequence[int] | None = None,
-        dims: Sequence[Any] | None = None,
-        out: Any = None,
-        dtype: Any = None,
-        overflow: str | None = None,
-        every: int | Sequence[int] | None = None,
-        upsample: int | Sequence[int] | None = None,
-        threads: int | None = None,
-        device: str | None = None,
-        **named: Any,
-    ) -> Any:
-        """Apply the stencil to whole arrays.
-
-        Parameters
-        ----------
-        *args, **named
-            Fields, scalars and coefficient arrays, as the function's parameters.  A field is
-            an array of NumPy, CuPy, Dask or xarray, or another one in the memory of a GPU;
-            the last axes are the stencil's, those before are a stack, and fields broadcast as
-            NumPy's do.
-        {options}
-        {result}
-
-        Returns
-        -------
-        array or tuple of arrays
-            One for each value the function returns, of the kind of the fields; of CuPy for any
-            array on a GPU.
-
-        Raises
-        ------
-        StencilError
-            If the function cannot be compiled for these types, or not for a GPU.
-        ValueError
-            If shapes, border, `cval`, `dtype` or `out` do not fit.
-        TypeError
-            If an argument is missing, unknown or no array of numbers, or if some arrays lie on a
-            GPU and others do not.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import ninepoint as npt
-        >>> @npt.stencil
-        ... def difference(x):
-        ...     return x[1] - x[-1]
-        >>> difference(np.array([1, 4, 9, 16], dtype="uint8"), boundary="nearest")
-        array([ 3,  8, 12,  7], dtype=int16)
-        """
-        try:
-            if out is not None and waiting:
-                before_writing(out)
-            bound = self._arguments.bound(args, named)
-            key: Key | None = None
-            leaves: Leaves = ()
-            if dims is None and device is None:
-                key = call_key(
-                    bound,
-                    (boundary, cval, axes, out, dtype, overflow, threads, every, upsample),
-                )
-            if key is not None:
-                if self._numbers and self.definition.may_call:
-                    key, leaves = self._of_several(key, bound)
-                short = self._bound_calls.get(key)
-                if short is not None:
-                    # The values of a border are as free as those of the parameters.
-                    free = boundary is None or type(boundary) is str
-                    return short(bound if free else (*bound, boundary), leaves, out)
-            values = dict(zip(self.parameters, bound, strict=True))
-            call = Call.of(
-                self.definition, values, boundary=boundary, cval=cval, dtype=dtype,
-                overflow=overflow, every=every, upsample=upsample,
-            )  # fmt: skip
-            return self._first(call, bound, Place(axes, dims, out, threads, device), key, leaves)
-        except Exception as error:
-            shorten(error)
-            raise
-
-    def _of_several(self, key: Key, bound: Sequence[Any]) -> tuple[Key | None, Leaves]:
-        """The key of a program of several calls, which is bound for what each of them is given."""
-        leaves = leaves_of(self.definition, {name: bound[k] for name, k in self._numbers})
-        more = numbers_key(leaves)
-        return None if more is None else (*key, more), leaves if self.definition.may_call else ()
-
-    def _first(
-        self, call: Call, bound: Sequence[Any], place: Place, key: Key | None, leaves: Leaves
-    ) -> Any:
-        """Do a call of a kind that was not met before, or that depends on more than its kind."""
-        values = dict(zip(self.parameters, bound, strict=True))
-        fields = [values[name] for name in call.fields]
-        # What may be colour images is asked about each time.
-        coloured = place.axes is None and not self.pointwise and any(map(may_hold, fields))
-        if key is not None and not coloured:
-            short = dispatch.prepared(call, bound, place)
-            if short is not None:
-                result = short(bound, leaves, place.out)
-                # Only what went well is remembered.
-                self._bound_calls[key] = short
-                return result
-        return recording.called(call, fields, place)
-
     if TYPE_CHECKING:
         # For checkers and editors: see above.
         __call__ = called
-    else:
-        _apply.__name__ = "__call__"
-        _apply.__qualname__ = "Stencil.__call__"
-        __call__ = _apply
 
-    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The value of every parameter, by its name."""
-        return dict(zip(self.parameters, self._arguments.bound(args, named), strict=True))
+    def _first(self, *given: Any) -> Any:
+        return calls.first(self._bound_calls, *given)
 
     @door
     def _told(
@@ -387,7 +194,7 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         ways = {name: named.pop(name) for name in known.keys() & named.keys()}
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
         values = self._bound(args, named)
-        told = iterating.iterated(self.definition, values, plan, boundary, cval)
+        told = iterating.iterated(calls.evaluate, self.definition, values, plan, boundary, cval)
         return Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
@@ -468,279 +275,9 @@ class Stencil(Decorated, ArrayFunction, Generic[P, R_co]):
         )
         before_writing(out)
         values = self._bound(args, named)
-        return bare(iterating.iterated(self.definition, values, plan, boundary, cval))
-
-    # Looking inside.
-
-    @door
-    def debug(self, /, *args: Any, **named: Any) -> Any:
-        """Compute the result by calling the function itself at every point, in Python.
-
-        Slow and exact: prints, breakpoints and the debugger work inside the kernel.  The
-        result is the definition that every back end is tested against.
-
-        Parameters
-        ----------
-        *args, **named
-            As for a call, NumPy arrays only; also `boundary`, `cval`, `axes`, `dtype`,
-            `overflow`, `every` and `upsample`.
-
-        Returns
-        -------
-        array or tuple of arrays
-            As a call gives.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import ninepoint as npt
-        >>> @npt.stencil(boundary="wrap")
-        ... def difference(x):
-        ...     print("at", x[0])
-        ...     return x[0] - x[-1]
-        >>> difference.debug(np.array([1, 4]))
-        at 1
-        at 4
-        array([-3,  3])
-        """
-        options = {name: named.pop(name) for name in _DEBUGGED & named.keys()}
-        values = self._bound(args, named)
-        call = asking.call_of(self.definition, values, options)
-        call.check_spaced()
-        fields = [values[name] for name in call.fields]
-        return debugging.by_definition(call, fields, options.get("axes"))
-
-    @door
-    def source(self, *types: Any, target: str = "cpu") -> str:
-        """Give the texts that are compiled for fields of given types, one for each pass.
-
-        Parameters
-        ----------
-        *types : dtype or array
-            One for each field; one alone serves for all.
-        target : {"cpu", "cuda"}, optional
-            What the texts are for; that of a GPU, which has the border's rule in it, is there on
-            machines without one too.
-
-        Returns
-        -------
-        str
-            Python modules, or texts of CUDA C++, one after the other.
-
-        Raises
-        ------
-        StencilError
-            If a GPU cannot compute the kernel.
-        ValueError
-            If `target` is unknown.
-
-        Examples
-        --------
-        >>> import ninepoint as npt
-        >>> pair = npt.stencil(lambda x: x[0] + x[1])
-        >>> "def " in pair.source("uint8")
-        True
-        >>> "__global__ void" in pair.source("uint8", target="cuda")
-        True
-        """
-        return Page(explaining.texts(asking.asked(self.definition, types), target))
-
-    @door
-    def ir(self, *types: Any) -> str:
-        """Give the intermediate form, of a kernel without stages with the range of every value.
-
-        Parameters
-        ----------
-        *types : dtype or array
-            One for each field; one alone serves for all.
-
-        Returns
-        -------
-        str
-            An assignment a line.
-
-        Examples
-        --------
-        >>> import ninepoint as npt
-        >>> print(npt.stencil(lambda x: (x[0] + x[1]) // 2).ir("uint8"))
-        kernel (x: uint8), 1 axis
-          t0 = x[0]                                      0 .. 255
-          t1 = x[1]                                      0 .. 255
-          t2 = t0 + t1                                   0 .. 510
-          t3 = t2 // 2                                   0 .. 255
-          return t3
-        """
-        return Page(explaining.intermediate(asking.asked(self.definition, types)))
-
-    @door
-    def schedule(self, *types: Any) -> Schedule:
-        """Give the choices with which the kernel is compiled.
-
-        Parameters
-        ----------
-        *types : dtype or array
-            One for each field, for what `tune` may have found for them; one alone serves for
-            all.
-
-        Returns
-        -------
-        Schedule
-            Change it with `dataclasses.replace`, and give it to ``@stencil(schedule=...)``.
-
-        Examples
-        --------
-        >>> import ninepoint as npt
-        >>> npt.stencil(lambda x: x[0] + x[1]).schedule().rows
-        3
-        """
-        if not types:
-            return self.definition.options.schedule
-        return self.definition.schedule_for(asking.asked(self.definition, types).types)
-
-    @door
-    def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
-        """Measure other schedules on real arrays, and keep the fastest for this machine.
-
-        From then on calls with fields of these types use it, in this process and in others.
-        Only what leaves every bit of the result is tried.
-
-        Parameters
-        ----------
-        *args, **named
-            As for a call, with NumPy arrays; a ufunc takes numbers, too.
-        seconds : float, optional
-            After so long nothing new is tried; most of it is spent compiling.
-
-        Returns
-        -------
-        Tuning
-            Prints what was tried; `schedule` is the fastest, `gain` how many times faster it
-            is than what the compiler chose.
-
-        Raises
-        ------
-        TypeError
-            If a field is no NumPy array.
-        ValueError
-            If an array is empty, or the stencil was decorated with a schedule.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import ninepoint as npt
-        >>> @npt.stencil
-        ... def difference(x):
-        ...     return x[1] - x[-1]
-        >>> difference.tune(np.zeros(1000), seconds=0).gain
-        1.0
-        """
-        if self.definition.options.schedule != Schedule():
-            raise ValueError(
-                f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
-            )
-        one, _ = measuring.real(self.definition, args, named, "tune()")
-        # All write to the same arrays: to make new ones would take a part of the time.
-        out = self(*args, **named)
-
-        def variant(other: Definition) -> Callable[[], Any]:
-            return functools.partial(type(self)(other), *args, **{"out": out, **named})
-
-        found = tuning.tuned(one, variant, seconds)
-        # What is prepared is of the schedule before.
-        self._bound_calls.clear()
-        return found
-
-    @door
-    def explain(self, /, *arrays: Any, **named: Any) -> str:
-        """Tell how the kernel is understood and computed, and with arrays, how fast.
-
-        With types only, nothing is compiled or run, and the text depends on the kernel alone.
-        With NumPy arrays the kernel is compiled and measured as `bench` does it, which takes
-        about half a second; of large arrays a part is taken.
-
-        Parameters
-        ----------
-        *arrays : array or dtype
-            The fields, or their types; one alone serves for all.
-        **named
-            Values of scalars without a default, and options of a call such as `boundary`; with
-            ``device="cuda"`` the text says what a GPU does, and no GPU is needed for it.
-
-        Returns
-        -------
-        str
-            Lines of text: in the first one what to do to make it faster; then where the kernel
-            looks, its border rule, the proved ranges, the algorithm of each window and sum with
-            why it is no other, the types of the lanes, operations and bytes for each point; then
-            how long compiling took, and how fast a call is beside a copy.
-
-        Examples
-        --------
-        >>> import ninepoint as npt
-        >>> def corner(x):
-        ...     return x[0, 0] + x[1, 1]
-        >>> print(npt.stencil(corner).explain("uint8"))
-        Nothing stands in the way: give arrays to see how fast it is beside a copy.
-          kernel      corner: x uint8 -> uint16
-          path        understood: analysed, its inner loop can become vectors
-          looks       offsets 0..1 x 0..1 (4 elements in the box)
-          border      fill with 0
-          result      whole numbers from 0 to 510
-          algorithm   as written:
-                        no window, and nothing to share
-          lanes       16 bits at the widest: 1 in uint16
-          operations  1 operation, 2 loads and 1 store a point
-          memory      3 bytes a point: 1 read once, 2 written once
-        """
-        one = asking.asked(self.definition, arrays, named)
-        return Explanation(explaining.explained(self, one, named))
-
-    @door
-    def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
-        """Measure a call, honestly: compiled before, warm, in turn with a copy of its fields.
-
-        The calls write to arrays that are there already, as the copy does. Ends after 5
-        seconds if there are 3 samples by then.  On a GPU a sample ends when the GPU is done, and
-        the copy is one on it; with ``device="cuda"`` a call is there and back.
-
-        Parameters
-        ----------
-        *args, **named
-            As for a call, with NumPy arrays, or arrays of a GPU; a ufunc takes numbers, too.
-        repeat : int, optional
-            How many samples are taken; one is many calls where a call is short.
-
-        Returns
-        -------
-        Measurement
-            Prints as one line; `points_per_second`, `bytes_per_second` and `copy_ratio` are
-            the figures, from medians.
-
-        Raises
-        ------
-        TypeError
-            If a field is no array of NumPy or of a GPU, or `repeat` no whole number.
-        ValueError
-            If `repeat` is less than 1, or an array is empty.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import ninepoint as npt
-        >>> @npt.stencil
-        ... def difference(x):
-        ...     return x[1] - x[-1]
-        >>> found = difference.bench(np.zeros(1000), repeat=3)
-        >>> found.points, found.bytes
-        (1000, 16000)
-        """
-        measuring.check_repeat(repeat)
-        one, options = measuring.real(self.definition, args, named, "bench()", gpu=True)
-        return measuring.measured(self, one, options, repeat, 5.0)
-
-    def _repr_svg_(self) -> str | None:
-        """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
-        return picture.drawn(self.definition)
+        return bare(
+            iterating.iterated(calls.evaluate, self.definition, values, plan, boundary, cval)
+        )
 
 
 @overload
@@ -792,9 +329,274 @@ def stencil(function: Any = NOTHING, /, **options: Any) -> Any:
     >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
     array([2., 1., 0., 1.])
     """
-    checked = Options.of("stencil", options, STENCIL)
+    return _made("stencil", Stencil, function, options)
 
-    def make(plain: types.FunctionType) -> Stencil:
-        return Stencil(Definition(capture(plain), checked, plain))
 
-    return decorator("stencil", function, make)
+def _made(kind: str, made: type[Stencil], function: Any, options: ByName) -> Any:
+    """What a decorator of some kind with these options makes of a function."""
+    checked = Options.of(kind, options)
+
+    def make(plain: FunctionType) -> Stencil:
+        return made(Definition(capture(plain), checked, plain))
+
+    return decorator(kind, function, make)
+
+
+# Options of stencils that say nothing where there are no neighbours, and why.
+_REFUSED = {
+    "boundary": "looks at no neighbour, so there is no border",
+    "cval": "looks at no neighbour, so there is no border",
+    "every": "gives a result for each element",
+    "upsample": "gives one result for each element",
+    "axes": "works along all axes",
+    "dims": "works along all dimensions",
+}
+
+# A dimension for DataArrays that have none; not one of a user's.
+_ELEMENT = "ninepoint element"
+
+
+class Ufunc(Stencil):
+    """A function of numbers, to be applied to whole arrays.
+
+    Made by `ufunc`.  Call it with arrays and numbers, which broadcast; see `__call__`.  In a
+    kernel it may be called on fields, where it is a stage like other stencils, and on numbers.
+
+    Attributes
+    ----------
+    nin : int
+        How many arrays it takes.
+    nout : int
+        How many arrays it gives, as far as its text shows.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> @npt.ufunc
+    ... def power(x, y, *, scale=1.0):
+    ...     return scale * x**y
+    >>> power.fields, power.scalars, power.nin, power.nout
+    (('x', 'y'), ('scale',), 2, 1)
+    """
+
+    def __init__(self, definition: Definition) -> None:
+        # The text is gone through once, not for each column of pandas.
+        values = returned_values(definition.function.definition)
+        self.nout = max([len(v.elts) for v in values if isinstance(v, ast.Tuple)], default=1)
+        self.nin = len(definition.fields)
+        super().__init__(definition)
+
+    @filled(result=RESULT)
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        out: Any = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+        threads: int | None = None,
+        device: str | None = None,
+        **named: Any,
+    ) -> Any:
+        """Apply the function to each element of arrays.
+
+        Parameters
+        ----------
+        *args, **named
+            Arrays and scalars, as the function's parameters.  Parameters by position are arrays
+            of NumPy, Dask or xarray, or numbers, and broadcast as NumPy's do, those of xarray by
+            the names of their dimensions.  Arrays of other libraries that take part in NumPy's
+            functions, such as the columns of pandas, take part here too.  Parameters that have
+            a number for a default, or a name only, are scalars.
+        {result}
+        threads : int, optional
+            The greatest number of threads; by default all that the process may use.
+        device : {"cuda"}, optional
+            Compute on the GPU what lies in the memory of the CPU; as for a stencil.
+
+        Returns
+        -------
+        array, number or tuple of these
+            One for each value the function returns, of the kind of the arrays; a number of NumPy
+            where none of them has an axis.
+
+        Raises
+        ------
+        StencilError
+            If the function cannot be compiled for these types.
+        ValueError
+            If shapes, `dtype` or `out` do not fit.
+        TypeError
+            If an argument is missing, unknown or no array of numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.ufunc
+        ... def over(x, y, *, gain=1):
+        ...     return gain * (x - y) if x > y else 0
+        >>> over(np.array([[1], [9]], dtype="uint8"), np.array([2, 5], dtype="uint8"), gain=10)
+        array([[ 0,  0],
+               [70, 40]])
+        """
+        try:
+            if named:
+                _refuse(self.__name__, named)
+            return super().__call__(
+                *args, out=out, dtype=dtype, overflow=overflow, threads=threads, device=device,
+                **named,
+            )  # fmt: skip
+        except Exception as error:
+            shorten(error)
+            raise
+
+    def _first(self, call: Call, given: ByName, place: Place, *more: Any) -> Any:
+        """Do a call of a kind that was not met before, or on no array of NumPy that has axes."""
+        fields, out = {name: given[name] for name in self.fields}, place.out
+
+        def again(others: Mapping[str, Any], out: Any = out) -> Any:
+            """The call with others in the place of some arrays."""
+            args, named = self._arguments.given({**given, **others})
+            told = {"dtype": call.options.dtype, "overflow": call.options.overflow, **named}
+            return self(*args, out=out, threads=place.threads, device=place.device, **told)
+
+        def applied(*arrays: Any, out: Any = None) -> Any:
+            return again(dict(zip(fields, arrays, strict=True)), out)
+
+        if asks((*fields.values(), *listed(out))):
+            function = Applied(applied, self.__name__, self.nin, self.nout)
+            return asked(function, list(fields.values()), out)
+        if any(map(is_dataset, fields.values())):
+            from ..arrays.xarray import over_variables
+
+            return over_variables(again, fields, (), lambda _: 0)
+        if all(map(has_no_axes, fields.values())):
+            return _of_numbers(fields, out, again)
+        return super()._first(call, given, place, *more)
+
+    @door
+    def debug(self, /, *args: Any, **named: Any) -> Any:
+        """Compute the result by calling the function itself for every element, in Python.
+
+        Slow and exact: prints, breakpoints and the debugger work inside the function.  The
+        result is the definition that every back end is tested against.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays and numbers only; also `dtype` and `overflow`.
+
+        Returns
+        -------
+        array, number or tuple of these
+            As a call gives.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> @npt.ufunc
+        ... def halved(x):
+        ...     print("given", x)
+        ...     return x // 2
+        >>> int(halved.debug(7))
+        given 7
+        3
+        """
+        _refuse(self.__name__, named)
+        made = super().debug(*args, **named)
+        return tuple(one[()] for one in made) if isinstance(made, tuple) else made[()]
+
+
+@overload
+def ufunc(function: Callable[..., Any], /) -> Ufunc: ...
+
+
+@overload
+def ufunc(**options: Unpack[UfuncOptions]) -> Callable[[Callable[..., Any]], Ufunc]: ...
+
+
+@as_read(defaults(UFUNC))
+@filled(options=UfuncOptions.__doc__)
+@door
+def ufunc(function: Any = NOTHING, /, **options: Any) -> Any:
+    """Make a function of numbers apply to whole arrays, element by element.
+
+    The function is read, not run.  No types are declared; each combination of types is compiled
+    when it first comes.
+
+    Parameters
+    ----------
+    function : callable
+        What happens to an element of each array.  Parameters by position are arrays; those that
+        have a number for a default, or are given by name only (after ``*``), are scalars, of
+        which another value compiles nothing anew.
+    {options}
+
+    Returns
+    -------
+    Ufunc
+        Called with arrays and numbers.
+
+    Raises
+    ------
+    StencilError
+        If the function cannot be compiled; the message names the place and the cure.
+    TypeError, ValueError
+        If an option does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.ufunc
+    ... def escape(c, *, most=50):
+    ...     z = 0j
+    ...     for n in range(most):
+    ...         z = z * z + c
+    ...         if abs(z) > 2:
+    ...             return n
+    ...     return most
+    >>> x, y = np.linspace(-2, 1, 5), np.linspace(-1, 1, 3)
+    >>> escape(x + 1j * y[:, None], most=20)
+    array([[ 0,  2,  3,  3,  1],
+           [20, 20, 20, 20,  2],
+           [ 0,  2,  3,  3,  1]])
+    """
+    return _made("ufunc", Ufunc, function, options)
+
+
+def _refuse(name: str, named: Mapping[str, Any]) -> None:
+    """Raise for options that say nothing where there are no neighbours."""
+    for option in _REFUSED.keys() & named.keys():
+        raise TypeError(f"the ufunc '{name}' {_REFUSED[option]}; leave '{option}=' out.")
+
+
+def _of_numbers(fields: Mapping[str, Any], out: Any, call: Callable[..., Any]) -> Any:
+    """A call on numbers and on arrays without axes: one on arrays with one element."""
+    for one in listed(out):
+        if isinstance(one, np.ndarray) and one.ndim:
+            raise ValueError(f"out has shape {one.shape}, but the result has ().")
+    # Beside an array on a GPU a number is a number, and lies nowhere.
+    beside = any(map(is_device, fields.values()))
+    arrays = {
+        name: value if beside and not is_device(value) else _with_axis(value, name)
+        for name, value in fields.items()
+    }
+    inner = tuple(one[None] if isinstance(one, np.ndarray) else one for one in listed(out))
+    made = call(arrays, inner or None)
+    if out is not None:
+        return out[0] if isinstance(out, tuple | list) and len(out) == 1 else out
+    # The result for an array with one element is one without axes.
+    return bare([x.isel({_ELEMENT: 0}) if is_xarray(x) else x[0] for x in listed(made)])
+
+
+def _with_axis(value: Any, name: str) -> Any:
+    """A number, or an array without axes, as an array with one element."""
+    if is_lazy(value):
+        value = value.compute()
+    if is_xarray(value):
+        return value.expand_dims(_ELEMENT)
+    if is_dask(value) or is_device(value):
+        return value[None]
+    return accepted.as_field(value, name)[None]

@@ -1,20 +1,32 @@
-"""What is taken as an array of numbers, what is refused with its cure, and dtypes of results.
+"""What calls take: arrays of numbers, axes, constants, and arrays for results; else the cure.
 
 Arrays of other libraries are recognised without importing these: an object can only be a Dask
 array if somebody has imported Dask, as `sys.modules` knows.
+
+Axes are counted from the end, so that they are the same in fields of fewer axes.
+
+    axes=(0, 1) beside a field of three axes     ->     (-3, -2)
+
+A stage is given a field as it is, as a call by itself would be.
 """
 
 from __future__ import annotations
 
+import math
+import numbers
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
-from ..language.dtypes import is_masked, kind_of
-from .layout import Array
+from ..language.dtypes import castable, is_masked, kind_of, most, widened
+from .layout import Array, Axes, Border, Shape
+
+T = TypeVar("T")
+
+# Names of axes.
+Dims: TypeAlias = tuple[Hashable, ...]
 
 # What DLPack calls memory that a GPU of NVIDIA reads: its own, and what it shares with the host.
 _CUDA = (2, 13)
@@ -43,8 +55,6 @@ _is_series, _is_frame = _is("pandas", "Series"), _is("pandas", "DataFrame")
 
 def is_chunked(value: object) -> bool:
     """Whether `value` is a lazy array in chunks: of Dask, dask-array or Cubed."""
-    if type(value) is np.ndarray:
-        return False
     return is_dask(value) or is_expression(value) or is_cubed(value)
 
 
@@ -62,7 +72,7 @@ def is_pandas(value: object) -> bool:
 def is_device(value: object) -> bool:
     """Whether `value` is an array in the memory of a GPU: of CuPy, or what CuPy can look at."""
     kind = type(value)
-    if kind is np.ndarray or isinstance(value, np.ndarray | np.generic | int | float | complex):
+    if kind is np.ndarray:
         return False
     if is_cupy(value):
         return True
@@ -165,7 +175,7 @@ def named(kind: type) -> str:
 
 def is_lazy(value: object) -> bool:
     """Whether it is a lazy value of ours; none is there before its module is."""
-    module = sys.modules.get("ninepoint.running.recording")
+    module = sys.modules.get("ninepoint.running.calls")
     return module is not None and isinstance(value, module.Lazy)
 
 
@@ -268,18 +278,14 @@ def check_dtype(dtype: np.dtype, name: str = "") -> None:
     if is_computable(dtype):
         return
     match dtype.kind:
-        case "O":
-            cure = 'convert it first, for example with .astype("float64")'
         case "M" | "m":
             cure = 'use .astype("int64") for the counts of its unit'
         case "V":
             cure = "pass one of its members, array[name]" if dtype.names else "use .view(dtype)"
-        case "f":
-            cure = 'use .astype("float64")'
         case "c":
             cure = 'use .astype("complex128")'
         case _:
-            cure = 'convert it to numbers first, for example with .astype("float64")'
+            cure = 'convert it first, for example with .astype("float64")'
     what = f"'{name}'" if name else "an array"
     raise TypeError(f"a stencil cannot compute with {what} of dtype {dtype}; {cure}.")
 
@@ -325,106 +331,303 @@ def write(target: Any, values: Any) -> None:
         target[...] = values
 
 
-# Arrays of other libraries, asked, as NumPy asks them, to apply a function of arrays themselves:
-#
-#     multiply(df["a"], 2.0)     ->     df["a"].__array_ufunc__(applied, "__call__", df["a"], 2.0)
-#                                ->     applied(array, 2.0), of which pandas makes a Series
-#
-# So a Series keeps its index, and whoever wrote the other library says what that means.
+# Whether shapes, `axes`, `out` and border values fit.
 
 
-@dataclass(frozen=True, eq=False)
-class Applied:
-    """A function of arrays alone, as other libraries know those of NumPy.
+def fitting_cval(cval: Any, dtype: np.dtype, what: str) -> Any:
+    """Give `cval` as a value of `dtype`, the dtype of `what` ("the result", "field 'x'").
 
-    `function` takes the arrays by position and, if it is given, `out` by name.  Everything else
-    that a call was told is bound in it: a library need not know of our options.
-
-    The name is not the user's own.  Libraries take functions that are called as NumPy's are for
-    NumPy's, and a user's `multiply` may do something else.
+    Raises
+    ------
+    ValueError
+        If `dtype` cannot hold it: a fraction, NaN or a number out of range for integers, a
+        complex number for reals, a number too big for the float type.
+    TypeError
+        If it is no number.
     """
-
-    function: Callable[..., Any]
-    name: str
-    nin: int
-    nout: int
-    signature: str | None = None
-
-    @property
-    def __name__(self) -> str:
-        return f"ninepoint.{self.name}"
-
-    def __call__(self, *arrays: Any, **out: Any) -> Any:
-        """Apply it to what the other library takes from its arrays."""
-        return self.function(*arrays, **out)
+    cval = widened(cval)
+    if not isinstance(cval, numbers.Number | np.bool_):
+        raise TypeError(f"cval must be a number, not {cval!r} of type {type(cval).__name__}.")
+    # Python's own numbers are compared as they are.
+    real: Any = cval.item() if isinstance(cval, np.generic) else cval
+    if cure := instead(real, dtype):
+        raise ValueError(
+            f"cval={cval!r} does not fit {what}, which is {dtype}; use {cure}, or another dtype."
+        )
+    return dtype.type(int(real) if dtype.kind in "biu" else real)
 
 
-def asks(values: Sequence[Any]) -> bool:
-    """Whether an array among these wants to be asked; costs next to nothing where none does."""
-    return any(map(_asks, values))
+def instead(values: Any, dtype: np.dtype) -> str:
+    """What numbers to use for those of an array, or one, that a type does not hold; else nothing.
+
+    A float may be infinite, or no number.
+    """
+    if dtype.kind != "c" and np.iscomplexobj(values):
+        return "real numbers"
+    with np.errstate(all="ignore"):
+        if dtype.kind in "biu":
+            info: Any = np.iinfo(np.uint8 if dtype.kind == "b" else dtype)
+            low, high = info.min, 1 if dtype.kind == "b" else info.max
+            fits = (low <= values) & (values <= high) & (values % 1 == 0)
+            cure = f"whole numbers from {low} to {high}"
+        else:
+            far = abs(values)
+            fits = (far <= most(dtype)) | (far == math.inf) | (values != values)
+            cure = f"numbers up to {most(dtype):.4g}"
+    return "" if np.all(fits) else cure
 
 
-def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
-    """What the arrays of other libraries among the inputs make of a function.
+# Stands for a length that nobody knows: that of a stack of which Dask took some arrays.
+UNKNOWN = 1_000_000_007
 
-    Parameters
-    ----------
-    applied : Applied
-    inputs : sequence
-        All arrays and numbers of the call; one of them at least `asks`.
-    out : array or tuple of arrays, optional
+
+def core_axes(axes: Any, ndim: int, core: int) -> Axes:
+    """Check an `axes=` option and count its axes from the front."""
+    if is_whole(axes):
+        axes = (axes,)
+    if isinstance(axes, str) or not isinstance(axes, Sequence):
+        raise TypeError(f"axes must be a tuple of {core} integers, not {axes!r}.")
+    if len(axes) != core:
+        raise ValueError(f"axes={tuple(axes)} names {len(axes)} axes; the stencil has {core}.")
+    for axis in axes:
+        if not is_whole(axis):
+            raise TypeError(f"axes must be integers, not {axis!r}.")
+        if not -ndim <= axis < ndim:
+            raise ValueError(f"axis {axis} does not exist in an array of {ndim} dimensions.")
+    order = tuple(int(axis) % ndim for axis in axes)
+    if len(set(order)) != core:
+        raise ValueError(f"axes={tuple(axes)} names one axis twice.")
+    return order
+
+
+def too_few_axes(ndim: int, shape: Shape, least: int = 0) -> ValueError:
+    """The error for arrays of fewer axes than the stencil has, or the `least` that axes= asks."""
+    least = least or ndim
+    return ValueError(
+        f"a stencil of {ndim} {'axis' if ndim == 1 else 'axes'} needs an array of at least "
+        f"{least} {'dimension' if least == 1 else 'dimensions'}, not of shape {shape}."
+    )
+
+
+def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
+    """Give the common shape, as NumPy's broadcasting makes it; an unknown length is a NaN."""
+    try:
+        found = np.broadcast_shapes(*(tuple(UNKNOWN if n != n else n for n in s) for s in shapes))
+    except ValueError:
+        named = " and ".join(map(str, shapes))
+        cure = "; of nan nobody knows, so call .compute_chunk_sizes() first" * ("nan" in named)
+        raise ValueError(
+            f"the fields' shapes {named} do not broadcast; each pair of lengths, counted from the "
+            f"last axis, must be equal or contain a 1{cure}."
+        ) from None
+    unknown: Any = math.nan
+    return tuple(unknown if n == UNKNOWN else n for n in found)
+
+
+def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Array]:
+    """Check that `out` holds an array for each result."""
+    given = each_out(out, len(shapes))
+    for array in given:
+        if not isinstance(array, np.ndarray) or is_masked(array):
+            kind = type(array).__name__
+            if is_device(array):
+                kind = f"an array on a GPU ({type(array).__module__.partition('.')[0]})"
+            raise TypeError(f"out must be a NumPy array, not {kind}.")
+    check_targets(given, shapes, dtypes)
+    return given
+
+
+def check_targets(arrays: Sequence[Array], shapes: Sequence[Shape], dtypes: DTypes) -> None:
+    """Raise unless results can be written to arrays, whose elements are all their own."""
+    for array, shape, dtype in zip(arrays, shapes, dtypes, strict=True):
+        check_target(array, dtype, shape)
+        if overlaps_itself(array.shape, array.strides, array.itemsize):
+            raise shares_elements(array)
+    check_writable(arrays)
+
+
+def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
+    """Whether two elements may be one: an axis does not step over all that shorter steps reach.
+
+    Steps are counted as the `size` of an element is, in elements or in bytes.
+    """
+    if 0 in lengths:
+        return False
+    reached = size
+    for step, length in sorted(
+        (abs(step), n) for step, n in zip(steps, lengths, strict=True) if n > 1
+    ):
+        if step < reached:
+            return True
+        reached += step * (length - 1)
+    return False
+
+
+def each_out(out: object, count: int) -> list[Any]:
+    """Give what was passed as `out` as a list, one for each of so many results."""
+    given = listed(out)
+    if len(given) != count:
+        raise ValueError(f"out has {len(given)} arrays, but the stencil has {count} outputs.")
+    return given
+
+
+def check_target(array: Any, result: np.dtype, wanted: Shape) -> None:
+    """Raise unless an array has the shape of a result, and can hold its values."""
+    if array.shape != wanted:
+        raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
+    if not storable(result, array.dtype):
+        out, cure = native(array.dtype), f"give an array of {result}"
+        if out.kind in "iu" and result.kind != "c":
+            cure += f', or ask for {out} with dtype="{out}" and overflow='
+        raise TypeError(f"out has dtype {out}, but the result has {result}; {cure}.")
+
+
+def shares_elements(array: Any) -> ValueError:
+    """The error for an `out` of which two elements are one."""
+    return ValueError(
+        f"elements of out share memory: it has shape {array.shape} and strides "
+        f"{array.strides}; give an array whose elements are all its own."
+    )
+
+
+def storable(values: np.dtype, target: np.dtype) -> bool:
+    """Whether values of one dtype are stored as another without being asked for it.
+
+    A float is rounded to a shorter float; an integer is never wrapped, nor a float cut to one.
+    """
+    kind = kind_of(target)
+    if kind not in "biufc":
+        return False
+    return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
+
+
+def check_values(border: Border, cval: Any, compiled: Any) -> list[Array]:
+    """The constants beside fields and in results, 0 where nobody asks, as arrays without axes.
+
+    It is checked before anything runs that `cval` fits, and what "keep" keeps.
+    """
+    fields, outs = compiled.field_dtypes, compiled.out_dtypes
+    # Each output has a field: what a kernel is compiled for says so.  All phases keep the same.
+    kept = zip(fields, outs[: len(outs) // compiled.phases], strict=False)
+    for field, dtype in kept if border.uses("keep") else ():
+        if not storable(field, dtype):
+            raise ValueError(
+                f'boundary "keep" cannot hold {field} values in a {dtype} result; choose '
+                "another boundary or dtype."
+            )
+    # Beside positions, which are the last fields, nothing stands.
+    given = len(fields) - len(compiled.positions)
+    asked = [
+        (k < given and border.uses("constant"), "the array", dtype)
+        for k, dtype in enumerate(fields)
+    ]
+    asked += [(border.uses("fill"), "the result", dtype) for dtype in outs]
+    return [
+        np.array(fitting_cval(cval, dtype, what) if used else 0).astype(dtype)
+        for used, what, dtype in asked
+    ]
+
+
+def behind(axes: Any, rank: int, ndim: int) -> Axes:
+    """The axes of a stencil of `ndim` indices in arrays of `rank` axes; None means the last."""
+    if axes is None:
+        return tuple(range(-ndim, 0))
+    return tuple(axis - rank for axis in core_axes(axes, rank, ndim))
+
+
+def placed(items: Sequence[T], along: Sequence[int], others: Sequence[T]) -> tuple[T, ...]:
+    """What there is for each axis, with others for those along which a call works."""
+    found = list(items)
+    for axis, one in zip(along, others, strict=True):
+        found[axis] = one
+    return tuple(found)
+
+
+def whole_shape(fields: Sequence[Any]) -> Shape:
+    """The shape that all fields broadcast to."""
+    return broadcast_shape([field.shape for field in fields])
+
+
+def core_dims(
+    first: Any, ndim: int, dims: Sequence[Hashable] | None, axes: Sequence[int] | None
+) -> Dims:
+    """The names of the axes of a call on xarray objects, of which this is the first."""
+    if dims is not None and axes is not None:
+        raise TypeError("give dims or axes, not both.")
+    if isinstance(dims, str):
+        dims = (dims,)
+    if axes is not None:
+        dims = [first.dims[axis] for axis in core_axes(axes, first.ndim, ndim)]
+    if dims is None:
+        if first.ndim < ndim:
+            raise ValueError(
+                f"a stencil of {ndim} axes needs at least {ndim} dimensions; "
+                f"the array has {quoted(first.dims)}."
+            )
+        return tuple(first.dims[-ndim:])
+    if not isinstance(dims, Sequence):
+        raise TypeError(f"dims must be a tuple of {ndim} names, not {dims!r}.")
+    if len(dims) != ndim or len(set(dims)) != ndim:
+        raise ValueError(
+            f"dims={tuple(dims)} must name {ndim} different "
+            f"dimension{'s' if ndim > 1 else ''}, one for each axis of the stencil."
+        )
+    return tuple(dims)
+
+
+def quoted(dims: Sequence[Hashable]) -> str:
+    """The names in a message."""
+    return ", ".join(map(repr, dims)) or "none"
+
+
+# A step, or a factor, for all axes of a kernel, or one for each of them.
+Every: TypeAlias = int | tuple[int, ...]
+
+# No axis is as long: larger steps make the first point too, but no program could hold them.
+LONGEST = 1 << 62
+
+
+def per_axis(name: str, given: Any) -> Every:
+    """Read an option, such as `every`, of one whole number for each axis, or one for all of them.
+
+    Ones are 1, however they are given.
 
     Raises
     ------
     TypeError
-        If none of them knows what to do, as for NumPy's functions.
+        If it holds anything but whole numbers.
+    ValueError
+        If one of them is less than 1, or there are none.
     """
-    outs = tuple(listed(out))
-    named = {"out": outs} if outs else {}
-    others = _in_order((*inputs, *outs))
-    for value in others:
-        method = type(value).__array_ufunc__
-        made = NotImplemented
-        if method is not None:
-            try:
-                made = method(value, applied, "__call__", *inputs, **named)
-            except NotImplementedError as error:
-                if repr(applied) not in str(error):
-                    raise
-                kinds = " and ".join(type(one).__name__ for one in inputs)
-                raise TypeError(
-                    f"'{applied.name}' cannot be applied to {kinds}: {type(value).__module__}"
-                    f".{type(value).__name__} does not lay them beside each other for functions "
-                    "other than its own; give arrays of NumPy, as .to_numpy() makes them."
-                ) from error
-        if made is not NotImplemented:
-            return made
-    for value in others:
-        refuse_foreign(value, "an argument")
-    kinds = ", ".join(type(value).__name__ for value in others)
-    raise TypeError(
-        f"'{applied.name}' cannot be applied to {kinds}: the library gives no way to do it; "
-        "give it arrays of NumPy, as numpy.asarray(x) makes them."
-    )
+    several = isinstance(given, tuple | list)
+    numbers = tuple(given) if several else (given,)
+    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
+    for one in numbers:
+        if not is_whole(one):
+            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
+        if one < 1:
+            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
+    if not numbers:
+        raise ValueError(f"{name}={given!r} is empty; {cure}.")
+    if all(one == 1 for one in numbers):
+        return 1
+    whole = tuple(min(int(one), LONGEST) for one in numbers)
+    return whole if several else whole[0]
 
 
-def _asks(value: object) -> bool:
-    """Whether it has a say in what functions make of it, and is of no kind that is done here."""
-    kind, usual = type(value), np.ndarray.__array_ufunc__
-    if kind is np.ndarray or getattr(kind, "__array_ufunc__", usual) is usual:
-        return False
-    if kind.__module__.partition(".")[0] == "ninepoint" or isinstance(value, np.generic):
-        return False
-    return not (is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value))
+def steps_of(every: Every, ndim: int) -> Shape:
+    """Give the step along each axis of a stencil of `ndim` axes.
 
-
-def _in_order(values: Sequence[Any]) -> list[Any]:
-    """One of each kind to be asked: from left to right, but a subclass before its base."""
-    found: list[Any] = []
-    for value in values:
-        kind = type(value)
-        if not _asks(value) or any(type(one) is kind for one in found):
-            continue
-        before = (k for k, one in enumerate(found) if issubclass(kind, type(one)))
-        found.insert(next(before, len(found)), value)
-    return found
+    Raises
+    ------
+    ValueError
+        If there is another number of them.
+    """
+    if isinstance(every, int):
+        return (every,) * ndim
+    if len(every) != ndim:
+        raise ValueError(
+            f"every={every} has {len(every)} entries, but the stencil has {ndim} "
+            f"{'axis' if ndim == 1 else 'axes'}; give one number, or one for each axis."
+        )
+    return every

@@ -31,11 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.compiled import Compiled
 from ..base import limits
 from ..base.frozen import frozen
 from .layout import Array, Axes, PlainArrays, Shape
-from .numpy import whole_shape
 
 # What has more lanes is copied: a kernel is compiled for their number.
 MANY = 256
@@ -75,11 +73,6 @@ class Turned:
             result = result.reshape(list(chain(*shape)))
         return result.transpose([self.order.index(axis) for axis in range(len(self.order))])
 
-    def lies(self, array: Array) -> bool:
-        """Whether `of` gives a view of an array with lanes, whose rows have no gaps."""
-        row = array.transpose(self.order)[(slice(1),) * (len(self.merged) - 1)]
-        return bool(row.flags.c_contiguous)
-
 
 def turned(arrays: PlainArrays, core: int) -> Axes:
     """The order of the core axes in memory, if it is another than theirs; else nothing.
@@ -87,25 +80,20 @@ def turned(arrays: PlainArrays, core: int) -> Axes:
     It counts how far apart elements are along the last of them: if nothing is nearer, rows stay.
     """
     shape = arrays[0].shape
-    steps = [sum(abs(array.strides[axis]) for array in arrays) for axis in range(-core, 0)]
-    lengths = shape[len(shape) - core :]
-    near = min(s for s, n in zip(steps, lengths, strict=True) if n > 1) if max(lengths) > 1 else 0
-    if math.prod(shape) < limits.current.transposed_points or steps[-1] <= near or not near:
-        return ()
-    return memory_order(lengths, [array.strides[-core:] for array in arrays])
+    order = memory_order(shape[-core:], [array.strides[-core:] for array in arrays])
+    near = sum(abs(array.strides[order[-1] - core]) for array in arrays)
+    few = math.prod(shape) < limits.current.transposed_points
+    return () if few or not near or order[-1] == core - 1 else order
 
 
 def with_lanes(
-    program: Compiled, fields: PlainArrays, outs: PlainArrays = ()
+    program: Any, fields: PlainArrays, outs: PlainArrays = ()
 ) -> tuple[Turned, int | Axes] | None:
     """Find how a program does arrays whose stack lies innermost, or axes in another order.
 
     None if it does them as they are; else how they are given to it, and what it is turned by (see
     `Compiled.turned`).  The fields have one shape and core axes last.
     """
-    # Nearly always rows are in order, and nothing has to be found out.
-    if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
-        return None
     first, arrays, split = fields[0], (*fields, *outs), fields[0].ndim - program.ndim
     axes = range(split, first.ndim)
     inner = _inside(first, split)
@@ -113,8 +101,9 @@ def with_lanes(
     outer = (axis for axis in range(split) if axis not in inner)
     merged = (*((),) * (first.ndim - len(inner) - 1), lengths)
     how, count = Turned((*outer, *axes, *inner), merged), math.prod(lengths)
-    if inner and all(map(how.lies, arrays)):
-        # Rows of lanes have no steps.
+    rows = (one.transpose(how.order)[(slice(1),) * (len(merged) - 1)] for one in arrays)
+    if inner and all(row.flags.c_contiguous for row in rows):
+        # Rows of lanes have no gaps, nor steps.
         return None if program.every or count > MANY else (how, count)
     turn = turned(arrays, program.ndim)
     return (Turned((*range(split), *(axes[axis] for axis in turn))), turn) if turn else None
@@ -149,20 +138,18 @@ def merging(arrays: PlainArrays) -> Turned:
 
 
 def arranged(call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> tuple[Any, Turned]:
-    """What does a call on arrays like some, and how these are given to it, in one shape.
+    """What does a call on arrays like some, of one shape, and how these are given to it.
 
     Their axes are to be in this `order`, in which the core axes come last.
     """
-    compiled, shape = call.compiled, whole_shape(fields)
-    fields = [np.broadcast_to(field, shape) for field in fields]
+    compiled = call.compiled
     if compiled.at_points and not compiled.positions:
         return call, merging([*fields, *outs])
-    if call.any_stack:
-        lain = ([one.transpose(order) for one in arrays] for arrays in (fields, outs))
-        how, form = with_lanes(compiled, *lain) or (None, ())
-        made = call.turned(form) if how else None
-        if how and made is not None:
-            return made, replace(how, order=tuple(order[axis] for axis in how.order))
+    lain = ([one.transpose(order) for one in arrays] for arrays in (fields, outs))
+    how, form = with_lanes(compiled, *lain) or (None, ())
+    made = call.turned(form) if how else None
+    if how and made is not None:
+        return made, replace(how, order=tuple(order[axis] for axis in how.order))
     return call, Turned(order)
 
 
@@ -177,7 +164,7 @@ def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:
     return True
 
 
-def told(program: Compiled, fields: PlainArrays, given: int) -> Iterator[tuple[str, str]]:
+def told(program: Any, fields: PlainArrays, given: int) -> Iterator[tuple[str, str]]:
     """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 
     The fields, without positions, have one shape and core axes last; so many are `given`, others

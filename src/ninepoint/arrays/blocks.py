@@ -1,4 +1,6 @@
-"""Blocks: what of a cut array each needs, put together from chunks, or from faces of them.
+"""Blocks: how axes are cut, and what each block needs, of chunks, or of faces of them.
+
+Blocks are chunks, or groups of chunks where these are thin: each then needs the next ones only.
 
     chunks of an axis      |  0  |  1  | 2 |    3    |
     output block 1               [-----]
@@ -33,19 +35,242 @@ from __future__ import annotations
 import itertools
 import math
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..backends.memory import empty
-from ..backends.threads import serial
 from ..base.frozen import frozen
-from .accepted import bare, is_cupy
-from .grid import Chunks, outputs_of
-from .layout import Array, Region, Shape, Span
-from .regions import Block, Domain, Program, looking
+from ..base.remembered import cached_property
+from .accepted import (
+    as_field,
+    bare,
+    broadcast_shape,
+    check_values,
+    is_chunked,
+    is_cubed,
+    is_cupy,
+    is_dask,
+    is_expression,
+    placed,
+    too_few_axes,
+)
+from .layout import Array, Region, Shape, Span, layout
+from .regions import Block, Domain, Node, Program, looking, spans_of
+
+Chunks: TypeAlias = tuple[Shape, ...]
+
+
+def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
+    """The shape that arrays have together, some of which are cut, and how it is cut.
+
+    Each axis is cut as the first field is that is cut, and as long as the result.
+    """
+    shape = broadcast_shape([field.shape for field in fields])
+    cuts = [field.chunks for field in fields if hasattr(field, "chunks")]
+    chunks: list[Shape] = []
+    # As dask names a length that it does not know, so that equal cuts are equal.
+    unknown: Any = math.nan
+    for back, n in enumerate(shape, -len(shape)):
+        lost = math.isnan(n)
+        there = [c[back] for c in cuts if len(c) >= -back]
+        alike = (one for one in there if (math.isnan(sum(one)) if lost else sum(one) == n))
+        own = next(alike, (n,))
+        chunks.append((unknown,) * len(own) if lost else tuple(map(int, own)))
+    return shape, tuple(chunks)
+
+
+def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
+    """Raise where nobody knows how long chunks are, along these axes, counted from the end."""
+    for axis, sizes in enumerate(field.chunks, -field.ndim):
+        if (along is None or axis in along) and any(map(math.isnan, sizes)):
+            raise ValueError(
+                f"a Dask array has chunks of unknown size along its axis {axis + field.ndim}, so "
+                "its borders cannot be found; call .compute_chunk_sizes() on it first."
+            )
+
+
+def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:
+    """The chunks of an array that is cut as the whole is, along the axes that it has of it."""
+    own = chunks[len(chunks) - len(shape) :]
+    return tuple(sizes if n == sum(sizes) else (n,) for n, sizes in zip(shape, own, strict=True))
+
+
+def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
+    """A field as an array of a library, cut as the whole is."""
+    if is_chunked(field):
+        return field
+    if is_cupy(field):
+        # To name it by its elements would be to fetch them.
+        options |= {"asarray": False, "name": False}
+    else:
+        field = as_field(field)
+    return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
+
+
+def as_dask(array: Any) -> Any:
+    """An array of dask-array as one of Dask, with the tasks that it has when it is computed.
+
+    Raises
+    ------
+    TypeError
+        If it is one of Cubed, which Dask cannot compute.
+    """
+    if is_cubed(array):
+        raise TypeError(
+            "an array of Cubed is written by Cubed: cubed.to_zarr(x, path), which "
+            "ninepoint.open(path) opens."
+        )
+    if is_dask(array) or not is_expression(array):
+        return array
+    # Imported here: dask-array has it.
+    import dask.array
+
+    untyped: Any = dask.array
+    return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
+
+
+@frozen
+class Output:
+    """A wanted value: its type, and the points of the fields' shape that it has.
+
+    Along each axis it has so many times as many as these (`factors`), or of `every` so many one.
+    """
+
+    dtype: np.dtype
+    extent: Region
+    every: Shape
+    factors: Shape
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the value."""
+        axes = zip(self.extent.shape, self.factors, self.every, strict=True)
+        return tuple(_made(n * factor, step) for n, factor, step in axes)
+
+    def chunks(self, whole: Chunks) -> Chunks:
+        """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
+        return tuple(
+            sizes
+            if step == 1
+            else tuple(_made(b, step) - _made(a, step) for a, b in spans_of(sizes))
+            for sizes, step in zip(self.blocks(whole, empty=False), self.every, strict=True)
+        )
+
+    def blocks(self, whole: Chunks, *, empty: bool = True) -> Chunks:
+        """The same for what blocks have of it, of which some may have nothing."""
+        axes: list[Shape] = []
+        for sizes, (first, last), factor in zip(whole, self.extent, self.factors, strict=True):
+            if (first, last) == (0, sum(sizes)) or math.isnan(last):
+                axes.append(tuple(size * factor for size in sizes))
+                continue
+            inside = [max(0, min(b, last) - max(a, first)) * factor for a, b in spans_of(sizes)]
+            axes.append(tuple(size for size in inside if size or empty) or (0,))
+        return tuple(axes)
+
+
+def _made(n: Any, step: int) -> Any:
+    """How many of `n` points are made; of unknown lengths as many."""
+    return n if step == 1 else -(-n // step)
+
+
+def results_of(node: Node, shape: Shape) -> list[Output]:
+    """What the results of a node are, for fields that have this shape together."""
+    along = node.along
+    if len(shape) < -min(along):
+        raise too_few_axes(node.ndim, shape, -min(along))
+    plan = layout(tuple(shape[axis] for axis in along), node.reaches, node.border)
+    whole, ones, works = tuple((0, n) for n in shape), (1,) * len(shape), node.works_along
+    each = node.every, node.factors or (1,) * len(along)
+    steps = [placed(ones, along, own) for own in each]
+    return [
+        Output(dtype, Region(placed(whole, along, one) if works else whole), *steps)
+        for dtype, one in zip(node.out_dtypes, plan.extents, strict=True)
+    ]
+
+
+def outputs_of(program: Program, shape: Shape) -> list[Output]:
+    """What the wanted values are; raises where a node cannot be done on such fields."""
+    made: dict[int, Output] = {}
+    for node in program.nodes:
+        made |= zip(node.outputs, results_of(node, shape), strict=True)
+        check_values(node.border, node.cval, node.compiled)
+    return [made[value] for value in program.wanted]
+
+
+# A block is at least so many times as long as the program looks far: shorter ones would be
+# little but faces.
+LONG = 4
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The blocks of an axis: where each is, and what it needs of the fields.
+
+    Of a `ring` that may be before its begin, and beyond its end.
+    """
+
+    cuts: Sequence[Span]
+    needs: Sequence[Span]
+    ring: bool
+
+    @cached_property
+    def beyond(self) -> list[tuple[int, int]]:
+        """How far each block looks beyond its begin and its end."""
+        pairs = zip(self.cuts, self.needs, strict=True)
+        return [(a - first, last - b) for (a, b), (first, last) in pairs]
+
+    @cached_property
+    def faces(self) -> list[tuple[int, int]]:
+        """How thick the faces are that each block gives, at its begin and at its end."""
+        ends = self.beyond if self.ring else [(0, 0)]
+        before, after = [ends[-1], *self.beyond[:-1]], [*self.beyond[1:], ends[0]]
+        return [(low, high) for (_, low), (high, _) in zip(before, after, strict=True)]
+
+
+def axis_of(program: Program, sizes: Sequence[int], axis: int) -> Axis:
+    """The blocks of these sizes along an axis, which is counted from the end."""
+    one, cuts, n = looking(program, axis), spans_of(sizes), sum(sizes)
+    return Axis(cuts, [one.needs(span, n) for span in cuts], one.ring)
+
+
+def axes_of(program: Program, chunks: Chunks) -> list[Axis]:
+    """The blocks along each axis."""
+    return [axis_of(program, sizes, k) for k, sizes in enumerate(chunks, -len(chunks))]
+
+
+def grouped(program: Program, chunks: Chunks) -> Chunks:
+    """Cuts as near to the chunks as can be with which blocks need the next ones only."""
+    found = list[Shape]()
+    for axis, sizes in enumerate(chunks, -len(chunks)):
+        far = max(map(max, axis_of(program, sizes, axis).faces)) if len(sizes) > 1 else 0
+        groups, least = sizes, LONG * far
+        while far:
+            groups = _filled(sizes, least)
+            pairs = zip(axis_of(program, groups, axis).faces, groups, strict=True)
+            # No block takes more than the next ones have.
+            if all(max(thick) <= size for thick, size in pairs):
+                break
+            least *= 2
+        found.append(groups)
+    return tuple(found)
+
+
+def _filled(sizes: Sequence[int], least: int) -> Shape:
+    """Put chunks together, one after the other, until each group is long enough."""
+    groups = [0]
+    for size in sizes:
+        if groups[-1] >= least:
+            groups.append(0)
+        groups[-1] += size
+    if len(groups) > 1 and groups[-1] < least:
+        last = groups.pop()
+        groups[-1] += last
+    return tuple(groups)
+
 
 # For each axis of a chunk how thick the faces before and after it are; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
@@ -199,29 +424,25 @@ class Job:
             needs.append(one.needs(span, length))
         return Domain(tuple(lengths), Region(needs), Region(spans), self.shape)
 
-    def reads(self, domain: Domain, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
-        """How what a block takes is put together, of fields in such chunks, in which it begins so.
+    def along(self, field: Shape, spans: Sequence[Span]) -> list[Span]:
+        """What a field of a shape has of spans of the whole, or the one element that it has."""
+        missing = len(spans) - len(field)
+        axes = zip(field, self.shape[missing:], spans[missing:], strict=True)
+        return [(0, 1) if m == 1 != n else span for m, n, span in axes]
 
-        Of a field that has one element along an axis it takes that.
-        """
+    def reads(self, domain: Domain, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
+        """How what a block takes of fields in such chunks, from there on, is put together."""
         ends = zip(domain.has, begin, domain.region.start, strict=True)
         spans = [(a + at - first, b + at - first) for (a, b), at, first in ends]
-        found = []
-        for own, chunks in zip(self.fields, cuts, strict=True):
-            missing = len(spans) - len(own)
-            axes = zip(chunks, own, self.shape[missing:], spans[missing:], strict=True)
-            found.append(
-                [part_of(sizes, (0, 1) if m == 1 != n else span) for sizes, m, n, span in axes]
-            )
-        return found
+        return [
+            list(map(part_of, chunks, self.along(own, spans)))
+            for own, chunks in zip(self.fields, cuts, strict=True)
+        ]
 
     def around(self, domain: Domain, field: Shape) -> Depths:
         """How thick the faces are that a block takes of a field of this shape."""
-        missing = len(self.shape) - len(field)
-        pairs = zip(domain.has, domain.region, strict=True)
-        beyond = [(a - first, last - b) for (first, last), (a, b) in pairs]
-        axes = zip(field, self.shape[missing:], beyond[missing:], strict=True)
-        return [(0, 0) if m == 1 != n else thick for m, n, thick in axes]
+        pairs = zip(self.along(field, domain.has), self.along(field, domain.region), strict=True)
+        return [(a - first, last - b) for (first, last), (a, b) in pairs]
 
     def run(
         self, region: Region, take: Callable[[Domain], Iterable[Array]], like: Any = None
@@ -232,8 +453,7 @@ class Job:
         """
         domain, found = self.domain(region), []
         if region.points:
-            with serial():
-                return bare(self.program.run(Block(tuple(take(domain)), domain)))
+            return bare(self.program.run(Block(tuple(take(domain)), domain), threads=1))
         for output in outputs_of(self.program, domain.shape):
             points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
             found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))
@@ -293,8 +513,7 @@ def block_of(apart: bool, job: Job, region: Region, *given: Any) -> Any:
 
 def whole_of(job: Job, *blocks: Any) -> Any:
     """Compute blocks whose core axes are whole: as if they were arrays of their own."""
-    with serial():
-        return bare(job.program.run(Block(tuple(map(in_memory, blocks)))))
+    return bare(job.program.run(Block(tuple(map(in_memory, blocks))), threads=1))
 
 
 # Arrays that lie where chunks lie.

@@ -14,7 +14,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,9 @@ from ..base.frozen import frozen
 from ..language.dtypes import computed
 from ..language.ir import Box
 from ..lowering.chain import Edges
+from .accepted import fitting_cval
 from .arranging import scattered, stacked
-from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, cut, into, source_indices
-from .numpy import fitting_cval
+from .layout import Array, Axes, Border, PlainArrays, Rule, Shape, Sides, cut, into, source_indices
 
 # Bytes of the rows that are kept between stages, or steps, beyond which rows are cut into tiles.
 # (4096 x 4096 float32, two threads, 0.5 and 2 MB: a wave of order 4, 16 steps, 91 and 80 ms, heat
@@ -96,17 +96,8 @@ class Chain:
     tile: int = 0
     closed: tuple[Sides, ...] = ()
 
-    # A stack that lies innermost is copied.
-    any_stack = False
-
-    def shapes(self, core: Shape) -> Sequence[Shape]:
-        """The shapes of results of such fields, along core axes."""
-        axes = zip(core, self.compiled.reach.sides, self.closed, strict=True)
-        made = tuple(
-            n - (0 if low else before) - (0 if high else after)
-            for n, (before, after), (low, high) in axes
-        )
-        return [made] * len(self.compiled.out_dtypes)
+    def turned(self, how: int | Axes) -> None:
+        """Arrays that lie in another way are copied."""
 
     def way(self, fields: PlainArrays) -> Passes:
         """How it is done on arrays like these."""
@@ -114,26 +105,17 @@ class Chain:
 
     def counts(self, core: Shape, threads: int) -> list[int]:
         """In how many bands of the first axis, and tiles of the others, to cut."""
-        looks = spans(self.compiled.reach)
         # What is kept for a point of a row, or plane: three, at least.
         each = 3 * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
         each = max(each, self.compiled.module.kept)
         bands = threads * BANDS if threads > 1 else 1
+        # Planes are cut into tiles of rows, and rows only where one of each step is too long.
+        tiles = core[-1] / self.tile if self.tile else each * core[-1] / KEPT
+        planes = [each * math.prod(core[1:]) / KEPT_PLANES] * (len(core) - 2)
+        counts = [bands, *planes, tiles] if len(core) > 1 else [max(bands, tiles)]
         # A part that does not end with the array is long enough to have all that it needs beyond.
-        most = [max(1, n // (4 * max(1, span))) for n, span in zip(core, looks, strict=True)]
-        if len(core) == 1:
-            bands = max(bands, -(-core[0] * each // KEPT))
-        counts = [min(most[0], bands)]
-        for axis in range(1, len(core)):
-            # Planes are cut into tiles of rows, and rows only where one of each step is too long.
-            if axis < len(core) - 1:
-                pieces = each * math.prod(core[1:]) / KEPT_PLANES
-            else:
-                pieces = each * core[-1] / KEPT
-            counts.append(max(1, min(math.ceil(pieces), most[axis])))
-        if self.tile:
-            counts[-1] = max(1, min(-(-core[-1] // self.tile), most[-1]))
-        return counts
+        axes = zip(counts, core, spans(self.compiled.reach), strict=True)
+        return [max(1, min(math.ceil(k), n // (4 * max(1, span)))) for k, n, span in axes]
 
 
 @frozen
@@ -149,16 +131,27 @@ class _Cut:
     written: slice
 
 
+# Cuts of all axes, and what the kernel is told of the ends of the piece.
+_Piece: TypeAlias = tuple[Sequence[_Cut], list[Array]]
+
+
 class Passes:
     """A chain on arrays of one core shape."""
 
     def __init__(self, chain: Chain, fields: PlainArrays) -> None:
         self._chain, self._core = chain, fields[0].shape[-chain.compiled.ndim :]
+        axes = zip(self._core, chain.compiled.reach.sides, chain.closed, strict=True)
+        made = tuple(
+            n - (0 if low else before) - (0 if high else after)
+            for n, (before, after), (low, high) in axes
+        )
+        # The shapes of results along core axes.
+        self.shapes = [made] * len(chain.compiled.out_dtypes)
         self._scattered = scattered(chain.compiled, fields)
         self._entry = chain.compiled.loaded.entry
         self.points, self.handoff = math.prod(self._core), limits.current.handoff_seconds
         # The pieces by how many threads share them, each with what the kernel is told of its ends.
-        self._pieces = dict[int, list[tuple[Sequence[_Cut], list[Array]]]]()
+        self._pieces = dict[int, list[_Piece]]()
 
     def run(
         self, numbers: Sequence[Any], fields: PlainArrays, outs: PlainArrays, threads: int
@@ -185,7 +178,7 @@ class Passes:
             tasks.append(partial(self._entry, *arrays, *more))
         run_parallel(tasks, threads)
 
-    def _cut(self, threads: int) -> list[tuple[Sequence[_Cut], list[Array]]]:
+    def _cut(self, threads: int) -> list[_Piece]:
         """The pieces that so many threads share, and what the kernel is told of their ends."""
         chain, core, edges = self._chain, self._core, self._chain.edges
         counts, reach = chain.counts(core, threads), chain.compiled.reach.sides
@@ -198,7 +191,13 @@ class Passes:
             for axis in edges.axes
             for border in edges.borders
         ]
-        constants, found = _constants(chain), list[tuple[Sequence[_Cut], list[Array]]]()
+        # What the borders' rules write that is none of an array's own, in the arrays' types.
+        constants, found = [], list[_Piece]()
+        for number, dtype, rule in edges.constants:
+            border, cval = chain.borders[number]
+            what = "the result" if rule == "fill" else "the array"
+            value = fitting_cval(cval, dtype, what) if border.uses(rule) else 0
+            constants.append(np.full(1, value, dtype).astype(computed(dtype)))
         for cuts in itertools.product(*axes):
             told = [_told(cuts[axis], core[axis], pair, far) for axis, pair, far in rules]
             found.append((cuts, [*told, *constants]))
@@ -252,14 +251,3 @@ def _told(cut: _Cut, n: int, rules: tuple[Rule, Rule], far: int) -> Array:
         sources = np.concatenate(beyond)
         ends[2:] = np.where(sources < 0, -1, sources - cut.start)
     return ends
-
-
-def _constants(chain: Chain) -> list[Array]:
-    """What the borders' rules write that is none of an array's own, in the arrays' types."""
-    constants = []
-    for number, dtype, rule in chain.edges.constants:
-        border, cval = chain.borders[number]
-        what = "the result" if rule == "fill" else "the array"
-        value = fitting_cval(cval, dtype, what) if border.uses(rule) else 0
-        constants.append(np.full(1, value, dtype).astype(computed(dtype)))
-    return constants

@@ -15,7 +15,7 @@ import dask.array as da
 from dask_array.io._from_graph import from_graph
 
 from .accepted import is_expression
-from .chunked import lazily as lazily_on_dask
+from .chunked.computation import lazily as lazily_on_dask
 from .regions import Program
 
 # Most of these functions carry no annotations.
@@ -24,7 +24,7 @@ _from_graph: Any = from_graph
 
 
 def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
-    """Give the wanted values as lazy arrays, in the chunks of the fields; see `chunked.lazily`."""
+    """Give the wanted values as lazy arrays, in the chunks of the fields; as for those of Dask."""
     given = [field for field in fields if is_expression(field)]
     named = [
         _arrays.Array({}, field.name, field.chunks, meta=field._meta)

@@ -1,8 +1,8 @@
-"""Ghosts: calls whose border has conditions, on arrays of NumPy that are alike: bound once.
+"""Ghosts: what the conditions of a border lay along the edges of the fields of a call.
 
 A ghost is `alpha * mirrored + beta`.  Conditions extend the fields axis by axis, the later ones
 what the earlier ones have extended; the rules with names hold for what is extended so.  What they
-say is laid along the edges, and the ghosts of a block are made of that (`single`).
+say is laid along the edges, and the ghosts of a block are made of that (`executable`).
 
 Values that name their dimensions become plain arrays in the order of the axes; values along axes
 that are not the last are moved as fields are, as if these were the last.
@@ -14,8 +14,7 @@ values beside the rows (columns, channels)                (channels, columns)
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
 
@@ -24,116 +23,86 @@ import numpy as np
 from ..language.dtypes import kind_of, widened
 from ..language.ir import joined
 from .accepted import is_chunked, is_dask, is_xarray
-from .arranging import core_last, stacked
-from .borders import Boundary, check_range, misfit
-from .conditions import Condition, weights
-from .executable import Executable
-from .layout import Array, Border, PlainArrays, Rule, Shape, Sides, source_indices
-from .numpy import Behind, whole_shape
+from .arranging import stacked
+from .borders import Boundary, Condition, check_range, weights
+from .layout import Array, Axes, Extension, Extensions, Rule, Shape, source_indices
 from .regions import Node
-from .single import Extension, Extensions, Single
 
 
-@dataclass(frozen=True, eq=False)
 class Edges:
-    """The edges of the fields of a node, whose shape ends in the axes that it works along.
+    """The edges of the fields of a node, whose shape ends in the axes that it works along."""
 
-    `types` are those of the fields, each with the first field that has it.  The node looks so far
-    before and after each axis (`reach`).
-    """
-
-    shape: Shape
-    types: Iterable[tuple[np.dtype, str]]
-    reach: tuple[tuple[int, int], ...]
-
-    @staticmethod
-    def of(node: Node, shape: Shape) -> Edges:
-        """Those of fields of a shape."""
+    def __init__(self, node: Node, shape: Shape) -> None:
         compiled = node.compiled
         fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
-        # Positions have nothing outside that is asked for.
-        types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
-        return Edges(shape, types.items(), joined(node.reaches).sides)
+        # The types of the fields, each with the first that has it.  Positions have nothing outside
+        # that is asked for.
+        self._types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
+        # How far the node looks before and after each axis.
+        self._shape, self._reach = shape, joined(node.reaches).sides
 
     def laid(self, boundary: Boundary) -> Extensions:
         """For each side a name, or how ghosts are made of values, which are checked."""
         beyond: Any = self._beyond
-        return boundary.with_conditions(beyond, len(self.reach)).entries
+        return boundary.with_conditions(beyond, len(self._reach)).entries
 
     def _beyond(self, one: Condition, axis: int, side: int) -> Rule | Extension:
-        far, place = self.reach[axis][side], axis + len(self.shape) - len(self.reach)
+        far, place = self._reach[axis][side], axis + len(self._shape) - len(self._reach)
         if not far or (one.kind == "extrapolate" and not one.order):
             # Nobody looks there, whatever it says; or the last element stands for all.
             return "nearest"
-        if one.order >= self.shape[place] > 0:
+        if one.order >= self._shape[place] > 0:
             raise ValueError(
                 f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
-                f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
+                f'shape {self._shape}; give a lower degree, or name the rule "nearest".'
             )
         laid = one.of(partial(self._values, one, place))
-        for dtype, name in self.types:
+        for dtype, name in self._types.items():
             _check(laid, name, dtype)
         if one.kind == "robin":
             _check_mix(laid, far)
 
         def line(numbers: Array) -> Array:
             # For ghosts in the order of positions, of that beside the array first.
-            shape = [far if k == axis + 1 else 1 for k in range(1 + len(self.reach))]
+            shape = [far if k == axis + 1 else 1 for k in range(1 + len(self._reach))]
             return (numbers if side else numbers[::-1]).reshape(shape)
 
         if one.kind == "extrapolate":
             # By how much each of the last elements counts, for each ghost.
             each = zip(*(weights(one.order, k + 1) for k in range(far)), strict=True)
-            alphas = tuple(line(np.array(own)) for own in each)
-            return Extension(alphas, np.float64(0), from_end=True)
-        a, b, c = map(self._stacked, laid.abc)
-        if one.kind == "dirichlet":
-            return Extension((), c) if one.at == "cell" else Extension((-1,), 2 * c)
+            return Extension(one.kind, tuple(line(np.array(own)) for own in each))
         # How far ghosts are from what they mirror: a number where there is but one.
-        d: Any = one.dx
+        distance: Any = one.dx
         if far > 1:
-            mirrored = source_indices(-far, 0, self.shape[place], "reflect", "reflect")
-            d = line(mirrored[::-1] + np.arange(1, far + 1)) * d
-        if one.kind == "neumann":
-            return Extension((1,), c * d)
-        half = a * (d / 2)
-        below = b + half
-        return Extension(((b - half) / below,), c * d / below)
+            mirrored = source_indices(-far, 0, self._shape[place], "reflect", "reflect")
+            distance = line(mirrored[::-1] + np.arange(1, far + 1)) * distance
+        kind = "cell" if one.at == "cell" else one.kind
+        return Extension(kind, (*laid.values, distance))
 
     def _values(self, one: Condition, axis: int, value: Any) -> Any:
         """A value of a condition at the end of an axis, laid along the edge there.
 
-        Arrays have all axes of the fields; along their own they are one thick.
+        Arrays have an axis for the stack, along which all that are alike are one, and the axes of
+        the node; along their own they are one thick.
         """
-        if type(value) in (float, int):
-            return value if one.at == "cell" else np.float64(value)
         words = f"npt.{one.kind}"
         if callable(value):
-            first = len(self.shape) - len(self.reach)
-            others = [n for k, n in enumerate(self.shape) if first <= k != axis]
+            first = len(self._shape) - len(self._reach)
+            others = [n for k, n in enumerate(self._shape) if first <= k != axis]
             words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
             value = _called(value, one, others)
         if is_chunked(value):
             raise TypeError(f"{words} has values that are yet to be computed; compute them first.")
         if getattr(value, "ndim", 0):
-            value = _on_edge(value, self.shape, axis, words)
-        elif isinstance(value, np.ndarray):
-            value = value[()]
+            ndim, value = len(self._reach), _on_edge(value, self._shape, axis, words)
+            if any(n != 1 for n in value.shape[:-ndim]):
+                value = np.broadcast_to(value, (*self._shape[:-ndim], *value.shape[-ndim:]))
+            value = stacked(value, ndim)
         # Elements are stored as they are given, all else is computed with double precision, which
         # NumPy's numbers have, and divide complex ones in another way than Python's.
-        if one.at == "cell":
-            return value
-        wide = np.complex128 if np.iscomplexobj(value) else np.float64
-        return value.astype(wide, copy=False) if hasattr(value, "dtype") else wide(value)
-
-    def _stacked(self, value: Any) -> Any:
-        """A number, or values along an edge, of which all alike are one; the stack is one axis."""
-        if not np.ndim(value):
-            return value
-        ndim = len(self.reach)
-        if any(n != 1 for n in value.shape[:-ndim]):
-            value = np.broadcast_to(value, (*self.shape[:-ndim], *value.shape[-ndim:]))
-        return stacked(value, ndim)
+        if one.at == "face":
+            value = np.asarray(value, np.complex128 if np.iscomplexobj(value) else np.float64)
+        return value[()] if isinstance(value, np.ndarray) else value
 
 
 def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
@@ -200,13 +169,11 @@ def _check_signature(function: Any, name: str, one: Condition, positions: Sequen
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where ghosts of a condition do not fit the type of a field."""
     floats = kind_of(dtype) in "fc"
-    if one.kind == "extrapolate":
-        if one.order and not floats:
-            raise TypeError(
-                f"{one} makes values that integers need not hold, and field '{name}' is {dtype}; "
-                'convert it with .astype("float32"), or name the rule "nearest".'
-            )
-        return
+    if one.kind == "extrapolate" and not floats:
+        raise TypeError(
+            f"{one} makes values that integers need not hold, and field '{name}' is {dtype}; "
+            'convert it with .astype("float32"), or name the rule "nearest".'
+        )
     if one.at == "face" and not floats:
         who, cure = f"npt.{one.kind}", 'give the values themselves, npt.dirichlet(..., at="cell")'
         if one.kind == "dirichlet":
@@ -215,18 +182,12 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
             f"{who} makes fractions, and field '{name}' is {dtype}; convert it with "
             f'.astype("float32"), or {cure}.'
         )
-    others = (value for value in one.abc if not isinstance(value, float | int))
-    if dtype.kind != "c" and any(map(np.iscomplexobj, others)):
-        raise misfit(one, name, dtype, "real numbers")
-    if one.at == "cell":
-        check_range(one, name, dtype)
+    check_range(one, name, dtype)
 
 
 def _check_mix(one: Condition, reach: int) -> None:
     """Raise where a mix says nothing of a ghost."""
-    a, b = one.a, one.b
-    if isinstance(a, float) and isinstance(b, float) and a > 0 < b:
-        return
+    a, b, _ = one.values
     if np.any((a == 0) & (b == 0)):
         raise ValueError(
             "npt.robin(a, b, c) has a = 0 and b = 0 somewhere along the edge, which fixes nothing "
@@ -255,7 +216,7 @@ def unnamed(
     return boundary.with_conditions(plain, len(core)) if boundary.conditions else boundary
 
 
-def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
+def turned(boundary: Boundary, shape: Shape, along: Axes) -> Boundary:
     """The boundary of a call on fields of a shape whose axes `along` become the last ones.
 
     What functions give has the axes of the stencil in its own order, and stays.
@@ -275,61 +236,3 @@ def turned(boundary: Boundary, shape: Shape, along: Behind) -> Boundary:
         return one.of(last)
 
     return boundary.with_conditions(plain, len(along))
-
-
-class GhostCall:
-    """Calls of a node whose border has conditions, on fields like some.
-
-    Beyond sides that are not `closed` there are no neighbours.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        fields: PlainArrays,
-        closed: Sequence[Sides],
-        threads: int | None,
-    ) -> None:
-        self._node, self._closed, self._threads = node, closed, threads
-        self._shape = shape = whole_shape(fields)
-        order = core_last(len(shape), node.along)
-        self._edges = Edges.of(node, tuple(shape[axis] for axis in order))
-        # What did the last calls, under a border of names; and under which boundary, where its
-        # conditions are numbers, which stay the same.
-        self._last: tuple[Boundary | None, Border, Executable] | None = None
-
-    def __call__(
-        self,
-        fields: PlainArrays,
-        numbers: Sequence[Any],
-        out: Any = None,
-        given: Any = None,
-        step: int | None = None,
-    ) -> PlainArrays:
-        """What a call gives: one array for each output.
-
-        Another boundary that is `given` may have other values than that of the node; functions are
-        told the `step`.
-        """
-        boundary, last = self._node.boundary if given is None else Boundary.of(given), self._last
-        if last is None or last[0] != boundary:
-            same = boundary if all(one.plain for one in boundary.conditions) else None
-            now = boundary if step is None else boundary.after(step)
-            last = self._last = same, *self._bound(now, fields, out)
-        return last[2](fields, numbers, out)
-
-    def _bound(
-        self, boundary: Boundary, fields: PlainArrays, out: Any
-    ) -> tuple[Border, Executable]:
-        """What does calls on fields under a boundary, and the names that this has there."""
-        node, last = self._node, self._last
-        # Values that do not fit are wrong beside an array without elements as well.
-        opened = boundary.opened(self._closed)
-        with np.errstate(all="ignore"):
-            sides = self._edges.laid(turned(opened, self._shape, node.along))
-        names: Any = [[one if isinstance(one, str) else "ghost" for one in pair] for pair in sides]
-        border = Border(tuple(map(tuple, names)))
-        if last is not None and last[1] == border:
-            return border, last[2].beyond(sides)
-        call = Single(node.compiled, border, node.cval, sides)
-        return border, Executable(call, fields, node.along, out, self._threads)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .accepted import is_cupy
-from .conditions import Condition
+from .borders import Condition
 
 Key: TypeAlias = tuple[Hashable, ...]
 
@@ -75,12 +75,12 @@ def option_key(given: Any) -> Hashable | None:
     if kind is float:
         return kind, struct.pack("d", given)
     if kind is Condition:
-        form = given.form
+        # What are done alike, whatever their values are.
+        each = [("function",) if callable(one) else kinds([one]) for one in given.values]
+        form = given.kind, given.dx, given.at, given.step, given.order, *each
         # Where it means a rule with a name, that depends on its value.
-        return (form, given.key) if form is not None and given.has_name else form
-    if kind is np.ndarray and given.ndim:
-        return array_key(given)
-    if kind is np.ndarray or kind in _NUMBERS:
+        return None if None in each else (form, given.key) if given.has_name else form
+    if kind in _NUMBERS or (kind is np.ndarray and not given.ndim):
         one = np.asarray(given)
         return None if one.dtype.hasobject else (kind, one.dtype, one.tobytes())
     if isinstance(given, type | np.dtype):

@@ -3,9 +3,11 @@
     groups, a block, what is wanted     --bind-->     Launches
     launches(fields, given, outs)       ->            values
 
-    whole array     every node with its border rule
-    block           the rule at closed sides; at open ones each node gives as much less as it
-                    looks, so that no point is computed which the whole array does not have
+    whole array     every value is all there is of it, and every node has its border rule
+    block           a value has a span of the points of the whole along each axis, and some of
+                    them are needed.  The rule holds at closed sides; at open ones each node gives
+                    as much less as it looks, so that no point is computed which the whole array
+                    does not have
 
 Values live as long as something reads them.  A group of several nodes is one call where one border
 is enough for all of them, and one kernel where the block is large and lies in memory as it must;
@@ -20,58 +22,70 @@ it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from functools import partial
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..backends.memory import empty
 from ..base.frozen import frozen
-from .accepted import as_it_is, is_cupy, listed, write
+from ..language.ir import Box
+from .accepted import as_it_is, check_values, is_cupy, listed, placed, whole_shape, write
 from .arranging import core_last, scattered
-from .chains import Chain, is_worth, spans
-from .executable import Executable, Run
-from .ghosts import GhostCall
-from .layout import Array, PlainArrays, Shape
-from .numpy import check_values, placed, whole_shape
-from .regions import Block, Node, thinned
-from .single import Single
-from .work import ByNumber, Group, Taken, Work, taken
+from .chains import is_worth, spans
+from .executable import NOTHING, Executable, GhostCall, Given, Single
+from .layout import Array, Index, PlainArrays, Shape, Sides, Span
+from .regions import Block, Finer, Looking, Node, cut_shapes, finer_values, looks, thinned
 
+Spans: TypeAlias = tuple[Span, ...]
 
-class Given(NamedTuple):
-    """What calls are given beside arrays.
+# Arrays that are there, by the numbers of their values.
+ByNumber: TypeAlias = Mapping[int, Array]
 
-    The `leaves` are the numbers of all calls by name, in the order in which they were recorded;
-    None where they are those of the calls.  Functions at the border are told the `step` of an
-    iteration; a border of conditions may have other values, those of a `boundary`.
-    """
-
-    leaves: Sequence[Mapping[str, Any]] | None = None
-    step: int | None = None
-    boundary: Any = None
-
-
-NOTHING = Given()
-
-# Values, what is given besides, and arrays to write to, by number -> what is made of them.
-Step: TypeAlias = Callable[[ByNumber, Given, ByNumber], dict[int, Array]]
-
+# What does calls: fields, numbers, out, what is given besides -> results.  The numbers are
+# coefficient arrays, then scalars.
+Run: TypeAlias = Callable[[PlainArrays, Sequence[Any], Any, Given], PlainArrays]
 
 # Of which leaf, by which name, and how it is read.
 Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 
 
 @frozen
-class OneCall:
+class Group:
+    """Nodes that are done together: the values they read, and those that others need.
+
+    The last of the values that they read may be `positions`.  Several nodes are done at once by
+    their `chain`; where they are steps of an iteration, `steps` has a group for each.  `kernel`
+    holds all nodes in one, and `names` says what the values are called there.
+    `asked` tells that the schedule says how many steps, so that arrays of any size are done so.
+    """
+
+    nodes: tuple[Any, ...]
+    fields: tuple[int, ...]
+    outputs: tuple[int, ...]
+    positions: int = 0
+    kernel: Any = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    asked: bool = False
+    steps: tuple[Group, ...] = ()
+    chain: Any = None
+
+
+# Values, and what is taken of each: nothing where it is taken as it is.
+Taken: TypeAlias = Sequence[tuple[int, Index]]
+
+
+@frozen
+class Step:
     """A call of one node, or of several as one, on arrays of one kind.
 
-    It takes these `fields` of the values that it is given, or these as they are; with `targets` it
-    writes to arrays that are there.  Its numbers are coefficients, then scalars: its `own`, or
-    what calls are given, of which `reads` say of which leaf, by which name and how each is read.
-    Lengths of the arrays stay as they are.
+    It takes these `fields` of the values that it is given, and of each what is said, or all of it;
+    or the values as they are.  With `targets` it writes to arrays that are there.  Its numbers are
+    coefficients, then scalars: its `own`, or what calls are given, of which `reads` say of which
+    leaf, by which name and how each is read.  Lengths of the arrays stay as they are.
     """
 
     run: Run
@@ -81,131 +95,17 @@ class OneCall:
     own: Sequence[Any]
     reads: Sequence[Read]
 
-    def __call__(self, values: ByNumber, given: Given, outs: ByNumber) -> dict[int, Array]:
-        out = [outs[value] for value in self.outputs] if self.targets else None
-        return dict(zip(self.outputs, self.on(values, given, out), strict=True))
-
     def on(self, values: Any, given: Given = NOTHING, out: Any = None) -> PlainArrays:
-        """The results alone."""
-        run, numbers, leaves = self.run, self.own, given.leaves
+        """The results, for values by number."""
+        numbers, leaves = self.own, given.leaves
         if leaves is not None:
             numbers = [
                 read(as_it_is(leaves[number][name])) if name else own
                 for own, (number, name, read) in zip(numbers, self.reads, strict=True)
             ]
         if self.fields:
-            values = taken(values, self.fields)
-        if isinstance(run, GhostCall):
-            return run(values, numbers, out, given.boundary, given.step)
-        return run(values, numbers, out)
-
-
-def _numbers(nodes: Sequence[Node], core: Shape) -> tuple[Sequence[Any], Sequence[Read]]:
-    """The numbers of nodes on arrays of a shape, along their axes, and how they are read."""
-    own, reads = list[Any](), list[Read]()
-    for which in (0, 1):
-        for node in nodes:
-            for name, read in node.compiled.takes[which]:
-                if isinstance(name, int):
-                    own.append(core[name])
-                    reads.append((0, "", int))
-                else:
-                    own.append(read(node.call.scalars[name]))
-                    reads.append((node.number, name, read))
-    return own, reads
-
-
-def bind_call(work: Work, node: Node, values: ByNumber, outs: ByNumber) -> Step:
-    """What does one node, on values like these; notes where its results stand."""
-    there = any(is_cupy(values[value]) for value in node.fields)
-    if node.thins and (there or not node.compiled.every):
-        full = {value: out for value, out in outs.items() if value not in node.outputs}
-        every = bind_call(work, node.full, values, full)
-
-        def some(*given: Any) -> dict[int, Array]:
-            # Copies, for nobody needs the rest of the memory.
-            return {
-                value: thinned(one, node.every, node.along).copy(order="K")
-                for value, one in every(*given).items()
-            }
-
-        return some
-    part, along = work.part(node), node.along
-    border = node.boundary.opened(part.closed).on(len(along))
-    pairs, fields, into = work.arrays(part, node.fields, values, outs)
-    # Another array of this shape is as long.
-    numbers = _numbers([node], work.core(whole_shape(fields), along))
-    program = node.compiled
-    run: Run
-    if node.boundary.conditions:
-        run = GhostCall(node, fields, part.closed, work.threads)
-    elif there:
-        # Imported here: CuPy is optional, and the caller has it.
-        from .cuda import executable as on_device
-
-        run = on_device.Executable(node, border, fields, along, into)
-    else:
-        call = Single(program, border, node.cval)
-        run = Executable(call, fields, along, None if node.factors else into, work.threads)
-        if node.factors:
-            run = partial(_finer, node, run)
-    work.stand(part)
-    return OneCall(run, pairs, node.outputs, into is not None, *numbers)
-
-
-def _finer(
-    node: Node, run: Run, fields: PlainArrays, numbers: Sequence[Any], out: Any = None
-) -> PlainArrays:
-    """What a node gives whose program's outputs are phases.
-
-    Its outputs are those of the first phase, then those of the next one; or those of one, if all
-    phases are alike.
-    """
-    along, factors, count = node.along, node.factors, len(node.outputs)
-    made, results = run(fields, numbers, None), listed(out)
-    for k in range(count):
-        if out is None:
-            shape = made[k].shape
-            longer = [shape[axis] * n for axis, n in zip(along, factors, strict=True)]
-            results.append(empty(placed(shape, along, longer), made[k].dtype))
-        for number, place in enumerate(np.ndindex(*factors)):
-            part = thinned(results[k], factors, along, place)
-            write(part, made[(number * count + k) % len(made)])
-    return results
-
-
-def _bind_group(work: Work, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
-    """What does several nodes as one kernel; None if they have to be done one by one."""
-    chain: Chain = group.chain
-    compiled, along = chain.compiled, group.nodes[0].along
-    part = work.common(group, compiled.reach)
-    if part is None:
-        return None
-    pairs, fields, into = work.arrays(part, group.fields, values, outs)
-    for node in group.nodes:
-        # As where it is done alone, whatever is read of all this.
-        check_values(node.border, node.cval, node.compiled)
-    shape = whole_shape(fields)
-    core = tuple(shape[axis] for axis in along)
-    alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
-    # Points must be left whose neighbours all exist.
-    room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
-    if not alike or 0 in shape or not room:
-        return None
-    if group.steps:
-        itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
-        if not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
-            return None
-    else:
-        order = core_last(len(shape), along)
-        lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
-        if any(scattered(compiled, lain)):
-            # Each node does those where they lie.
-            return None
-    numbers = _numbers(group.nodes, work.core(shape, along))
-    run = Executable(replace(chain, closed=part.closed), fields, along, into, work.threads)
-    work.stand(part)
-    return OneCall(run, pairs, group.outputs, into is not None, *numbers)
+            values = [values[k][index] if index else values[k] for k, index in self.fields]
+        return self.run(values, numbers, out, given)
 
 
 class Launches:
@@ -229,8 +129,19 @@ class Launches:
         threads: int | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._groups, self._wanted = groups, wanted
-        self._work = Work(nodes, wanted, block, threads)
+        self._groups, self._wanted, self._threads = groups, wanted, threads
+        self._domain = domain = block.domain
+        # The values that are longer than what they are made of.
+        self._finer = finer_values(nodes)
+        # The span that each value has, and what of it is needed; nothing of whole arrays.
+        has, given = domain.has, len(block.arrays)
+        self._at: dict[int, Spans] = dict.fromkeys(range(given), has)
+        axes = enumerate(zip(domain.region, domain.shape, strict=True), -len(domain.shape))
+        found = [Looking(nodes, wanted, given, k).values(span, n) for k, (span, n) in axes]
+        self._needs = {value: tuple(one[value] for one in found) for value in set().union(*found)}
+        # Whoever makes a block knows how much is needed.
+        for value in self._at:
+            assert within(self._needs.get(value, has), has), (has, self._needs[value])
         # Each with the values that nobody reads after it, and nobody wants.
         self._steps: Sequence[tuple[Step, Sequence[int]]] = ()
 
@@ -248,31 +159,235 @@ class Launches:
         """
         values, outs = dict(enumerate(fields)), outs or {}
         for step, done in self._steps or self._bound(values, outs):
-            values.update(step(values, given, outs))
+            out = [outs[value] for value in step.outputs] if step.targets else None
+            values.update(zip(step.outputs, step.on(values, given, out), strict=True))
             for value in done:
                 values.pop(value, None)
-        return [self._work.given(value, values[value]) for value in self._wanted]
+        # Only what is wanted at last is longer than the domain says.
+        return [
+            cut(
+                values[value],
+                self._at.get(value, ()),
+                self._domain.region,
+                self._finer.get(value, {}),
+            )
+            for value in self._wanted
+        ]
 
     def _bound(self, values: ByNumber, outs: ByNumber) -> Iterator[tuple[Step, Sequence[int]]]:
         """Bind each step when what it reads was made by those before."""
-        left: list[Group | Node] = [*self._groups]
-        found = []
+        left, found = [*self._groups], []
         while left:
-            one = left.pop(0)
-            step = self._step(one, values, outs)
+            group = left.pop(0)
+            if group.chain is None:
+                step: Step | None = self.bind(group.nodes[0], values, outs)
+            else:
+                step = self._chained(group, values, outs)
             if step is None:
-                left[:0] = one.steps or one.nodes
+                left[:0] = group.steps or [Group((n,), n.fields, n.outputs) for n in group.nodes]
                 continue
             others = {*self._wanted, *(value for other in left for value in other.fields)}
-            done = [value for value in (*one.fields, *one.outputs) if value not in others]
+            done = [value for value in (*group.fields, *group.outputs) if value not in others]
             found.append((step, done))
             yield found[-1]
         self._steps = found
 
-    def _step(self, one: Group | Node, values: ByNumber, outs: ByNumber) -> Step | None:
-        """What does a node, or a group at once; None if that has to be done one by one."""
-        if not isinstance(one, Group):
-            return bind_call(self._work, one, values, outs)
-        if len(one.nodes) == 1:
-            return bind_call(self._work, one.nodes[0], values, outs)
-        return _bind_group(self._work, one, values, outs)
+    def bind(self, node: Node, values: ByNumber, outs: ByNumber) -> Step:
+        """What does one node, on values like these; notes where its results stand."""
+        there = any(is_cupy(values[value]) for value in node.fields)
+        # Where a program makes all points, some are left out afterwards.
+        thins = node.thins and (there or not node.compiled.every)
+        does, along = node.full if thins else node, node.along
+        part = _common(self._needs, node.fields)
+        sides = self._closed(node, part)
+        border = node.boundary.opened(sides).on(len(along))
+        whole = [(before != "valid", after != "valid") for before, after in border.rules]
+        made = zip(node.outputs, does.reaches, strict=True)
+        gives = {value: _left(part, along, reach, whole) for value, reach in made}
+        lie = self._arrays(part, gives, node.fields, values, {} if thins else outs)
+        _, fields, into = lie
+        run: Run
+        if node.boundary.conditions:
+            run = GhostCall(does, fields, sides, self._threads)
+        elif there:
+            # Imported here: CuPy is optional, and the caller has it.
+            from .cuda import executable as on_device
+
+            run = on_device.Executable(does, border, fields, along, into)
+        else:
+            call, to = Single(does.compiled, border, does.cval), None if does.factors else into
+            run = Executable(call, fields, along, to, self._threads)
+            if does.factors:
+                run = partial(_finer, does, run)
+        if thins:
+            run = partial(_thinned, node, run)
+        return self._step([does], run, gives, lie)
+
+    def _chained(self, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
+        """What does several nodes as one kernel; None if they have to be done one by one.
+
+        The kernel may read less than the nodes do one by one.
+        """
+        chain, nodes = group.chain, group.nodes
+        compiled, along = chain.compiled, nodes[0].along
+        part = _common(self._at, group.fields)
+        sides = self._closed(nodes[0], part)
+        left = _left(part, along, compiled.reach, sides)
+        if not all(within(self._needs.get(value, left), left) for value in group.outputs):
+            return None
+        gives = dict.fromkeys(group.outputs, left)
+        lie = self._arrays(part, gives, group.fields, values, outs)
+        _, fields, into = lie
+        for node in nodes:
+            # As where it is done alone, whatever is read of all this.
+            check_values(node.border, node.cval, node.compiled)
+        shape = whole_shape(fields)
+        core = tuple(shape[axis] for axis in along)
+        alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
+        # Points must be left whose neighbours all exist.
+        room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
+        if not alike or 0 in shape or not room:
+            return None
+        if group.steps:
+            itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
+            if not group.asked and not is_worth(compiled.reach, 1, core, itemsize):
+                return None
+        else:
+            order = core_last(len(shape), along)
+            lain = [np.broadcast_to(one, shape).transpose(order) for one in fields]
+            if any(scattered(compiled, lain)):
+                # Each node does those where they lie.
+                return None
+        run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
+        return self._step(nodes, run, gives, lie)
+
+    def _closed(self, node: Node, part: Spans) -> tuple[Sides, ...]:
+        """At which sides of the part that a node takes its border's rules apply."""
+        if not part:
+            return ((True, True),) * len(node.along)
+        found = []
+        for axis in node.along:
+            first, last, n = *part[axis], self._domain.shape[axis]
+            low, high = first == 0, last == n
+            ring = "wrap" in looks(node, axis)[1]
+            found.append((low and high, low and high) if ring else (low, high))
+        return tuple(found)
+
+    def _arrays(
+        self,
+        part: Spans,
+        gives: Mapping[int, Spans],
+        fields: Sequence[int],
+        values: ByNumber,
+        outs: ByNumber,
+    ) -> tuple[Taken, list[Array], list[Array] | None]:
+        """What a part takes of fields, that of these values, and the arrays to write results to.
+
+        None where there are none for just these points.
+        """
+        found, taken = [], list[Array]()
+        shapes = [values[value].shape for value in fields]
+        fitting = cut_shapes(shapes, fields, self._finer)
+        for value, whole, shape in zip(fields, shapes, fitting, strict=True):
+            index: Index = tuple(map(slice, shape))
+            if shape == whole:
+                index = index_of(values[value], self._at.get(value, ()), part)
+            found.append((value, index))
+            taken.append(values[value][index] if index else values[value])
+        # An array is there for what is wanted of a value, so far as there is any.
+        wanted = self._domain.region
+        there = all(v in outs and within(at, wanted) for v, at in gives.items())
+        into = [outs[value] for value in gives] if there else None
+        return tuple(found), taken, into
+
+    def _step(
+        self,
+        nodes: Sequence[Node],
+        run: Run,
+        gives: Mapping[int, Spans],
+        lie: tuple[Taken, list[Array], list[Array] | None],
+    ) -> Step:
+        """The step that runs nodes on arrays; notes where its results stand."""
+        pairs, fields, into = lie
+        self._at |= gives
+        # Another array of this shape is as long.
+        lengths = self._domain.lengths or self._domain.shape or whole_shape(fields)
+        own, reads = list[Any](), list[Read]()
+        for which, node in itertools.product((0, 1), nodes):
+            for name, read in node.compiled.takes[which]:
+                if isinstance(name, int):
+                    own.append(lengths[node.along[name]])
+                    reads.append((0, "", int))
+                else:
+                    own.append(read(node.call.scalars[name]))
+                    reads.append((node.number, name, read))
+        return Step(run, pairs, tuple(gives), into is not None, own, reads)
+
+
+def _finer(
+    node: Node, run: Run, fields: PlainArrays, numbers: Sequence[Any], out: Any, given: Given
+) -> PlainArrays:
+    """What a node gives whose program's outputs are phases.
+
+    Its outputs are those of the first phase, then those of the next one; or those of one, if all
+    phases are alike.
+    """
+    along, factors, count = node.along, node.factors, len(node.outputs)
+    made, results = run(fields, numbers, None, given), listed(out)
+    for k in range(count):
+        if out is None:
+            shape = made[k].shape
+            longer = [shape[axis] * n for axis, n in zip(along, factors, strict=True)]
+            results.append(empty(placed(shape, along, longer), made[k].dtype))
+        for number, place in enumerate(np.ndindex(*factors)):
+            part = thinned(results[k], factors, along, place)
+            write(part, made[(number * count + k) % len(made)])
+    return results
+
+
+def _thinned(node: Node, run: Run, *given: Any) -> PlainArrays:
+    """The points that a node makes, of all that its program makes."""
+    # Copies, for nobody needs the rest of the memory.
+    return [thinned(one, node.every, node.along).copy(order="K") for one in run(*given)]
+
+
+def _common(spans: Mapping[int, Spans], values: Iterable[int]) -> Spans:
+    """The points that all of some values have."""
+    axes = zip(*(spans.get(value, ()) for value in values), strict=True)
+    return tuple((max(a for a, _ in axis), min(b for _, b in axis)) for axis in axes)
+
+
+def _left(spans: Spans, along: Shape, reach: Box, closed: Sequence[Sides]) -> Spans:
+    """What is made of so much by what looks so far: at sides that are not closed less."""
+    found = list(spans)
+    if not found:
+        return spans
+    for axis, (low, high), (before, after) in zip(along, closed, reach.sides, strict=True):
+        first, last = found[axis]
+        first = first if low else first + before
+        found[axis] = first, max(first, last if high else last - after)
+    return tuple(found)
+
+
+def within(some: Spans, others: Spans) -> bool:
+    """Whether points are some of others, along every axis."""
+    return all(a >= c and b <= d for (a, b), (c, d) in zip(some, others, strict=True))
+
+
+def cut(array: Array, has: Spans, wanted: Spans, finer: Finer | None = None) -> Array:
+    """The part of an array that stands at `has`, as far as it is there."""
+    index = index_of(array, has, wanted, finer)
+    return array[index] if index else array
+
+
+def index_of(array: Array, has: Spans, wanted: Spans, finer: Finer | None = None) -> Index:
+    """Where that part is in the array, which may be `finer`; nothing for all of it."""
+    if has == wanted:
+        return ()
+    index = []
+    for k, ((first, last), (a, b)) in enumerate(zip(has, wanted, strict=True), -len(has)):
+        if array.ndim >= -k:
+            one, factor = array.shape[k] == 1 != last - first, (finer or {}).get(k, 1)
+            a, b = max(a, first) - first, min(b, last) - first
+            index.append(slice(None) if one else slice(a * factor, max(a, b) * factor))
+    return (..., *index)

@@ -37,7 +37,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -109,11 +109,8 @@ def source_indices(
         first, last = start // lanes, -(-stop // lanes)
         columns = source_indices(first, last, n // lanes, before, after)[column - first]
         return np.where(columns < 0, -1, columns * lanes + lane)
-    low = _mapped(position, n, before)
-    if before == after:
-        return low
     # Positions inside are their own source under either rule.
-    return np.where(position < 0, low, _mapped(position, n, after))
+    return np.where(position < 0, _mapped(position, n, before), _mapped(position, n, after))
 
 
 def _mapped(position: Array, n: int, rule: Rule) -> Array:
@@ -150,8 +147,8 @@ class Ghosts:
     end : int
         The place of the last element before them, along the axis.
     edge : tuple of arrays
-        For each place along an axis, which of the values along the edge is beside it; along their
-        own, which of all ghosts beyond that side is there.
+        For each of these places along an axis, which of the values along the edge is beside it;
+        along their own, which of all ghosts beyond that side is there.
     """
 
     axis: int
@@ -159,6 +156,48 @@ class Ghosts:
     places: tuple[slice, ...]
     end: int
     edge: tuple[Array, ...]
+
+
+@frozen
+class Extension:
+    """How the ghosts beyond a side are made, of the values of a condition of some kind.
+
+    At the "cell" they are the value; to "extrapolate" values say by how much each element counts,
+    from the end of the array on; else a ghost is made of what it mirrors, whose distance is the
+    last value.  Values are numbers, or have an axis for the stack and for each axis of the kernel;
+    along the one that ends there may be one for each ghost.
+    """
+
+    kind: str
+    values: tuple[Any, ...]
+
+    def fill(self, block: Array, one: Ghosts, images: slice) -> None:
+        """Make ghosts of a block of some images, which holds all that they are made of."""
+        wide = np.complex128 if block.dtype.kind == "c" else np.float64
+        to = into(one.places)
+        mirrored = np.asarray(block[to], wide)
+        values = [_at_edge(value, one, images) for value in self.values]
+        made: Any = values[0]
+        match self.kind:
+            case "dirichlet":
+                made = 2 * made - mirrored
+            case "neumann":
+                made = made * values[1] + mirrored
+            case "robin":
+                a, b, c, distance = values
+                half = a * (distance / 2)
+                made = (b - half) / (b + half) * mirrored + c * distance / (b + half)
+            case "extrapolate":
+                made = np.float64(0)
+                for k, weight in enumerate(values):
+                    last = one.end - k if one.side else one.end + k
+                    at = (*to[: one.axis + 1], slice(last, last + 1), *to[one.axis + 2 :])
+                    made = made + weight * np.asarray(block[at], wide)
+        block[to] = made
+
+
+# How ghosts are made before and after each axis; names where there are none.
+Extensions: TypeAlias = Sequence[Sequence[Any]]
 
 
 @frozen
@@ -181,11 +220,29 @@ def into(slices: Iterable[Any]) -> tuple[Any, ...]:
     return (..., *slices)
 
 
+def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
+    """Those values along an edge that are beside some ghosts."""
+    if not isinstance(values, np.ndarray):
+        return values
+    if len(values) > 1:
+        values = values[images]
+    for k, n in enumerate(values.shape[1:]):
+        if n > 1:
+            values = values.take(one.edge[k], k + 1)
+    return values
+
+
 def cut(span: Span, count: int) -> list[Span]:
     """A span in at most `count` parts of nearly one size, none of them empty."""
     first, last = span
     edges = [first + (last - first) * k // count for k in range(count + 1)]
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
+
+
+def hull(spans: Iterable[Span]) -> Span:
+    """The least span that holds some."""
+    starts, stops = zip(*spans, strict=True)
+    return min(starts), max(stops)
 
 
 class Region(tuple[Span, ...]):
@@ -275,12 +332,10 @@ class Layout:
         self.windows = list(map(self._made, windows))
         computed = [window for window in self.windows if window.points]
         # The least region that holds all of them.
-        hulls = [(min(a)[0], max(b for _, b in a)) for a in zip(*computed, strict=True)]
+        hulls = list(map(hull, zip(*computed, strict=True)))
         self.computed = Region(hulls or [(0, 0)] * len(shape))
         self.points = self.computed.points
         self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)
-        # What is run, and then written, for some points along the first axis.
-        self.done = cache(self._done)
 
     def _made(self, region: Region) -> Region:
         """The results that are made at points of a region of the fields."""
@@ -289,18 +344,21 @@ class Layout:
             (-((first - a) // step), -((first - b) // step)) for (a, b), first, step in axes
         )
 
-    def _done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
+    def done(self, first: int, last: int) -> tuple[Sequence[Piece], Sequence[Zone]]:
+        """What is run, and then written, for some points along the first axis."""
         zones: list[Zone] = []
         for k, (extent, window) in enumerate(zip(self.extents, self.windows, strict=True)):
-            for whole, keeps in _zones(self.border, extent, window):
-                zone = whole.within(first, last)
+            # At a corner the first axis decides, and the rule before it is written last.
+            for slab, axis, side in reversed(around(window, extent)):
+                zone = slab.within(first, last)
                 axes = zip(zone, self.first, self.every, strict=True)
                 kept = into(slice(n + s * a, n + s * b, s) for (a, b), n, s in axes)
+                keeps = self.border.rules[axis][side] == "keep"
                 if zone.points:
                     zones.append((k, zone.slices(extent.start), kept if keeps else None))
         box = self.computed.within(first, last)
         interior = self.interior.clip(box)
-        regions = [interior, *around(interior, box)]
+        regions = [interior, *(slab for slab, _, _ in around(interior, box))]
         sizes = limits.current.whole_bytes
         limit = sizes[min(len(self.shape), len(sizes)) - 1]
         # To copy all of the fields, with what lies outside, costs the same for fewer results.
@@ -332,9 +390,12 @@ class Layout:
         if border.uses("ghost"):
             axes = zip(spans, self.shape, self.reach.sides, strict=True)
             spans = [_with_mirrored(*axis) for axis in axes]
+        each = list(zip(spans, self.shape, border.rules, strict=True))
         lanes = (*(1,) * (len(spans) - 1), border.lanes)
-        each = list(zip(spans, self.shape, border.rules, lanes, strict=True))
-        sources = tuple(source_indices(a, b, n, *rules, own) for (a, b), n, rules, own in each)
+        sources = tuple(
+            source_indices(*span, n, *rules, own)
+            for (span, n, rules), own in zip(each, lanes, strict=True)
+        )
         # Those of a row that follow each other.
         (start, stop), n = spans[-1], self.shape[-1]
         low = min(max(0, -start), stop - start)
@@ -379,18 +440,6 @@ def _points(shape: Shape, reach: Box, border: Border) -> tuple[Region, Region]:
     return Region(extent), Region(window)
 
 
-def _zones(border: Border, extent: Region, window: Region) -> Iterator[tuple[Region, bool]]:
-    """What "fill" and "keep" write beside a window, and whether it is what the field holds there.
-
-    At a corner the first axis decides, and before decides over after: it is written last.
-    """
-    for axis in reversed(range(len(border.rules))):
-        (a, b), (low, high), rules = extent[axis], window[axis], border.rules[axis]
-        for rule, first, last in ((rules[1], max(a, high), b), (rules[0], a, min(b, low))):
-            if first < last and rule in ("fill", "keep"):
-                yield extent.along(axis, first, last), rule == "keep"
-
-
 def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
     """Positions along an axis, with those of all elements that ghosts there may be made of."""
     (start, stop), far = span, max(*reach, 1 + HIGHEST)
@@ -401,7 +450,7 @@ def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
 
 
 def _ghosts(
-    axes: Sequence[tuple[Span, int, tuple[Rule, Rule], int]], sources: Sequence[Array]
+    axes: Sequence[tuple[Span, int, tuple[Rule, Rule]]], sources: Sequence[Array]
 ) -> Iterator[Ghosts]:
     """The ghosts along each axis of a block in turn.
 
@@ -409,10 +458,10 @@ def _ghosts(
     earlier ones, which are made: beyond the ends of an edge its last value stands.
     """
     whole, edge = list[slice](), list(sources)
-    for (start, stop), n, (before, after), _ in axes:
+    for (start, stop), n, (before, after) in axes:
         low = max(0, -start) if before == "constant" else 0
         whole.append(slice(low, (min(n, stop) if after == "constant" else stop) - start))
-    for axis, ((start, stop), n, pair, lanes) in enumerate(axes):
+    for axis, ((start, stop), n, pair) in enumerate(axes):
         for side, first, last in ((0, start, 0), (1, n, stop)):
             if pair[side] == "ghost" and first < last:
                 own = slice(first - start, last - start)
@@ -420,17 +469,21 @@ def _ghosts(
                 # Of the ghosts before an axis the last is beside it, of those after it the first.
                 edge[axis] = np.arange(start, stop) - n * side
                 end = (n - 1 if side else 0) - start
-                yield Ghosts(axis, side, places, end, tuple(edge))
+                beside = tuple(one[at] for one, at in zip(edge, places, strict=True))
+                yield Ghosts(axis, side, places, end, beside)
         before, after = ("nearest" if rule == "ghost" else rule for rule in pair)
-        edge[axis] = source_indices(start, stop, n, before, after, lanes)
+        edge[axis] = source_indices(start, stop, n, before, after)
 
 
-def around(inner: Region, outer: Region) -> list[Region]:
-    """Cut `outer` less `inner` into disjoint slabs, the thickest axis of memory first."""
-    slabs: list[Region] = []
+def around(inner: Region, outer: Region) -> list[tuple[Region, int, int]]:
+    """Cut `outer` less `inner` into disjoint slabs, each before or after an axis.
+
+    The first axis, the thickest in memory, comes first.
+    """
+    slabs: list[tuple[Region, int, int]] = []
     rest = outer
-    for axis, (a, b) in enumerate(inner):
-        first, last = rest[axis]
-        slabs += [rest.along(axis, first, a), rest.along(axis, b, last)]
+    for axis, ((a, b), (first, last)) in enumerate(zip(inner, outer, strict=True)):
+        a, b = min(a, last), max(b, first)
+        slabs += [(rest.along(axis, first, a), axis, 0), (rest.along(axis, b, last), axis, 1)]
         rest = rest.along(axis, a, b)
-    return [slab for slab in slabs if slab.points]
+    return [slab for slab in slabs if slab[0].points]

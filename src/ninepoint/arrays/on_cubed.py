@@ -19,8 +19,7 @@ from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
 from ..base.frozen import frozen
 from .accepted import Arrays, bare, is_cubed, listed
-from .blocks import Job, Part, computed
-from .grid import Chunks, Output, grid_of, lazy, outputs_of
+from .blocks import Chunks, Job, Output, Part, computed, grid_of, lazy, outputs_of
 from .layout import Array, Region, Shape, Span
 from .regions import Program
 

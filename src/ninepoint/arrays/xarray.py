@@ -18,13 +18,15 @@ import xarray as xr
 
 from ninepoint.arrays.accepted import (
     Arrays,
+    Dims,
     bare,
+    core_dims,
     is_dataset,
     is_xarray,
     listed,
+    quoted,
 )
-from ninepoint.arrays.grid import results_of
-from ninepoint.arrays.numpy import Dims, core_dims, quoted
+from ninepoint.arrays.blocks import results_of
 from ninepoint.arrays.regions import Node
 
 # Kinds of variables that are labels, not numbers: they stay as they are.
@@ -412,18 +414,14 @@ def _numbers(values: np.ndarray) -> np.ndarray | None:
         # Modulo 2**64, which differences of 63 bits survive.
         words = values.astype(np.int64)
         return (words - words[:1]).astype(np.float64)
+    # Dates of other calendars, as cftime has them, are objects.
+    second: Any = datetime.timedelta(seconds=1)
     if values.dtype.kind in "mM":
-        seconds = (values - values[:1]) / np.timedelta64(1, "s")
-        return np.where(np.isnat(values), np.nan, seconds)
-    if values.dtype.kind == "O":
-        # Dates of other calendars, as cftime has them.
-        try:
-            apart = [one - values[0] for one in values]
-        except TypeError:
-            return None
-        if all(isinstance(one, datetime.timedelta) for one in apart):
-            return np.array([one / datetime.timedelta(seconds=1) for one in apart])
-    return None
+        second = np.timedelta64(second)
+    try:
+        return np.asarray((values - values[:1]) / second, np.float64)
+    except TypeError:
+        return None
 
 
 def _step(numbers: np.ndarray, rounding: float) -> float | None:

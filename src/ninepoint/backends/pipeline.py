@@ -24,11 +24,9 @@ from ..analysis.control import bounded, loops
 from ..analysis.footprint import reaches
 from ..analysis.rewrite import simplify
 from ..base.undisturbed import imported
-from ..language.definitions import Function
-from ..language.dtypes import Argument, Coefficients, Field, Scalar
+from ..language.definitions import Function, array_uses, asks_position
 from ..language.errors import Span, mistake
-from ..language.ir import Box, Kernel, joined
-from ..language.parameters import array_uses, asks_position
+from ..language.ir import Argument, Box, Coefficients, Field, Kernel, Scalar, joined
 from ..language.parse import read
 from ..language.values import NotUnderstood
 from ..lowering.chain import Edges, Link, chained

@@ -235,17 +235,6 @@ def _in_local_task() -> bool:
     return False
 
 
-@contextmanager
-def serial() -> Iterator[None]:
-    """Keep every call made by this thread inside the block on this thread."""
-    before = _here.serial
-    _here.serial = True
-    try:
-        yield
-    finally:
-        _here.serial = before
-
-
 class Stopped(RuntimeError):
     """Machine code ended before its time, because nobody wants its result any more."""
 
@@ -331,21 +320,20 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
     running = _Running()
 
     def work() -> None:
-        before = _here.running
-        _here.running = running
+        before = _here.running, _here.serial
+        _here.running, _here.serial = running, True
         try:
-            with serial():
-                while not running.stopped:
-                    with gate:
-                        task = next(todo, None)
-                    if task is None:
-                        return
-                    task()
+            while not running.stopped:
+                with gate:
+                    task = next(todo, None)
+                if task is None:
+                    return
+                task()
         except BaseException:
             running.stop()
             raise
         finally:
-            _here.running = before
+            _here.running, _here.serial = before
 
     helpers = _threads.submit(work, threads - 1)
     errors: list[BaseException] = []

@@ -11,29 +11,24 @@ import pickle
 import weakref
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
-if TYPE_CHECKING:
-    from functools import cached_property as cached_property
-else:
 
-    class cached_property:
-        """A value that is made when it is first asked for, and kept.
+class cached_property(Generic[T]):
+    """A value that is made when it is first asked for, and kept.
 
-        Python's own holds a lock meanwhile up to 3.11; in the child of a fork nobody releases it.
-        """
+    Python's own holds a lock meanwhile up to 3.11; in the child of a fork nobody releases it.
+    """
 
-        def __init__(self, make: Callable[[Any], T]) -> None:
-            self._make = make
-            self.__doc__ = make.__doc__
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make = make
+        self.__doc__ = make.__doc__
 
-        def __get__(self, owner: Any, kind: type | None = None) -> Any:
-            if owner is None:
-                return self
-            value = vars(owner)[self._make.__name__] = self._make(owner)
-            return value
+    def __get__(self, owner: Any, kind: type) -> T:
+        value = vars(owner)[self._make.__name__] = self._make(owner)
+        return value
 
 
 class Registry(Generic[T]):

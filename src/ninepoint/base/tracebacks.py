@@ -59,18 +59,17 @@ def shorten(error: BaseException) -> None:
         cause.__traceback__ = None
     # What was being handled in here is no news; what the user was handling is.
     context = error.__context__
-    while context is not None and context is not cause and _began_here(context):
+    while context is not None and context is not cause:
+        found = context.__traceback__
+        # Whether it was caught by this package: its frames begin where it was caught.
+        if found is not None and not _ours(found.tb_frame):
+            break
         context = context.__context__
     error.__context__ = context
 
 
 def _ours(frame: FrameType) -> bool:
     return str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
-
-
-def _began_here(error: BaseException) -> bool:
-    """Whether an error was caught by this package: its frames begin where it was caught."""
-    return error.__traceback__ is None or _ours(error.__traceback__.tb_frame)
 
 
 def _is_mistake(error: BaseException) -> bool:

@@ -11,7 +11,6 @@ One lock is held meanwhile, and while the process forks: a child never sees half
 from __future__ import annotations
 
 import atexit
-import concurrent.futures.thread  # noqa: F401 (for what it registers: see `_before_fork`)
 import contextvars
 import gc
 import importlib
@@ -22,9 +21,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
@@ -54,59 +54,40 @@ def _alone() -> Iterator[None]:
                 gc.enable()
 
 
-class _Result(Generic[_T]):
-    """What some work gave or raised, once it has ended."""
-
-    def __init__(self, work: Callable[[], _T]) -> None:
-        self._work = work
-        self._context = contextvars.copy_context()
-        # A lock, not an event: those of Python may lose an interrupt that comes while they wait.
-        self._ended = threading.Lock()
-        self._ended.acquire()
-        self._values: list[_T] = []
-        self._error: BaseException | None = None
-
-    def make(self) -> None:
-        """Do the work, on the thread that calls this."""
-        try:
-            with _alone():
-                self._values.append(self._context.run(self._work))
-        except BaseException as error:
-            self._error = error
-        finally:
-            _running.discard(threading.current_thread())
-            self._ended.release()
-
-    def wait(self) -> _T:
-        """Wait for the end, and give or raise here what came of it."""
-        with self._ended:
-            pass
-        if self._error is not None:
-            try:
-                raise self._error
-            finally:
-                # The traceback of the error holds this frame.
-                del self
-        return self._values[0]
-
-
 def undisturbed(work: Callable[[], _T]) -> _T:
     """Do some work to its end, one at a time in the process; the caller may be interrupted."""
-    if threading.current_thread() is not threading.main_thread():
+
+    def alone() -> _T:
         with _alone():
             return work()
-    result = _Result(work)
+
+    if threading.current_thread() is not threading.main_thread():
+        return alone()
+    context, made = contextvars.copy_context(), Future[_T]()
+    # A lock, not an event: those of Python may lose an interrupt that comes while they wait.
+    ended = threading.Lock()
+    ended.acquire()
+
+    def make() -> None:
+        try:
+            made.set_result(context.run(alone))
+        except BaseException as error:
+            made.set_exception(error)
+        finally:
+            _running.discard(threading.current_thread())
+            ended.release()
+
     # A daemon: work that takes minutes must not keep an interrupted program from ending.
-    thread = threading.Thread(target=result.make, name="ninepoint-setup", daemon=True)
+    thread = threading.Thread(target=make, name="ninepoint-setup", daemon=True)
     _running.add(thread)
     try:
         start(thread)
     except RuntimeError:
         # The interpreter is shutting down and starts no threads.
         _running.discard(thread)
-        with _alone():
-            return work()
-    return result.wait()
+        return alone()
+    with ended:
+        return made.result()
 
 
 def start(thread: threading.Thread) -> None:

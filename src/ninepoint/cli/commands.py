@@ -28,17 +28,16 @@ from ..backends.numba import cpu
 from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
-from ..inspecting.asked import Asked, asked
+from ..inspecting.measuring import Asked, asked
 from ..io.formats import check_options, format_of
-from ..io.images import alike_images, matching
+from ..io.opening import alike_images, matching
 from ..io.opening import open as open_array
 from ..io.paths import AmongInputsError, natural_key, nth
 from ..io.progress import Bar, Progress, seen
-from ..io.run import How
 from ..io.saving import imsave, parse_pattern, save
 from ..language.errors import StencilError, alike
 from ..language.signature import counted, many
-from ..running.recording import lazy
+from ..running.calls import lazy
 from . import UsageError
 
 # Options of a call, which are given on only if the user gave them.
@@ -110,9 +109,9 @@ def _check_options(options: Namespace) -> None:
     if _is_store(output):
         others, kind = _OF_IMAGES, "images"
     elif not _NAMED.search(output):
-        how = How(compression=options.compression, quality=options.quality)
         with _at_fault(ValueError):
-            check_options(format_of(nth(parse_pattern(output), 0)), how)
+            form = format_of(nth(parse_pattern(output), 0))
+            check_options(form, options.compression, options.quality)
     for name in others:
         if getattr(options, name) is not None:
             raise UsageError(f"--{name} is for {kind}")
@@ -225,7 +224,7 @@ def explain(options: Namespace) -> None:
     place = {} if options.device is None else {"device": options.device}
     if isinstance(kernel, Stencil):
         with _at_fault(TypeError, ValueError):
-            one = asked(kernel.definition, dtypes, given)
+            one = asked(kernel.definition, dtypes, given | place)
     elif not (dtypes or given or options.ir or options.source or place):
         _show(kernel)
         return
@@ -238,14 +237,14 @@ def explain(options: Namespace) -> None:
         # Of a filter that is several ones the last.
         call = made._node.made.call
         types = (dtype,) * len(call.fields)
-        one = Asked(call, types, types)
+        one = Asked(call, types, types, place)
     explaining = imported("..inspecting.explaining", __package__)
     if options.ir:
         print(explaining.intermediate(one))
     elif options.source:
         print(explaining.texts(one, options.device or "cpu"), end="")
     else:
-        print(explaining.explained(kernel, one, place))
+        print(explaining.explained(kernel, one))
 
 
 def _show(kernel: Any) -> None:

@@ -19,15 +19,18 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 
 import numpy as np
 
-from ..api.stencil import Stencil, stencil
 from ..arrays.accepted import is_dataset
 from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..language.dtypes import computed, kind_of
 from ..language.signature import as_read, filled
-from ..program.options import PLACE, Place, refuse_unknown
+from ..language.source import capture
+from ..program import options as known
+from ..program.definition import Definition
+from ..program.options import ByName as ByName
 from ..program.program import as_fields
-from ..running.recording import Lazy
+from ..running.calling import OnArrays
+from ..running.calls import Lazy, first
 from ..shapes import whole
 
 # What is said of how long a window is along each axis, and what is known of it.
@@ -168,24 +171,18 @@ BETWEEN, CHOSEN, ANY = "iu", "biu", ""
 _DEFAULTS = {"boundary": "reflect", "cval": 0}
 
 
-def made(name: str, kernel: Any) -> Stencil:
+class Kernel(OnArrays):
+    """The kernel of a filter, which is called as the filter is."""
+
+    def _first(self, *given: Any) -> Any:
+        return first(self._bound_calls, *given)
+
+
+def made(name: str, kernel: Any) -> Kernel:
     """The stencil of a kernel, which is called as its filter is."""
     kernel.__name__ = name
-    return stencil(boundary="reflect")(kernel)
-
-
-def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Stencil:
-    """The stencil of the kernel that is written for a window and its weights, made once."""
-    first, data = weights[0], tuple(one.tobytes() for one in weights)
-    return _weighted(name, write, first.shape, first.dtype.char, data)
-
-
-@functools.lru_cache(KEPT)
-def _weighted(
-    name: str, write: Callable[..., Any], shape: Lengths, dtype: str, data: tuple[bytes, ...]
-) -> Stencil:
-    weights = (np.frombuffer(one, dtype).reshape(shape) for one in data)
-    return made(name, write(offsets(shape), *weights))
+    options = known.Options.of("stencil", {"boundary": "reflect"})
+    return Kernel(Definition(capture(kernel), options, kernel))
 
 
 # What docstrings of filters have in common.
@@ -198,17 +195,22 @@ _WORDS = {
     **options
         See `Options`.
     """,
-    "size": """
+    "axis": """
+    axis : int
+        Along which of the filtered axes: with the usual two, 0 or -2 is from row to row, 1 or -1
+        from column to column.
+    """,
+    "sigma": """
+    sigma : float or sequence of float
+        Standard deviation of the bell along every axis, or along each [points].
+    """,
+    "window": """
     size : int or sequence of int, optional
         Length of the window along every axis, or along each [points]; 3 by default. Where it is
         even, the window has one point more before the centre than after it.
-    """,
-    "footprint": """
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
-    """,
-    "min_count": """
     min_count : int, optional
         Leave NaN out, and give NaN where fewer values than this are left in the window; without
         it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
@@ -235,7 +237,7 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
             return call(x, *args, **options)
         from ..arrays.xarray import over_variables
 
-        Place(**{name: options[name] for name in PLACE if name in options}).check([x])
+        known.Place(**{name: options[name] for name in known.PLACE if name in options}).check([x])
         dims = options.get("dims")
         if dims is None:
             raise TypeError("a filter of a Dataset needs to know which dimensions; give dims=.")
@@ -251,10 +253,10 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
 class Filtering:
     """An image and the options it is filtered with; how many axes, and which result."""
 
-    def __init__(self, x: Any, options: Options) -> None:
+    def __init__(self, x: Any, options: Options | ByName) -> None:
         names = Options.__annotations__
         unknown = [name for name in options if name not in names]
-        refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
+        known.refuse_unknown("filter", unknown, (*names, *"size footprint sigma weights".split()))
         self.image = x if isinstance(x, Lazy) else as_fields([x], [""])[0]
         self.options = options
         # How many axes the options name; 0 if they leave it open.
@@ -324,7 +326,7 @@ class Filtering:
             return tuple(value)
         return (value,) * self.ndim
 
-    def apply(self, kept: str, filtered: Callable[..., Any], *others: Any) -> Any:
+    def apply(self, kept: str, filtered: Any, *others: Any) -> Any:
         """What a stencil gives for the image and others: of its dtype, if of a kind that is kept.
 
         Integers are then rounded, and held within the limits of that.
@@ -335,63 +337,3 @@ class Filtering:
         if self.dtype.kind in kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         return filtered(self.image, *others, **options)
-
-
-# Kernels that several filters are made of.
-
-
-# What is made of a window, and of those of its values that are no NaN; and what results are.
-_REDUCTIONS: dict[str, tuple[Any, Any, str]] = {
-    "minimum": (np.min, np.nanmin, CHOSEN),
-    "maximum": (np.max, np.nanmax, CHOSEN),
-    "erode": (np.min, np.nanmin, CHOSEN),
-    "dilate": (np.max, np.nanmax, CHOSEN),
-    "mean": (np.mean, np.nanmean, BETWEEN),
-    "sum": (np.sum, np.nansum, ANY),
-    "local_std": (np.std, np.nanstd, ANY),
-}
-
-
-def reduced(
-    name: str, x: Any, size: Size, footprint: Any, min_count: int | None, options: Options
-) -> Any:
-    """One number of each window of an image; to dilate it, of each mirrored one."""
-    call = Filtering(x, options)
-    if name not in ("mean", "sum"):
-        call.check_real()
-    filtered = _reduction(name, *call.near(size, footprint, min_count))
-    return call.apply(_REDUCTIONS[name][-1], filtered)
-
-
-@functools.lru_cache(KEPT)
-def _reduction(name: str, near: Window, least: int) -> Stencil:
-    """Make the stencil for one number of each window; NaN where `least` values are not left."""
-    window, taken = near.index(mirrored=name == "dilate")
-    of_all, of_valid, _ = _REDUCTIONS[name]
-
-    def all_values(x: Any) -> Any:
-        return of_all(x[window][taken])
-
-    def valid_values(x: Any) -> Any:
-        w = x[window][taken]
-        return of_valid(w) if (w == w).sum() >= least else np.nan
-
-    return made(name, valid_values if least else all_values)
-
-
-def correlation(name: str, weights: Array, precision: np.dtype) -> Stencil:
-    """Make the stencil for weights of int64, float64 or complex128."""
-    match weights.dtype.kind:
-        case "f":
-            weights = weights.astype(precision)
-        case "c":
-            # As scipy.ndimage and np.correlate have it.
-            weights = weights.conj().astype(np.result_type(precision, np.complex64))
-    return weighted(name, _correlate, weights)
-
-
-def _correlate(window: Any, weights: Array) -> Any:
-    def weighted_sum(x: Any) -> Any:
-        return (x[window] * weights).sum()
-
-    return weighted_sum

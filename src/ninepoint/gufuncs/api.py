@@ -9,19 +9,25 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import listed, storage_types
+from ..arrays.accepted import check_dtype, listed, storage_types
 from ..base import limits
 from ..base.tracebacks import door, shorten
 from ..language.decorated import NOTHING, Decorated, decorator
-from ..language.signature import Page, as_read, filled, with_options
-from ..language.signature import signature as read_signature
+from ..language.signature import Page, as_read, filled
 from ..language.source import capture
 from ..program.options import refuse_unknown
 from ..program.waiting import waiting
 from .arrays import by_definition, called
-from .calling import arguments, told, types_of
-from .compiled import compile_for, explained
-from .definition import CALL_OPTIONS, GufuncDefinition, Options, parsed
+from .compiled import compile_for
+from .definition import (
+    CALL_OPTIONS,
+    GufuncDefinition,
+    Options,
+    arguments,
+    parsed,
+    told,
+    types_of,
+)
 
 _ARRAY = np.ndarray
 
@@ -97,9 +103,7 @@ class Gufunc(Decorated):
         # The last call of arrays alone, if it was too short to be shared among threads: what they
         # and the result were, and what was called.
         self._last: tuple[Any, Any, Any] = None, None, None
-        own = read_signature(definition.function.definition, definition.defaults)
-        shown = with_options(own, dict.fromkeys(CALL_OPTIONS))
-        super().__init__(definition, shown, live, f"gufunc {signature}")
+        super().__init__(definition, dict.fromkeys(CALL_OPTIONS), live, f"gufunc {signature}")
 
     def __repr__(self) -> str:
         return f"<gufunc {self.__name__}{self.definition.signature}>"
@@ -147,11 +151,11 @@ class Gufunc(Decorated):
         try:
             # Each of these lines takes a part of the time of a small call.
             kinds, made, call = self._last
-            if (
-                not named
-                and kinds == list(map(_kind, args))
-                and (out is None or (_kind(out) == made and not waiting and _apart(out, args)))
-            ):
+            known = not named and kinds == list(map(_kind, args))
+            if known and out is not None:
+                over = any(np.may_share_memory(out, one) for one in args)
+                known = _kind(out) == made and not waiting and not over
+            if known:
                 try:
                     return call(*args) if out is None else call(*args, out)
                 except (ValueError, IndexError):
@@ -175,7 +179,9 @@ class Gufunc(Decorated):
         # Arrays for results may be given by position too.
         plain = plain and len(args) == len(definition.inputs)
         if short and plain and all(kinds := list(map(_kind, args))):
-            compiled = compile_for(definition, types_of([one.dtype for one in args], {}))
+            compiled = compile_for(
+                definition, types_of([one.dtype for one in args], {}), definition.options.dtypes
+            )
             same = [one.dtype for one in listed(result)] == [compiled.outputs[0].dtype]
             self._last = kinds, (same and _kind(result)) or None, compiled.call
         return result
@@ -239,16 +245,42 @@ class Gufunc(Decorated):
         >>> "(n)->()" in total.explain()
         True
         """
-        return Page(explained(self.definition, types, named))
+        definition, signature = self.definition, self.definition.signature
+        lines = [f"{definition.name}: {signature}"]
+        for name, core in zip(definition.given, definition.cores, strict=True):
+            lines.append(f"  {name}: {_axes(core)}")
+        dtypes = [""] * self.nout
+        if types:
+            every = types * self.nin if len(types) == 1 else types
+            given = arguments(definition, every, named)
+            found = [np.dtype(getattr(one, "dtype", one)) for one in given.inputs]
+            for dtype, name in zip(found, definition.inputs, strict=True):
+                check_dtype(dtype, name)
+            compiled = compile_for(definition, types_of(found, given.scalars), given.dtypes)
+            dtypes = [f"{one.dtype}, " for one in compiled.outputs]
+            lines.append(f"  for {', '.join(map(str, found))}:")
+        for k, (core, dtype) in enumerate(zip(signature.outputs, dtypes, strict=True)):
+            way = "copied from what the function returns" if core else "stored"
+            if definition.outs:
+                way = f"written into '{definition.outs[k]}'"
+            lines.append(f"  result {k + 1}: {dtype}{_axes(core)}, {way}")
+        if definition.options.fastmath:
+            lines.append("  floats may be reordered (fastmath)")
+        if not definition.options.boundscheck:
+            lines.append("  indices are not checked (boundscheck)")
+        lines.append(
+            "  one loop over the stack, without the interpreter's lock, shared among threads"
+        )
+        return Page("\n".join(lines))
+
+
+def _axes(core: tuple[str, ...]) -> str:
+    return f"core axes ({', '.join(core)})" if core else "a number"
 
 
 def _kind(value: Any) -> Any:
     """What a plain array in C's order is, as far as a call depends on it."""
     return type(value) is _ARRAY and value.flags.c_contiguous and (value.dtype, value.shape)
-
-
-def _apart(out: Any, args: tuple[Any, ...]) -> bool:
-    return not any(np.may_share_memory(out, one) for one in args)
 
 
 @as_read({})

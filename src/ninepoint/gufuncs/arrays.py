@@ -27,30 +27,28 @@ import numpy as np
 from numba.core import config
 
 from ..arrays.accepted import (
-    Applied,
-    asked,
-    asks,
     bare,
     check_writable,
     is_dask,
     is_pandas,
     is_xarray,
     listed,
+    quoted,
 )
-from ..arrays.numpy import quoted
+from ..arrays.foreign import Applied, asked, asks
 from ..backends.numba.users import whole_line
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..base import limits
+from ..language.decorated import with_room
 from ..language.definitions import with_helpers
 from ..language.dtypes import castable, is_masked
 from ..language.errors import Diagnostic
-from ..language.readable import frozen
+from ..language.source import rebuild
 from ..program.options import Place
 from ..program.waiting import before_writing
-from .calling import Arguments, Items, items, too_few_axes
-from .compiled import Compiled, Operand, WrongShape, compile_for, wanted_types
-from .definition import GufuncDefinition
+from .compiled import Compiled, Operand, WrongShape, compile_for
+from .definition import Arguments, GufuncDefinition, Items, items, too_few_axes
 
 # Options of a call that those of stencils have, too, and refuse for the same kinds of arrays.
 _PLACE = {"dims", "out", "threads"}
@@ -89,7 +87,7 @@ def called(gufunc: Any, given: Arguments) -> Any:
 def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy."""
     call = items(definition, given)
-    compiled = compile_for(definition, call.types, given.options)
+    compiled = compile_for(definition, call.types, given.dtypes)
     outs = listed(given.options.get("out"))
     if outs:
         targets = _targets(definition, compiled, call, outs)
@@ -230,13 +228,14 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     """What a call gives for arrays of NumPy, computed in Python."""
     given.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
     call = items(definition, given)
-    function = frozen(definition.function)
-    dtypes: Any = wanted_types(definition, given.options)
+    text = definition.function
+    function = with_room(lambda: rebuild(text), text)
+    dtypes: Any = given.dtypes
     if not dtypes and vars(config)["DISABLE_JIT"]:
         # Nobody says the types of what is not to be compiled.
         dtypes = [np.result_type(float, *call.types)] * len(call.cores)
     elif not dtypes:
-        dtypes = [one.dtype for one in compile_for(definition, call.types).outputs]
+        dtypes = [one.dtype for one in compile_for(definition, call.types, None).outputs]
     cores = definition.signature.inputs
     inputs = [
         np.broadcast_to(one.astype(dtype), call.stack + one.shape[one.ndim - len(core) :])
@@ -373,7 +372,7 @@ def on_dask(gufunc: Any, given: Arguments) -> Any:
         # Where the stack has no elements, for to Dask 1 is longer than 0.
         lengths = call.stack[len(call.stack) - count :]
         arrays.append(one[tuple(slice(None) if n else slice(0) for n in lengths)])
-    compiled = compile_for(definition, call.types, given.options)
+    compiled = compile_for(definition, call.types, given.dtypes)
     dtypes = [one.dtype for one in compiled.outputs]
     options = {"sizes": given.options["sizes"]} if "sizes" in given.options else {}
     dask: Any = sys.modules["dask.array"]

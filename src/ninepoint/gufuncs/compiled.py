@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -30,7 +30,6 @@ from numba.np.numpy_support import as_dtype
 from numba.np.ufunc import _internal  # type: ignore[attr-defined]
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
-from ..arrays.accepted import check_dtype, storage_types
 from ..backends import cache
 from ..backends.numba import users
 from ..backends.patience import announced
@@ -39,7 +38,6 @@ from ..base.undisturbed import undisturbed
 from ..language.definitions import returned_values
 from ..language.dtypes import castable, short
 from ..language.errors import Span, mistake
-from .calling import arguments, types_of
 from .definition import Core, GufuncDefinition, Signature, Types
 
 # How often the types of arrays that are written into may be guessed anew.
@@ -87,20 +85,9 @@ class Compiled:
     call: Any
 
 
-def wanted_types(definition: GufuncDefinition, options: Mapping[str, Any]) -> Types | None:
-    """The dtypes that a call asks for, or the gufunc was decorated with."""
-    return storage_types(options.get("dtype")) or definition.options.dtypes
-
-
-def compile_for(
-    definition: GufuncDefinition, types: Types, options: Mapping[str, Any] | None = None
-) -> Compiled:
-    """What is compiled for given types and the options of a call; once."""
-    return _compiled(definition, types, wanted_types(definition, options or {}))
-
-
 @functools.lru_cache(maxsize=256)
-def _compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
+def compile_for(definition: GufuncDefinition, types: Types, dtypes: Types | None) -> Compiled:
+    """What is compiled for given types, and those that are asked for of the results; once."""
     # To NumPy numbers are inputs.
     signature = Signature(definition.cores, definition.signature.outputs)
     inputs = tuple(map(Operand, types, signature.inputs))
@@ -154,7 +141,7 @@ def _loop(
     definition: GufuncDefinition, inputs: Sequence[Operand], types: Types, dtypes: Types | None
 ) -> Any:
     """The loop over a stack, and the function of its item, which has the types of the results."""
-    arguments = tuple(input_type(one.dtype, max(len(one.core), 1)) for one in inputs)
+    arguments = tuple(array_type(one.dtype, one.core, readonly=True) for one in inputs)
     kept: Any = None
     if not definition.foreign:
         # Values of others may mean something else in another process.
@@ -165,7 +152,7 @@ def _loop(
             return found
     asked = _checked_types(definition, inferred(definition, types), dtypes)
     outputs = tuple(map(Operand, asked, definition.signature.outputs))
-    call = kinds.void(*arguments, *(out_type(one.dtype, len(one.core)) for one in outputs))
+    call = kinds.void(*arguments, *(array_type(one.dtype, one.core) for one in outputs))
     # Alone first: then errors are those of the user's text.
     _typed(definition, types, asked)
     with mistakes(definition):
@@ -218,22 +205,18 @@ def _stored(definition: GufuncDefinition, outputs: Sequence[Operand]) -> Any:
     text = f"body({', '.join(given[name] for name in definition.parameters)})"
     if not definition.outs:
         values = [f"value{k}" for k in range(len(outputs))]
-        stores = map(_store, range(1, len(outputs) + 1), values, results, outputs)
-        text = "\n    ".join([f"{', '.join(values)} = {text}", *stores])
+        text = f"{', '.join(values)} = {text}"
+        for k, (value, out, one) in enumerate(zip(values, results, outputs, strict=True), 1):
+            if one.core:
+                wrong = f"raise WrongShape({k}, {value}.shape)"
+                text += f"\n    if {value}.shape != {out}.shape: {wrong}"
+            text += f"\n    {out}[{'...' if one.core else 0}] = {value}"
     found: dict[str, Any] = {"body": body(definition), "WrongShape": WrongShape}
     found["__name__"] = __name__
     exec(f"def stored({', '.join(names)}):\n    {text}", found)
     found["stored"].__qualname__ = f"{definition.token}.stored"
     # Within the loop, not called by it: 1e6 cross products take 3 ms, and 16 ms else (a Xeon).
     return njit(**users.INSIDE, forceinline=True)(found["stored"])
-
-
-def _store(number: int, value: str, out: str, operand: Operand) -> str:
-    """The lines that store a result, whose number is counted from 1."""
-    if not operand.core:
-        return f"{out}[0] = {value}"
-    wrong = f"raise WrongShape({number}, {value}.shape)"
-    return f"if {value}.shape != {out}.shape: {wrong}\n    {out}[...] = {value}"
 
 
 # The function of the user as Numba's: what it gives, and what is wrong.
@@ -259,16 +242,9 @@ def body(definition: GufuncDefinition) -> Any:
 # What it gives, without a run.
 
 
-def input_type(dtype: np.dtype, axes: int) -> Any:
-    """Numba's type of a core array, or of a number where there are no axes."""
-    if axes == 0:
-        return from_dtype(dtype)
-    return kinds.Array(from_dtype(dtype), axes, "C", readonly=True)
-
-
-def out_type(dtype: np.dtype, axes: int) -> Any:
-    """Numba's type of what a result is written into; a number has one axis of length 1."""
-    return kinds.Array(from_dtype(dtype), max(axes, 1), "C")
+def array_type(dtype: np.dtype, core: Core, readonly: bool = False) -> Any:
+    """Numba's type of a core array; of no axes it has one of length 1."""
+    return kinds.Array(from_dtype(dtype), max(len(core), 1), "C", readonly=readonly)
 
 
 def inferred(definition: GufuncDefinition, types: Types) -> Types:
@@ -317,11 +293,11 @@ def _typed(definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype])
     """What Numba makes of the function for arguments, and arrays for results, of these types."""
     outputs = definition.signature.outputs
     named = {
-        name: input_type(dtype, len(core))
+        name: array_type(dtype, core, readonly=True) if core else from_dtype(dtype)
         for name, dtype, core in zip(definition.given, types, definition.cores, strict=True)
     }
     named |= {
-        name: out_type(dtype, len(core))
+        name: array_type(dtype, core)
         for name, dtype, core in zip(definition.outs, outs, outputs, strict=False)
     }
     arguments = tuple(named[name] for name in definition.parameters)
@@ -391,41 +367,3 @@ def mistakes(definition: GufuncDefinition) -> AbstractContextManager[None]:
         return mistake("body-not-compiled", place, users.reason(text))
 
     return users.explained(definition.function, words)
-
-
-# How a gufunc is understood.
-
-
-def explained(
-    definition: GufuncDefinition, types: tuple[Any, ...], named: Mapping[str, Any]
-) -> str:
-    """Lines of text that say how a gufunc is understood, and what is compiled for given types."""
-    signature = definition.signature
-    lines = [f"{definition.name}: {signature}"]
-    for name, core in zip(definition.given, definition.cores, strict=True):
-        lines.append(f"  {name}: {_axes(core)}")
-    dtypes = [""] * len(signature.outputs)
-    if types:
-        every = types * len(definition.inputs) if len(types) == 1 else types
-        given = arguments(definition, every, named)
-        found = [np.dtype(getattr(one, "dtype", one)) for one in given.inputs]
-        for dtype, name in zip(found, definition.inputs, strict=True):
-            check_dtype(dtype, name)
-        compiled = compile_for(definition, types_of(found, given.scalars))
-        dtypes = [f"{one.dtype}, " for one in compiled.outputs]
-        lines.append(f"  for {', '.join(map(str, found))}:")
-    for k, (core, dtype) in enumerate(zip(signature.outputs, dtypes, strict=True)):
-        way = "copied from what the function returns" if core else "stored"
-        if definition.outs:
-            way = f"written into '{definition.outs[k]}'"
-        lines.append(f"  result {k + 1}: {dtype}{_axes(core)}, {way}")
-    if definition.options.fastmath:
-        lines.append("  floats may be reordered (fastmath)")
-    if not definition.options.boundscheck:
-        lines.append("  indices are not checked (boundscheck)")
-    lines.append("  one loop over the stack, without the interpreter's lock, shared among threads")
-    return "\n".join(lines)
-
-
-def _axes(core: tuple[str, ...]) -> str:
-    return f"core axes ({', '.join(core)})" if core else "a number"

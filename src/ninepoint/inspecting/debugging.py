@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 
 from ..arrays import accepted, ghosts
-from ..arrays import numpy as on_numpy
-from ..arrays.accepted import is_chunked, is_xarray
-from ..arrays.conditions import Condition
-from ..arrays.numpy import whole_shape
+from ..arrays.accepted import is_chunked, is_xarray, whole_shape
 from ..arrays.regions import cut_shapes, finer_values
 from ..language import reference
-from ..language.ir import Box
+from ..language.ir import joined
 from ..program.definition import Call
 from ..program.graph import compiled
 from ..program.program import program_of
-from .asked import no_array
+from .measuring import no_array
 
 
 def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) -> Any:
@@ -48,7 +45,7 @@ def _at_points(
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
-    on_numpy.check_values(last.border, last.cval, last.compiled)
+    accepted.check_values(last.border, last.cval, last.compiled)
     boundary = ghosts.turned(call.options.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
@@ -57,13 +54,18 @@ def _at_points(
         fields = [np.moveaxis(one, along, ends) for one in whole]
         points = np.moveaxis(points, along, ends)
     if boundary.conditions:
-        ghosts.Edges.of(last, points.shape).laid(boundary)
+        ghosts.Edges(last, points.shape).laid(boundary)
+    far = joined(last.reaches).sides
+    # What stands outside where no result looks is not asked for.
+    met = boundary.with_conditions(
+        lambda one, axis, side: one if far[axis][side] else "nearest", last.ndim
+    )
     definition = call.definition
     computed = reference.evaluate(
         definition.function,
         dict(zip(call.fields, fields, strict=True)),
         reference.Setting(
-            boundary=_met(boundary.sides(last.ndim), last.reaches),
+            boundary=met.sides(last.ndim),
             footprints=[(box.lo, box.hi) for box in last.reaches],
             shape=points.shape,
             cval=call.options.cval,
@@ -77,24 +79,12 @@ def _at_points(
         yield value if axes is None else np.moveaxis(value, ends, along), dtype
 
 
-def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> tuple[tuple[Any, Any], ...]:
-    """The rules of a boundary, without the conditions of sides that no result looks over."""
-    found = []
-    for axis, (before, after) in enumerate(sides):
-        if isinstance(before, Condition) and all(box.lo[axis] >= 0 for box in reaches):
-            before = "nearest"
-        if isinstance(after, Condition) and all(box.hi[axis] <= 0 for box in reaches):
-            after = "nearest"
-        found.append((before, after))
-    return tuple(found)
-
-
 def _at_elements(
     call: Call, fields: Sequence[Any], types: Sequence[np.dtype], _: Sequence[int] | None
 ) -> Iterator[tuple[Any, np.dtype]]:
     """What a function of numbers gives, and the types of the results."""
     # Raises where they do not go together.
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    shape = accepted.broadcast_shape([field.shape for field in fields])
     function, dtypes = call.definition.function, compiled(call, types).out_dtypes
     values = dict(zip(call.fields, fields, strict=True))
     # What is given for fields as numbers are scalars, as are those that have a default.

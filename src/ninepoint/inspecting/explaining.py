@@ -1,4 +1,4 @@
-"""Tell how a kernel is understood and computed, and with arrays, how fast.
+"""Tell how a kernel is understood and computed, and with arrays, how fast; draw what it reads.
 
 What is said of a GPU needs neither one nor CuPy, and depends on the kernel and its border alone.
 """
@@ -6,41 +6,50 @@ What is said of a GPU needs neither one nor CuPy, and depends on the kernel and 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from typing import Any
 
 import numpy as np
 
+from ..analysis.footprint import extents, tap_offsets
 from ..analysis.ranges import ranges, words
-from ..arrays import numpy as on_numpy
+from ..arrays import accepted
 from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
-from ..arrays.work import Group
 from ..base.tracebacks import door
-from ..language.errors import SLOWER, cure, mistake
-from ..language.ir import Kernel, Ref
-from ..language.signature import Explanation, Lines, counted, many
+from ..language.errors import SLOWER, StencilError, cure, mistake
+from ..language.ir import Box, Kernel, Offset, Reduce, Ref
+from ..language.signature import Explanation, Lines, counted, many, signature_text
 from ..language.text import kernel_text
 from ..lowering.notes import Note, notes, work
 from ..lowering.rolling import rows_kept
+from ..program.definition import Definition
 from ..program.graph import Graph, Node
-from ..program.options import CALL_OPTIONS
-from ..program.planning import Plan, plan
-from .asked import Asked
-from .measuring import Measurement, measured
+from ..program.program import plan
+from .measuring import Asked, Measurement, asked, measured
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
 _LARGE = 256 * 1024 * 1024
 
+# Of pictures.
+_LETTER, _LINE = 8, 18  # the width of a letter, and the height of a line [pixels]
+_MOST = 63  # cells along an axis, beyond which there is no picture
+_PANELS = 9  # of one field
 
-def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:
-    """The text of `Stencil.explain`; `call` and `named` are there to measure it."""
+# Readable beside each other for those who do not tell red from green (Okabe and Ito, 2008).
+_COLOURS = ("#7aa6d8", "#e69f00", "#009e73", "#cc79a7", "#f0e442")
+
+
+def explained(call: Any, one: Asked) -> str:
+    """The text of `Stencil.explain`; `call` is there to measure it."""
     page, node, found = Lines(), one.last, None
-    if named.get("device") is not None or any(map(is_device, one.given)):
+    if one.options.get("device") is not None or any(map(is_device, one.given)):
         nodes = _gpu_nodes(one)
         for node in nodes:
             _tell_kernel(page, node, there=True)
@@ -51,19 +60,18 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         _tell_kernel(page, node)
     else:
         _tell_plan(page, one)
-    _lying(page, one, named)
-    options = {name: value for name, value in named.items() if name in CALL_OPTIONS}
+    _lying(page, one)
     real = all(type(x) is np.ndarray and x.ndim >= node.ndim and x.size for x in one.given)
     if any(map(dask_arrays, one.given)):
         # Imported here: Dask is optional, and the caller has it.
-        from ..arrays.chunked import costs
+        from ..arrays.chunked import computation
 
-        args, rest = one.arguments(one.given)
+        args, named = one.arguments()
         # None of them is computed.
-        made = listed(call(*args, **rest, **options))
-        page += costs.told([array for value in made for array in dask_arrays(value)])[1:]
+        made = listed(call(*args, **named))
+        page += computation.told([array for value in made for array in dask_arrays(value)])[1:]
     elif real:
-        found = _measured(call, one, options)
+        found = _measured(call, one)
         page.add("measured", str(found))
     return "\n".join([_advice(one, found), *page])
 
@@ -95,7 +103,10 @@ def _tell_kernel(page: Lines, node: Node, there: bool = False) -> None:
     """Tell how a kernel is understood and computed by a processor, or by a GPU."""
     compiled, pointwise = node.compiled, node.call.definition.pointwise
     name, forms = node.call.definition.name, compiled.forms
-    page.add("kernel", f"{name}: {_types_text(node)}{', on a GPU' if there else ''}")
+    names = compiled.fields[: len(node.types)]
+    fields = ", ".join(f"{n} {d}" for n, d in zip(names, compiled.field_dtypes, strict=False))
+    made = ", ".join(map(str, node.out_dtypes))
+    page.add("kernel", f"{name}: {fields} -> {made}{', on a GPU' if there else ''}")
     if there and (general := compiled.cpu_only):
         page.add("path", f"none: a GPU computes no kernel that holds {general[1]}")
         return
@@ -124,10 +135,11 @@ def _tell_kernel(page: Lines, node: Node, there: bool = False) -> None:
         _numbers(page, node, forms.simplified)
     if forms is not None and not there:
         schedule = forms.request.schedule
-        made = notes(forms.stored, forms.wholesome, forms.lowered, schedule)
-        found = made or (Note("as written", ("no window, and nothing to share",)),)
-        texts = [(f"{note.subject}:", *(f"  {line}" for line in note.lines)) for note in found]
-        page.add("algorithm", *(line for lines in texts for line in lines))
+        found = notes(forms.stored, forms.wholesome, forms.lowered, schedule)
+        texts = []
+        for note in found or [Note("as written", ("no window, and nothing to share",))]:
+            texts += [f"{note.subject}:", *(f"  {line}" for line in note.lines)]
+        page.add("algorithm", *texts)
         counted = work(forms.lowered)
         lanes = ", ".join(f"{round(count, 1):g} in {name}" for name, count in counted.lanes)
         if lanes:
@@ -147,13 +159,6 @@ def _tell_kernel(page: Lines, node: Node, there: bool = False) -> None:
         page.add("launches", ", then ".join(launch.function for launch in launches))
     elif compiled.positions:
         page.add("positions", ", ".join(one.words for one in compiled.positions))
-
-
-def _types_text(node: Node) -> str:
-    """What goes in and what comes out."""
-    names, compiled = node.compiled.fields[: len(node.types)], node.compiled
-    fields = ", ".join(f"{n} {d}" for n, d in zip(names, compiled.field_dtypes, strict=False))
-    return f"{fields} -> {', '.join(map(str, node.out_dtypes))}"
 
 
 def _places(page: Lines, node: Node, thinned: str) -> None:
@@ -201,15 +206,15 @@ def _numbers(page: Lines, node: Node, kernel: Kernel) -> None:
         page.add("", "an operation may wrap beyond 64 bits")
 
 
-def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
+def _lying(page: Lines, one: Asked) -> None:
     """How arrays of NumPy are done whose stack lies innermost, or whose axes in another order."""
     fields, last = one.given, one.last
     if last.compiled.alone or not fields or not all(isinstance(x, np.ndarray) for x in fields):
         return
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    shape = accepted.broadcast_shape([field.shape for field in fields])
     if len(shape) < last.ndim:
         return
-    core = on_numpy.behind(named.get("axes"), len(shape), last.ndim)
+    core = accepted.behind(one.options.get("axes"), len(shape), last.ndim)
     ends = tuple(range(-last.ndim, 0))
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
     program = last.compiled
@@ -220,7 +225,7 @@ def _lying(page: Lines, one: Asked, named: Mapping[str, Any]) -> None:
         page.add(label, text)
 
 
-def _measured(call: Callable[..., Any], one: Asked, options: Mapping[str, Any]) -> Measurement:
+def _measured(call: Any, one: Asked) -> Measurement:
     """What is measured beside a copy; of large arrays of one shape a part is taken."""
     fields, first = one.given, one.given[0]
     largest = max(array.nbytes for array in fields)
@@ -229,8 +234,8 @@ def _measured(call: Callable[..., Any], one: Asked, options: Mapping[str, Any]) 
     if largest > _LARGE and not is_whole:
         length = max(1, first.shape[0] * _LARGE // largest)
         fields = tuple(array[:length] for array in fields)
-    options = {name: value for name, value in options.items() if name != "dims"}
-    return measured(call, replace(one, given=fields), options, 5, 0.3)
+    options = {name: value for name, value in one.options.items() if name != "dims"}
+    return measured(call, replace(one, given=fields, options=options), 5, 0.3)
 
 
 def intermediate(one: Asked) -> str:
@@ -298,20 +303,16 @@ def _tell_plan(page: Lines, one: Asked) -> None:
             border = "" if node.call.definition.pointwise else f", border {node.boundary}"
             every = f", every {node.call.options.every}" if node.thins else ""
             page.append(f"    {_call_text(graph, node)}{border}{every}")
-            page.append(f"      {_kept_text(node, group, rows, found)}")
-
-
-def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -> str:
-    """How what a node makes is kept."""
-    if node.label in found.whole:
-        return f"stored whole: {found.whole[node.label]}"
-    if set(node.outputs) <= set(group.outputs):
-        return "the result"
-    kept = [rows[n] for value in node.outputs if (n := group.names.get(value, "")) in rows]
-    if not kept:
-        return "computed again where it is read: that costs less than to keep it"
-    count = max(kept)
-    return f"kept in {many(count, 'row')}, until they are read for the last time"
+            kept = max(rows.get(group.names.get(value, ""), 0) for value in node.outputs)
+            if node.label in found.whole:
+                how = f"stored whole: {found.whole[node.label]}"
+            elif set(node.outputs) <= set(group.outputs):
+                how = "the result"
+            elif kept:
+                how = f"kept in {many(kept, 'row')}, until they are read for the last time"
+            else:
+                how = "computed again where it is read: that costs less than to keep it"
+            page.append(f"      {how}")
 
 
 def _call_text(graph: Graph, node: Node) -> str:
@@ -369,9 +370,9 @@ def explain(lazy: Any) -> str:
             f"{type(lazy).__name__}; of arrays in memory 'explain' of a stencil tells."
         )
     # Imported here: Dask is optional, and the caller has it.
-    from ..arrays.chunked import costs
+    from ..arrays.chunked import computation
 
-    page = costs.told(arrays)
+    page = computation.told(arrays)
     if not page:
         raise TypeError(
             "no stencil, filter or iterate has made this Dask array, or what is behind it; give "
@@ -389,3 +390,112 @@ def dask_arrays(value: Any) -> list[Any]:
     if is_dataset(value):
         return [a for one in value.variables.values() for a in dask_arrays(one._data)]
     return [value] if is_dask(value) else []
+
+
+# Pictures for notebooks: cells, of which those that are read are filled.
+#
+#     smooth(x, y, k=3)
+#     x[0, :, :]                      a panel for each field, in a colour of its own, and for each
+#     x[1, :, :]                      offset along the axes before the last two
+#     y[0, :, :]
+#     y[1, :, :]
+#     axis -3, from panel to panel: border reflect
+#     axis -2, downward: border reflect
+#     axis -1, to the right: nearest before, wrap after
+#
+# Brackets are around the point itself.  The offsets of rows and columns stand beside the cells.
+
+
+def drawn(definition: Definition) -> str | None:
+    """A picture for a notebook of what a kernel reads of float64 fields; None if it cannot be.
+
+    What stages make is drawn as fields, with the calls that make them.  A function of numbers
+    looks at nothing that could be drawn, and a box may be too large.
+    """
+    if definition.pointwise or not definition.is_known:
+        return None
+    try:
+        one = asked(definition)
+        compiled = one.last.compiled
+    except (StencilError, TypeError, ValueError):
+        return None
+    if compiled.forms is None:
+        return None
+    kernel = compiled.forms.simplified
+    read: dict[str, set[Offset]] = {name: set() for name, _ in kernel.fields}
+    for assign in kernel.body:
+        if isinstance(assign.value, Reduce):
+            for name, offsets in tap_offsets(assign.value):
+                read[name].update(offsets)
+            continue
+        for name, *ends in extents(assign.value):
+            sides = (range(low, high + 1) for low, high in zip(*ends, strict=True))
+            read[name].update(itertools.product(*sides))
+    below = []
+    for call in definition.calls():
+        # As the user wrote it.
+        text = call.span.text[call.span.start : call.span.end]
+        below.append(f"{', '.join(call.made)} = {text}")
+    ways = ("from panel to panel", "downward", "to the right")
+    pairs = one.call.options.boundary.sides(compiled.ndim)
+    for axis, pair in enumerate(pairs, start=-len(pairs)):
+        before, after = (
+            f"{rule} with {one.call.options.cval!r}" if rule in ("fill", "constant") else str(rule)
+            for rule in pair
+        )
+        words = f"border {before}" if before == after else f"{before} before, {after} after"
+        below.append(f"axis {axis}, {ways[max(axis, -3)]}: {words}")
+    title = f"{definition.name}{signature_text(definition.function)}"
+    fields = dict(zip(one.last.call.fields, read.values(), strict=True))
+    return _svg(title, compiled.reach, fields, below)
+
+
+def _svg(
+    title: str, box: Box, read: Mapping[str, set[Offset]], below: Sequence[str]
+) -> str | None:
+    """Draw the offsets in a box for each field, and lines of text; None if it is too large."""
+    ndim = len(box.lo)
+    ends = [(min(0, low), max(0, high)) for low, high in zip(box.lo, box.hi, strict=True)]
+    *outer, rows, columns = (
+        range(low, high + 1) for low, high in [(0, 0), *ends][-max(2, ndim) :]
+    )
+    planes = list(itertools.islice(itertools.product(*outer), _PANELS + 1))
+    if max(len(rows), len(columns)) > _MOST or len(planes) > _PANELS:
+        return None
+    above = "".join(f"{column:^3}" for column in _told(columns))
+    # A signal has no rows to be counted.
+    beside = _told(rows) if ndim > 1 else [""]
+    # Each with the colour of its cells that are read.
+    lines = [(title, "")]
+    for (name, offsets), colour in zip(read.items(), itertools.cycle(_COLOURS), strict=False):
+        for plane in planes:
+            label = f"{name}[{', '.join(map(str, plane))}, :, :]" if plane else name
+            lines += [(label, ""), (f"    {above}", "")]
+            for row, mark in zip(rows, beside, strict=True):
+                line = f"{mark:>3} "
+                for column in columns:
+                    place = (*plane, row, column)
+                    cell = "■" if place[-ndim:] in offsets else "□"
+                    line += f" {cell} " if any(place) else f"[{cell}]"
+                lines.append((line, colour))
+    lines += [(text, "") for text in below]
+    width = _LETTER * (1 + max(len(line) for line, _ in lines))
+    texts = (
+        f'<text x="1" y="{number * _LINE}" xml:space="preserve">'
+        + escape(line).replace("■", f'<tspan fill="{colour}">■</tspan>')
+        + "</text>"
+        for number, (line, colour) in enumerate(lines, start=1)
+    )
+    # Grey, to be read on a dark page too.
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
+        f'height="{(len(lines) + 1) * _LINE}" role="img">'
+        f"<title>{escape(title)}: what is read</title>"
+        f'<g font-family="monospace" font-size="13" fill="#777">{"".join(texts)}</g></svg>'
+    )
+
+
+def _told(offsets: range) -> list[str]:
+    """The offsets as text: all where there are few, else the first, the last and 0."""
+    few = offsets if len(offsets) <= 9 else (offsets[0], 0, offsets[-1])
+    return [str(one) if one in few else "" for one in offsets]

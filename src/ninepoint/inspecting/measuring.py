@@ -1,4 +1,6 @@
-"""Measure: how fast a call is, beside a copy of the same arrays.
+"""What is asked about, and how fast it is: beside a copy of the same arrays, by other schedules.
+
+explain("uint8", r=0.5)     ->     the call with r=0.5, and one uint8 for each field
 
 A time alone says little: it depends on the machine and on what else it does.  So a call and a
 copy take turns, A B B A, and what counts is the ratio of their medians.  Compiling is done
@@ -9,30 +11,171 @@ before, and has a time of its own.  Bytes are counted once in and once out.
     arrays of NumPy, device=     there and back, beside a copy on the CPU
 
 On a GPU a sample ends when the GPU is done.
+
+Tuning measures other schedules than the chosen one, and keeps what is faster:
+
+    choices     other values of fields of the schedule, one after the other
+    measured    in turn with the best so far, after the results were compared to the bit
+
+Each choice is tried with the best values of those before it.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import statistics
+from collections.abc import Callable, Collection, Hashable, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
+from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import is_cupy, is_device, listed
+from ..arrays import accepted
+from ..arrays.accepted import Arrays, is_cupy, is_device, listed
 from ..arrays.executable import SPLIT_POINTS
+from ..backends.compiled import Compiled
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
-from ..language.signature import counted, table, time_text
-from ..program.definition import Definition
-from ..program.options import CALL_OPTIONS
-from ..program.program import beside, typed
-from .asked import Asked, call_of, no_array
+from ..base.frozen import frozen
+from ..language.ir import RANKED, Reduce
+from ..language.signature import OPTIONS, counted, many, table, time_text
+from ..lowering.schedule import Schedule
+from ..program.definition import Call, Definition
+from ..program.graph import Node
+from ..program.options import CALL_OPTIONS, PLACE, ByName, Place
+from ..program.program import Plan, Program, beside, plan, program_of, typed
+
+
+@frozen
+class Asked:
+    """A call, the types of its fields, these or arrays that have them, and the call's options."""
+
+    call: Call
+    types: tuple[np.dtype, ...]
+    given: tuple[Any, ...]
+    options: dict[str, Any]
+
+    @property
+    def program(self) -> Program:
+        """The calls of which it consists, and which of their values are the results."""
+        return program_of(self.call, self.types)
+
+    @property
+    def plan(self) -> Plan:
+        """Which calls are done together."""
+        return plan(self.program)
+
+    @property
+    def kernels(self) -> list[Compiled]:
+        """What each pass is compiled to."""
+        return [(group.chain or group.nodes[0]).compiled for group in self.plan.groups]
+
+    @property
+    def last(self) -> Node:
+        """What gives the results."""
+        return self.program.last
+
+    @property
+    def is_single(self) -> bool:
+        """Whether it is one kernel, which calls no other stencils."""
+        return not self.call.definition.calls()
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        """What the call on the arrays is given, by position and by name."""
+        values = {**dict(zip(self.call.fields, self.given, strict=True)), **self.call.scalars}
+        args, named = self.call.definition.arguments.given(values)
+        return args, named | self.options
+
+
+def asked(definition: Definition, given: Arrays = (), named: ByName | None = None) -> Asked:
+    """The call on fields of these types, or on arrays of them; float64 if there are none.
+
+    The type of one field serves for all.  Where there is something for each array, small arrays
+    stand among the fields as in a call.  A scalar that is neither in `named` nor has a default
+    is 0.
+    """
+    fields, small = definition.fields, definition.options.standard_indexing
+    named = dict(named or {})
+    arrays = [n for n in definition.parameters if n in fields or n in small]
+    if len(fields) < len(given) == len(arrays):
+        values = dict(zip(arrays, given, strict=True))
+        given = [values.pop(name) for name in fields]
+        for name, value in values.items():
+            if isinstance(value, str | type | np.dtype):
+                raise TypeError(
+                    f"'{name}' is indexed absolutely, so its shape counts: give an array, such as "
+                    f"numpy.zeros(256, {np.dtype(value).name!r}), not a dtype."
+                )
+        named = values | named
+    options, own = _split(named, CALL_OPTIONS)
+    if not own.keys() <= {*definition.parameters}:
+        raise definition.arguments.unfit((), own, CALL_OPTIONS)
+    given = tuple(given) or ("float64",)
+    types = [accepted.native(_dtype(one)) for one in given]
+    if len(types) not in (1, len(fields)):
+        raise ValueError(
+            f"'{definition.name}' has {many(len(fields), 'field')} ({', '.join(fields)}), "
+            f"but {many(len(types), 'type')} were given."
+        )
+    each = len(fields) // len(types)
+    defaults = definition.defaults
+    scalars = {n: own.get(n, defaults.get(n, 0)) for n in definition.scalars}
+    # What coordinates would give is some float.
+    call = call_of(definition, scalars, options, given).spaced()
+    return Asked(call, tuple(types) * each, given * each, options)
+
+
+def _split(named: ByName, known: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is given by name, as options of those that are known, and all else."""
+    options = {name: value for name, value in named.items() if name in known}
+    return options, {name: value for name, value in named.items() if name not in known}
+
+
+def call_of(definition: Definition, values: ByName, named: ByName, given: Arrays = ()) -> Call:
+    """The call with these values and the options among what is named, for fields of this kind."""
+    Place(**{name: named[name] for name in PLACE if name in named}).check(given)
+    return Call.of(definition, values, **{name: named[name] for name in OPTIONS if name in named})
+
+
+def called_with(
+    definition: Definition,
+    args: tuple[Any, ...],
+    named: ByName,
+    known: Collection[str] = CALL_OPTIONS,
+) -> tuple[Call, list[Any], dict[str, Any]]:
+    """The call with these arguments, what its fields are given, and its options of those known."""
+    options, own = _split(named, known)
+    values = dict(zip(definition.parameters, definition.arguments.bound(args, own), strict=True))
+    call = call_of(definition, values, options)
+    call.check_spaced()
+    return call, [values[name] for name in call.fields], options
+
+
+def _dtype(given: Any) -> np.dtype:
+    """The dtype of an array, or what stands for one."""
+    if isinstance(given, str | type | np.dtype):
+        return np.dtype(given)
+    found = getattr(given, "dtype", None)
+    dtype: np.dtype = accepted.as_field(given).dtype if found is None else np.dtype(found)
+    accepted.check_dtype(dtype)
+    return dtype
+
+
+def no_array(what: str, name: str, value: Any) -> TypeError:
+    """What is said of a value in the place of an array of NumPy, with what to give instead."""
+    kind, cure = f"of type {type(value).__name__}", "give an array, as np.asarray(x) makes it"
+    if accepted.is_chunked(value):
+        kind, cure = "a Dask array", "give one chunk of it, as x.blocks[0].compute() makes it"
+    elif accepted.is_xarray(value):
+        cure = "give its array, x.values"
+    return TypeError(f"{what} and '{name}' is {kind}; {cure}.")
+
+
+# Measuring.
 
 # A sample takes at least so long [s]: 40 times what a clock that counts microseconds misses.
 _SAMPLE = 2e-3
@@ -147,22 +290,14 @@ class Measurement:
         return table(f"{self.name}({self.arrays})", self._facts)
 
 
-def check_repeat(repeat: Any) -> None:
-    """Raise unless it is a number of samples."""
-    if isinstance(repeat, bool) or not isinstance(repeat, int):
-        raise TypeError(f"repeat must be a whole number, not {repeat!r}.")
-    if repeat < 1:
-        raise ValueError(f"repeat={repeat} is less than 1.")
-
-
 def real(
     definition: Definition,
     args: tuple[Any, ...],
-    named: Mapping[str, Any],
+    named: ByName,
     what: str,
     gpu: bool = False,
-) -> tuple[Asked, dict[str, Any]]:
-    """What is asked about by a call on real arrays with something in them, and its options.
+) -> Asked:
+    """What is asked about by a call on real arrays with something in them.
 
     The arrays may lie on a GPU where `gpu` says so.
 
@@ -173,45 +308,33 @@ def real(
     ValueError
         If one is empty.
     """
-    options = {name: named[name] for name in CALL_OPTIONS & named.keys()}
-    own = {name: value for name, value in named.items() if name not in options}
-    values = dict(zip(definition.parameters, definition.arguments.bound(args, own), strict=True))
+    call, given, options = called_with(definition, args, named)
     if options.get("device") is not None and not gpu:
         raise TypeError(f"{what} measures the CPU; leave device= out.")
-    call = call_of(definition, values, options)
-    call.check_spaced()
     names = call.fields
-    given = [values[name] for name in names]
     there = gpu and _on_gpu(given, options)
     kinds = "arrays of NumPy, or of a GPU," if there else "arrays of NumPy,"
     for array, name in zip(given, names, strict=True):
         if not isinstance(array, np.ndarray) and not (there and is_device(array)):
             raise no_array(f"{what} measures {kinds}", name, array)
-    fields, types = typed(call.fields, given)
+    fields, types = typed(names, given)
     for field, name in zip(fields, names, strict=True):
         if not field.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
-    return Asked(call, tuple(types), tuple(fields)), options
+    return Asked(call, tuple(types), tuple(fields), options)
 
 
-def _on_gpu(given: Sequence[Any], options: Mapping[str, Any]) -> bool:
+def _on_gpu(given: Arrays, options: ByName) -> bool:
     return options.get("device") is not None or any(map(is_device, given))
 
 
-def measured(
-    call: Callable[..., Any],
-    one: Asked,
-    options: Mapping[str, Any],
-    repeat: int,
-    limit: float,
-) -> Measurement:
+def measured(call: Any, one: Asked, repeat: int, limit: float) -> Measurement:
     """Measure what is asked about, on the arrays that were given for it.
 
     `call` is the stencil, or what takes arguments as it does.
     """
-    fields = one.given
-    args, named = one.arguments(fields)
-    named |= options
+    fields, options = one.given, one.options
+    args, named = one.arguments()
 
     def run(**out: Any) -> Any:
         return call(*args, **(named | out))
@@ -263,17 +386,18 @@ def _at_once() -> None:
     """Wait for nothing: threads are done when a call ends."""
 
 
-def _copying(fields: Sequence[Any], threads: int) -> Callable[[], None]:
+def _copying(fields: Arrays, threads: int) -> Callable[[], None]:
     """What copies arrays, each of which is shared among threads along its longest axis."""
     tasks: list[Callable[[], object]] = []
     for source in fields:
-        make = driver.empty if is_cupy(source) else np.zeros
-        target = make(source.shape, source.dtype)
+        if is_cupy(source):
+            tasks.append(
+                partial(operator.setitem, driver.empty(source.shape, source.dtype), ..., source)
+            )
+            continue
         axis = int(np.argmax(source.shape))
-        ends = np.linspace(0, source.shape[axis], threads + 1).astype(int)
-        for first, last in itertools.pairwise(ends):
-            place = (*(slice(None),) * axis, slice(first, last))
-            tasks.append(partial(operator.setitem, target[place], ..., source[place]))
+        both = (np.array_split(one, threads, axis) for one in (np.zeros_like(source), source))
+        tasks += [partial(np.copyto, *pair) for pair in zip(*both, strict=True)]
     return lambda: run_parallel(tasks, threads)
 
 
@@ -311,3 +435,167 @@ def _seconds(work: Callable[[], object], count: int, wait: Callable[[], object])
         work()
     wait()
     return (perf_counter() - begin) / count
+
+
+# Tuning.
+
+# A call by a schedule: what tells its code from others', and the call itself.
+Variant: TypeAlias = Callable[[Schedule], tuple[Hashable, Callable[[], Any]]]
+
+# Samples of a call and of the best one in turn.
+_SAMPLES = 7
+
+# Less than this is noise: two cores of a virtual machine differ by 2 % from run to run.
+_GAIN = 0.97
+
+
+@frozen
+class Trial:
+    """One schedule, and how long a call took beside the best one at that time [s]."""
+
+    schedule: Schedule
+    seconds: float
+    best: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Tuning:
+    """What tuning found.
+
+    Attributes
+    ----------
+    schedule : Schedule
+        The fastest one.
+    gain : float
+        How many times faster it is than what the compiler chose.
+    trials : tuple of Trial
+        What was measured, in order.
+    path : Path
+        The file that keeps the schedule for this machine.
+    """
+
+    schedule: Schedule
+    gain: float
+    trials: tuple[Trial, ...]
+    path: Path | None = None
+
+    @property
+    def _facts(self) -> list[tuple[str, str]]:
+        """What was tried, with how long it took."""
+        facts = [
+            (_difference(one.schedule), f"{time_text(one.seconds)} against {time_text(one.best)}")
+            for one in self.trials
+        ]
+        best = f"{_difference(self.schedule)}, {self.gain:.2f} times as fast"
+        return [*facts, ("best", best)]
+
+    def __str__(self) -> str:
+        """Tell what was tried, a line for each."""
+        return "\n".join(map(": ".join, self._facts))
+
+    # A prompt shows what print() does.
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Give a table for a notebook, with a row for each trial."""
+        return table("What was tried", self._facts)
+
+
+def _difference(schedule: Schedule) -> str:
+    """The fields that are not the default's."""
+    default = asdict(Schedule())
+    names = [name for name, value in asdict(schedule).items() if value != default[name]]
+    return ", ".join(f"{name}={getattr(schedule, name)!r}" for name in names) or "as chosen"
+
+
+def tuned(stencil: Any, args: tuple[Any, ...], named: ByName, seconds: float) -> Tuning:
+    """Measure a call with other schedules, and keep the fastest."""
+    if stencil.definition.options.schedule != Schedule():
+        raise ValueError(
+            f"'{stencil.__name__}' was decorated with a schedule; leave schedule= out to tune."
+        )
+    one = real(stencil.definition, args, named, "tune()")
+    # All write to the same arrays: to make new ones would take a part of the time.
+    out = stencil(*args, **named)
+
+    def tried(schedule: Schedule) -> tuple[Hashable, Callable[[], Any]]:
+        definition = stencil.definition.with_schedule(one.types, schedule)
+        other = replace(one, call=replace(one.call, definition=definition))
+        together = any(len(group.nodes) > 1 for group in other.plan.groups)
+        code = tuple(kernel.module.text for kernel in other.kernels)
+        call = partial(type(stencil)(definition), *args, **{"out": out, **named})
+        return (code, together and schedule.tile), call
+
+    found = search(Schedule(), _choices(one), tried, seconds)
+    return replace(found, path=stencil.definition.tune(one.types, found.schedule))
+
+
+def _choices(one: Asked) -> list[dict[str, Any]]:
+    """What can be tried: other values of fields of a schedule."""
+    if not one.is_single:
+        names = [node.label for group in one.plan.groups for node in group.nodes[:-1]]
+        return [
+            *(
+                {"stages": ((name, how),)}
+                for name in (*one.plan.whole, *names)
+                for how in ("rows", "inline", "whole")
+            ),
+            *({"tile": columns} for columns in (256, 512, 1024, 2048, 4096)),
+        ]
+    forms = one.last.compiled.forms
+    if forms is None:
+        return []
+    values: dict[str, Sequence[Any]] = {"shared": (1, 20, math.inf)}
+    windows = [a.value for a in forms.stored.body if isinstance(a.value, Reduce)]
+    # Of the windows that give other bits in another order of adding.
+    added = [one for one in windows if one.kind not in _ORDERLESS]
+    if all(x.kind in ("sum", "prod", "mean") and x.result.dtype.is_integer for x in added):
+        values |= {
+            "direct": (4, 16),
+            "radix": (2, 8),
+            "sorted_columns": (9,),
+        }
+    return [{name: value} for name, some in values.items() for value in some]
+
+
+# What reductions give whatever the order of their operations.
+_ORDERLESS = frozenset(("min", "max", "any", "all", "argmin", "argmax", *RANKED))
+
+
+def search(
+    base: Schedule, choices: Sequence[dict[str, Any]], variant: Variant, limit: float
+) -> Tuning:
+    """Try each choice, for about `limit` seconds.
+
+    The calls of `variant` may all write to the same arrays.
+    """
+    begin = perf_counter()
+    best = base
+    key, best_call = variant(base)
+    wanted = _bits(best_call())
+    seen = {key}
+    trials: list[Trial] = []
+    gain = 1.0
+    for choice in choices:
+        if perf_counter() - begin > limit:
+            break
+        # What it says of other stages stays.
+        stages = dict(best.stages) | dict(choice.get("stages", ()))
+        schedule = replace(best, **choice | {"stages": tuple(stages.items())})
+        key, call = variant(schedule)
+        if key in seen:
+            continue
+        seen.add(key)
+        if _bits(call()) != wanted:
+            continue
+        seconds, reference = map(statistics.median, in_turn(call, best_call, _SAMPLES))
+        trials.append(Trial(schedule, seconds, reference))
+        if seconds < _GAIN * reference:
+            best, best_call = schedule, call
+            gain *= reference / seconds
+    return Tuning(best, gain, tuple(trials))
+
+
+def _bits(result: Any) -> list[tuple[np.dtype, bytes]]:
+    """All bits of results."""
+    return [(one.dtype, np.asarray(one).tobytes()) for one in listed(result)]

@@ -11,46 +11,57 @@ shards    files, each of many chunks; without them every chunk is a file
 
 Two tasks that write into one shard or chunk each read it, change their part and write it back:
 one of the two is lost, without an error.  So units are made of whole shards or chunks.
+
+Who goes on with what was begun must mean the same:
+
+    smooth(da.from_zarr("a.zarr"), weight=2)   ->   Dask's name: kernel, arguments, functions
+                                                    '/data/a.zarr': its size and time
+                                                    one fingerprint of these, and of how it lies
+
+Two processes that mean the same find the same, so a store that was begun by one can be finished by
+another.  Sources are looked for in what would be sent to a worker: each object that would be
+pickled.  What is written is seen: the files of a unit appear when they are whole.
 """
 
 from __future__ import annotations
 
+import io
 import math
+import os
+import pickle
 import re
 import secrets
-import sys
-from collections.abc import Callable, Collection, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
+from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..arrays.accepted import is_chunked, is_dask, is_dataset, is_xarray, named
-from ..arrays.grid import as_dask
+from ..arrays.blocks import as_dask
+from ..arrays.layout import Shape
 from ..base import limits
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from ..language.dtypes import is_masked
 from ..language.signature import Explanation, Lines, counted, many
-from .paths import Names, need
+from .formats import IMAGES
+from .paths import AmongInputsError, Names, need, stamp, write_whole
 from .progress import shown
-from .resume import sources
 from .run import (
     HELD,
     How,
     Region,
     Room,
-    Shape,
     Unit,
     Units,
     Writer,
     compute,
     grown,
-    in_units,
     lengths,
-    thread_count,
 )
 
 # Writes the elements of a variable, of that name, to where they belong.
@@ -108,11 +119,6 @@ class Variable:
         size = self.shards or grown(chunks, longest, self.most // array.itemsize)
         return Units(array.shape, size)
 
-    @property
-    def held(self) -> int:
-        """About how many bytes a thread holds that computes a unit."""
-        return HELD * math.prod(self.units.size) * int(self.array.itemsize)
-
     def laid(self, how: How, dims: Collection[Hashable]) -> Variable:
         """Choose chunks and shards; those of the store that it was read from are kept."""
         array, shape = self.array, self.array.shape
@@ -143,14 +149,10 @@ class Variable:
 
 @frozen
 class Contents:
-    """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
-
-    Who saves them has so much `room` where somebody says it.
-    """
+    """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays."""
 
     variables: tuple[Variable, ...]
     dataset: Any = None
-    room: Room | None = None
 
     def laid(self, how: How, sharded: bool = True) -> Contents:
         """Choose how each variable lies in the store; `sharded` if that can have shards.
@@ -174,7 +176,7 @@ class Contents:
         found = [replace(one.laid(how, dims), most=most) for one in self.variables]
         if not sharded:
             found = [replace(one, shards=None) for one in found]
-        laid = replace(self, variables=tuple(found), room=room)
+        laid = replace(self, variables=tuple(found))
         held = laid.held
         if how.memory is not None and held > room.memory:
             raise MemoryError(
@@ -187,7 +189,8 @@ class Contents:
     @property
     def held(self) -> int:
         """About how many bytes a thread holds that computes the largest unit."""
-        return max((one.held for one in self.variables), default=0)
+        sizes = [math.prod(one.units.size) * one.array.itemsize for one in self.variables]
+        return HELD * max(sizes, default=0)
 
     def share(self, part: tuple[int, int] | None) -> list[Unit]:
         """The units of a part, of each variable a box of them."""
@@ -218,11 +221,10 @@ class Contents:
         """What it takes to write some units, in words."""
         page = Lines([f"Give each thread {counted(self.held, 'B')}."])
         arrays = [in_units(one.array, one.units.size) for one in self.variables]
-        if "ninepoint.arrays.chunked.costs" in sys.modules:
-            # Imported here, and only where there may be arrays of ours.
-            from ..arrays.chunked.costs import told
+        # Imported here, as in all that follows: Dask is optional.
+        from ..arrays.chunked.computation import told
 
-            page = told(arrays, limits.current.window_units) or page
+        page = told(arrays, limits.current.window_units) or page
         count, own = (len(self.share(part)) for part in (None, how.part))
         size = sum(one.nbytes for one in arrays) * len(units) / max(1, count)
         part = f" of part {how.part}" if how.part else ""
@@ -256,9 +258,37 @@ class Contents:
                 wanted |= dict.fromkeys(own)
         with shown(how.progress, len(units)) as advance:
             if wanted:
-                room = self.room or Room(sys.maxsize, thread_count())
+                room = Room.of(how.memory)
                 threads = max(1, min(room.threads, room.memory // max(1, self.held)))
-                compute(arrays, wanted, advance, threads, room.window(arrays))
+                compute(arrays, wanted, advance, threads, _window(arrays, room))
+
+
+def in_units(array: Any, size: Shape) -> Any:
+    """The same values in chunks of a size: by other reads of the sources, where that can be.
+
+    Else Dask puts pieces of chunks together; never by sending all chunks through all workers
+    ("p2p"), which is lost with one of them.
+    """
+    from ..arrays.chunked.computation import recut
+
+    chunks = imported("dask.array").core.normalize_chunks(size, array.shape)
+    return recut(array, chunks).rechunk(chunks, method="tasks")
+
+
+def _window(arrays: Sequence[Any], room: Room) -> int:
+    """How many units of arrays may be asked for at once: fewer where too much would wait.
+
+    Each worker goes through a part of the units, with layers of its own that wait.
+    """
+    from ..arrays.chunked.computation import costs_of
+
+    most, each = limits.current.window_units, room.memory // max(1, room.workers)
+    while (
+        most > limits.current.least_units
+        and sum(one.room for one in costs_of(arrays, most)[0]) > each
+    ):
+        most //= 2
+    return most
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:
@@ -300,16 +330,15 @@ def array_of(result: Any, name: str = "", known: bool = True) -> Any:
                 f"the Dask array{of} has chunks of unknown sizes; "
                 "call array.compute_chunk_sizes() first"
             )
-        if is_masked(array._meta):
-            raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
-        return array
-    if is_masked(array):
-        raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
-    if not isinstance(array, np.ndarray):
+    elif not isinstance(array, np.ndarray):
         what = named(type(array))
         raise TypeError(
             f"what is saved is an array of NumPy or Dask, a DataArray or a Dataset, not {what}"
         )
+    if is_masked(getattr(array, "_meta", array)):
+        raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
+    if is_dask(array):
+        return array
     return imported("dask.array").from_array(array, chunks=-1, name=None if known else False)
 
 
@@ -379,3 +408,132 @@ def divided(size: Shape, itemsize: int, most: int) -> Shape:
         _, axis, prime = min(ways)
         lengths[axis] //= prime
     return tuple(lengths)
+
+
+# The file that says it.
+NAME = "meaning"
+
+
+def note(folder: str, meaning: str) -> None:
+    """Write down in a folder what will be computed."""
+    os.makedirs(folder, exist_ok=True)
+    write_whole(os.path.join(folder, NAME), meaning.encode())
+
+
+def noted(folder: str) -> str | None:
+    """What was to be computed; None if nobody has written it down."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return Path(folder, NAME).read_text(encoding="utf-8")
+    return None
+
+
+def check_same(path: str, old: str | None, new: str) -> None:
+    """Raise unless what was begun at `path` means the same."""
+    if old is None:
+        raise FileExistsError(
+            f"{path!r} exists, and is nothing that save has begun with these variables; "
+            "remove it, or save under another name"
+        )
+    if old != new:
+        raise ValueError(
+            f"{path!r} was begun with another computation, so save cannot go on with it: kernels, "
+            "arguments, sources, dtype, chunks and coordinates have to be the same. "
+            "overwrite=True, without part=, begins anew"
+        )
+
+
+def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> None:
+    """Raise if arrays are read from files or stores that would be replaced, or from among them."""
+    paths, folders = seen(arrays)
+    read = paths | {str(folder) for path in paths for folder in PurePath(path).parents}
+    folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
+    for target in targets:
+        if os.path.join(folder, os.path.basename(target)) in read:
+            raise AmongInputsError(
+                f"{who} would overwrite {target!r}, from which the array is still to be read; "
+                "save under another name, or into another folder"
+            )
+    if folder in folders and targets[0].lower().endswith(IMAGES):
+        raise AmongInputsError(
+            f"{who} would write {targets[0]!r} among the files that the array is read from, where "
+            "the next run would take it for one of them; save into another folder"
+        )
+
+
+def sources(arrays: Iterable[Any]) -> list[Any]:
+    """The files and stores that arrays are read from, with what tells each from another one.
+
+    These are the sizes and times of what is there.
+    """
+    found = []
+    for path in sorted(seen(arrays)[0]):
+        for name in (path, *(os.path.join(path, one) for one in _DESCRIBED)):
+            with suppress(OSError):
+                now = stamp(name)
+                found.append((name, 0 if os.path.isdir(name) else now.size, now.changed))
+    return found
+
+
+# Kernels lie in files too, and an edit of another line there changes no result.
+_PROGRAMS = (".py", ".pyc", ".ipynb", ".so")
+
+# The files that describe a store of Zarr.
+_DESCRIBED = ("zarr.json", ".zarray", ".zmetadata")
+
+# What pickling objects of others may raise.
+_UNPICKLED = (
+    AttributeError, LookupError, NotImplementedError, OSError, RecursionError, RuntimeError,
+    TypeError, ValueError, pickle.PicklingError,
+)  # fmt: skip
+
+
+def seen(arrays: Iterable[Any]) -> tuple[set[str], set[str]]:
+    """The paths that graphs of Dask arrays hold, and folders of which several images are read."""
+    paths, folders = set[str](), set[str]()
+    real = cache(os.path.realpath)
+
+    def note_path(text: str) -> None:
+        """Take note of a text that is the name of something that is there."""
+        text = text.removeprefix("file://")
+        suffix = os.path.splitext(text)[1]
+        if suffix in _PROGRAMS or not (suffix or os.path.isabs(text)) or len(text) >= 4096:
+            return
+        with suppress(OSError, ValueError):
+            if os.path.lexists(text):
+                # A name that is a link, and what it leads to.
+                folder, name = os.path.split(text)
+                paths.update((os.path.join(real(folder), name), os.path.realpath(text)))
+
+    class Looking(imported("cloudpickle").Pickler):  # type: ignore[misc]
+        """What its method gives anything but None for is not pickled."""
+
+        def persistent_id(self, one: Any) -> Any:
+            # By their names: images alone need no kernels, and do not import what these need.
+            kind = f"{type(one).__module__}.{type(one).__name__}"
+            if isinstance(one, str | PurePath):
+                note_path(str(one))
+            elif isinstance(one, np.ndarray):
+                # Of a map in memory the file.
+                note_path(str(getattr(one, "filename", "")))
+                return None if one.dtype.hasobject else "array"
+            elif kind.startswith("h5py."):
+                note_path(str(getattr(getattr(one, "file", None), "filename", "")))
+                return "h5py"
+            elif kind == "ninepoint.io.opening.Part":
+                folders.update(map(real, one.folders))
+            elif kind == "builtins.function" or kind.startswith("ninepoint.program."):
+                # Dask names functions and kernels by what they do; the files they may mention are
+                # theirs.
+                return "function"
+            elif kind.startswith("ninepoint.") and hasattr(one, "signature"):
+                return "function"
+            return None
+
+    layers = {name: layer for array in arrays for name, layer in array.dask.layers.items()}
+    for layer in layers.values():
+        # A layer that is a rule is pickled at once.
+        written = type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict)
+        for piece in layer.values() if written else (layer,):
+            with suppress(*_UNPICKLED):
+                Looking(io.BytesIO(), protocol=5, buffer_callback=[].append).dump(piece)
+    return paths, folders

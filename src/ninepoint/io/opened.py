@@ -31,6 +31,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..arrays.layout import Shape
 from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from .ome import Axis, image, labelled
@@ -46,7 +47,6 @@ from .paths import (
     spans,
     zarr_files,
 )
-from .run import Shape
 
 
 def open_npy(path: str) -> Found:

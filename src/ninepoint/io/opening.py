@@ -1,28 +1,342 @@
-"""open: an array in a file or a store, lazily, with its labels."""
+"""imread and open: a folder of images, or an array in a file or a store, as a lazy array.
+
+Of images a `Part` holds all that its task needs, so any worker can do a task, and a graph tells
+by its parts which files it reads.
+"""
 
 from __future__ import annotations
 
+import glob
+import itertools
 import math
 import os
 from collections.abc import Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+
+import numpy as np
 
 from ..arrays.accepted import is_dataset
+from ..arrays.channels import stack_name
+from ..arrays.layout import Shape
+from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from .formats import TIFF, TIFF_SIGNATURES
-from .images import imread
+from ..language.errors import MetadataWarning, warn
+from . import formats
+from .formats import IMAGES, TIFF, TIFF_SIGNATURES, Header
 from .opened import Found, Opened, open_hdf5, open_labelled, open_npy, open_zarr, refuse_level
-from .paths import AnyPath, ImageReadError, local_path, need, opening, zarr_files
-from .progress import Progress
-from .run import Room, Shape, grown, lengths
-from .tiff import open_tiff
+from .paths import (
+    DAMAGE,
+    AnyPath,
+    ImageReadError,
+    Stamp,
+    local_path,
+    natural_key,
+    need,
+    opening,
+    said,
+    stamp,
+    zarr_files,
+)
+from .progress import SOON, Advance, Progress, shown
+from .run import Room, follow, grown, lengths
 
 if TYPE_CHECKING:
     import dask.array as da
     import xarray as xr
 
 _builtin_open = open
+
+# Several small frames share a task, up to this size [bytes]: decoding it takes some 0.1 s, a
+# thousand times what Dask spends on a task, and two cores hold a few of them in memory.
+STACK_BYTES = 2**24
+# A stack is cut into at least so many chunks, so that every core has work until the end.
+LEAST_PARTS = 64
+
+# Files that a thread looks at in one go: a picture on a disk takes some 20 us, a TIFF 40 us, and
+# either on a file system of a network milliseconds.
+BATCH = 16
+
+_URLS = "imread reads local files, not the URL {!r}; download it first"
+
+
+@frozen
+class Frame:
+    """A frame in a file as that was when the stack was opened.
+
+    `place` is the byte at which its page of a TIFF starts, and None for a picture.  Of a file of
+    several frames `page` is its number.
+    """
+
+    stamp: Stamp
+    place: int | None = None
+    page: int | None = None
+
+
+@frozen
+class Part:
+    """Consecutive frames of a stack with one header; `first` is the number of the first.
+
+    `folders` are those of its files, if there are several.
+    """
+
+    first: int
+    header: Header
+    frames: tuple[Frame, ...]
+    folders: tuple[str, ...] = ()
+
+
+@door
+def imread(
+    source: AnyPath | Iterable[AnyPath],
+    *,
+    chunks: int | Literal["auto"] = "auto",
+    max_pixels: int | None = 2**28,
+    progress: Progress = None,
+) -> da.Array:
+    """Open images as a lazy stack of frames, without decoding any of them.
+
+    Only the header of the first frame is read, to learn shape and dtype, and the table of pages
+    of every TIFF, to count them. Each frame is decoded once when the array is computed, and
+    checked against the first one then.
+
+    Parameters
+    ----------
+    source : path, or iterable of paths
+        A pattern such as ``"frames/*.png"`` or ``"scans/**/*.tif"``; a folder (its PNG, JPEG
+        and TIFF files); or a file. They are sorted as a person counts: ``f2`` before
+        ``f10``. The files of a list are taken in its order.
+    chunks : int or "auto"
+        Frames that one task reads. By default as many as fit into 16 MiB, fewer for a short stack.
+    max_pixels : int or None
+        Largest number of pixels that a frame may claim to have, checked before any memory is
+        taken for it. By default 2**28, that is 16384 x 16384; None for no limit.
+    progress : bool, callable or None
+        None: a bar, while a person waits for more than a second for files to be looked at. True
+        or False: always or never. A function is called with the numbers of files done and in all.
+
+    Returns
+    -------
+    dask.array.Array, shape (frames, rows, columns[, channels])
+        Every page of a TIFF is a frame, also of several files one after another, save for smaller
+        copies of others (overviews, thumbnails) and masks. A picture of
+        1 bit is bool; a palette becomes RGB, or RGBA with transparency; the rest keeps its dtype.
+        Stencils know the axis of the channels, and work on the axes before it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If nothing matches, a folder holds no image, or a file is missing.
+    ImageReadError
+        If a file is damaged or no image: here for the first one, for the others when the array
+        is computed. Then also if a file differs from the first frame in shape or dtype, or has
+        changed in the meantime.
+
+    Warns
+    -----
+    MetadataWarning
+        If the first file is OME-TIFF, of ImageJ or their like, and what it says about axes or the
+        size of a pixel is dropped.
+
+    Notes
+    -----
+    The name of the array covers the size and the time of the last change of every file, so a
+    rewritten file never meets results that were cached for the old one. EXIF rotation, gamma and
+    the transparent colour of an unpaletted PNG are ignored: the numbers are those in the file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> files = npt.imsave(np.zeros((3, 40, 50), "uint8"), "frames/{:04d}.png")
+    >>> frames = npt.imread("frames/*.png")
+    >>> frames.shape, frames.dtype, frames.chunks[0]
+    ((3, 40, 50), dtype('uint8'), (1, 1, 1))
+    """
+    need("Reading and writing images", "dask.array", "PIL", "tifffile")
+    if max_pixels is not None and max_pixels < 1:
+        raise ValueError(f"max_pixels is a positive number or None, not {max_pixels!r}")
+    frames = _find_frames(source, progress)
+    header, dropped = _read_header(frames, max_pixels)
+    if dropped is not None:
+        warn(dropped, MetadataWarning)
+    # Of several files, for who would write among them.
+    files = {one.stamp.path for one in frames}
+    folders = tuple({os.path.dirname(path) for path in files if len(files) > 1})
+    step: Any = chunks
+    if step == "auto":
+        step = max(1, min(STACK_BYTES // header.nbytes, -(-len(frames) // LEAST_PARTS)))
+    elif isinstance(step, bool) or not isinstance(step, int) or step < 1:
+        raise ValueError(f"chunks is a number of frames or 'auto', not {chunks!r}")
+    parts = [
+        Part(first, header, tuple(frames[first : first + step]), folders)
+        for first in range(0, len(frames), step)
+    ]
+
+    # By its files, their sizes and times, and the way it is cut.
+    token = imported("dask.base").tokenize(repr(frames), step)
+    name = stack_name(header.shape, token)
+    zeros = (0,) * len(header.shape)
+    tasks = {(name, number, *zeros): (read_part, part) for number, part in enumerate(parts)}
+    lengths = (tuple(len(part.frames) for part in parts), *((length,) for length in header.shape))
+    array: da.Array = imported("dask.array").Array(tasks, name, chunks=lengths, dtype=header.dtype)
+    return array
+
+
+def _find_frames(source: AnyPath | Iterable[Any], progress: Progress) -> list[Frame]:
+    """Find the frames of `source`: a pattern, a folder or a file; or of a list, in its order."""
+    if isinstance(source, (str, os.PathLike)):
+        paths = matching(local_path(source, _URLS))
+    elif isinstance(source, bytes) or not isinstance(source, Iterable):
+        raise TypeError(
+            f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
+        )
+    else:
+        paths = [local_path(path, _URLS) for path in source]
+        if not paths:
+            raise ValueError("imread got an empty list of files")
+    frames: list[Frame] = []
+
+    def look(tell: Advance) -> None:
+        batches = [paths[first : first + BATCH] for first in range(0, len(paths), BATCH)]
+        # More threads than cores, since they wait for files.
+        with ThreadPoolExecutor() as pool:
+            for found in pool.map(partial(_look_at, tell=tell), batches):
+                frames.extend(found)
+
+    try:
+        with shown(progress, len(paths), "looking at files", SOON) as advance:
+            follow(look, advance)
+    except ImageReadError as error:
+        # Only now it is known how many frames the files before have.
+        number = len(frames) + error.frame
+        raise ImageReadError(error.path, number, error.reason) from error
+    return frames
+
+
+def matching(text: str) -> list[str]:
+    """The files that a text names, in order."""
+    is_folder = os.path.isdir(text)
+    if not is_folder and (os.path.lexists(text) or not glob.has_magic(text)):
+        return [text]  # a file, also one with [ or * in its name, or a plain mistake
+    pattern = os.path.join(glob.escape(text), "*") if is_folder else text
+    suffixes: tuple[str, ...] = IMAGES if is_folder else ("",)
+    found = [
+        path
+        for path in glob.iglob(pattern, recursive=True)
+        if path.lower().endswith(suffixes) and not os.path.isdir(path)
+    ]
+    if not found:
+        raise FileNotFoundError(
+            f"the folder {text!r} holds no image ({', '.join(IMAGES)}); for other names or "
+            "for folders inside it give a pattern such as 'folder/**/*.png'; ninepoint.open reads "
+            "stores of Zarr"
+            if is_folder
+            else f"no file matches {text!r} (in {os.getcwd()!r})"
+        )
+    return sorted(found, key=natural_key)
+
+
+def alike_images(paths: Sequence[str], progress: Progress) -> list[list[str]]:
+    """The files in groups that are stacks: images of one shape and dtype; others are alone."""
+    groups: dict[Any, list[str]] = {}
+    frames = _find_frames(paths, progress)
+    for path, found in itertools.groupby(frames, lambda one: one.stamp.path):
+        own = list(found)
+        key = path if len(own) > 1 else _read_header(own, None)[0]
+        groups.setdefault(key, []).append(path)
+    return list(groups.values())
+
+
+def _look_at(paths: Sequence[str], tell: Advance) -> list[Frame]:
+    """Note sizes and times of some files, and where the pages of a TIFF are."""
+    frames: list[Frame] = []
+    for path in paths:
+        # Raises once nobody waits any more.
+        tell(0)
+        frames += _frames_of(path, len(frames))
+    tell(len(paths))
+    return frames
+
+
+def _frames_of(path: str, number: int) -> list[Frame]:
+    """The frames of a file, of which the first has this number."""
+    now = stamp(path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path!r} is a folder, not an image")
+    if not os.path.isfile(path):
+        # Opening a pipe would wait for ever.
+        raise ImageReadError(path, number, "it is a pipe or a device, not a file")
+    # The name costs nothing; the first bytes tell of an unusual one.
+    is_tiff = path.lower().endswith(TIFF.suffixes)
+    if path.lower().endswith(IMAGES) and not is_tiff:
+        return [Frame(now)]
+    with _builtin_open(path, "rb") as file, opening(path, partial(ImageReadError, path, number)):
+        if not is_tiff and file.read(4) not in TIFF_SIGNATURES:
+            return [Frame(now)]
+        file.seek(0)
+        places = formats.page_places(file)
+    many = len(places) > 1
+    return [Frame(now, place, page if many else None) for page, place in enumerate(places)]
+
+
+def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, str | None]:
+    """Read the shape and the dtype of the first frame, and what the labels of its file lose."""
+    now = frames[0].stamp
+    places = [one.place for one in frames if one.stamp is now and one.place is not None]
+    wrong = partial(ImageReadError, now.path, 0)
+    with _opened(now, 0) as file, opening(now.path, wrong):
+        if places:
+            return formats.pages_header(file, places, max_pixels)
+        return formats.picture_header(file, now.size, max_pixels), None
+
+
+def read_part(part: Part) -> np.ndarray:
+    """Read the frames of `part`, as an array `(frames, rows, columns[, channels])`.
+
+    Every file is opened once and every frame is decoded once.
+
+    Raises
+    ------
+    ImageReadError
+        If a file has changed since the stack was opened, is damaged, or differs in shape or
+        dtype from the first frame of the stack.
+    """
+    header = part.header
+    stack = np.empty((len(part.frames), *header.shape), header.dtype)
+    done, damage = 0, None
+    for now, group in itertools.groupby(part.frames, lambda one: one.stamp):
+        frames = list(group)
+        places = [one.place for one in frames if one.place is not None]
+        with _opened(now, part.first + done) as file:
+            try:
+                decoded = formats.pages(file, places, header)
+                if not places:
+                    decoded = itertools.repeat(formats.picture(file.read(), header), len(frames))
+                for frame in decoded:
+                    stack[done] = frame
+                    done += 1
+            except DAMAGE as error:
+                page, number = part.frames[done].page, part.first + done
+                damage = ImageReadError(now.path, number, said(error), page)
+        # Out here it has no cause: some libraries' errors cannot be sent to another process.
+        if damage is not None:
+            raise damage
+    return stack
+
+
+def _opened(then: Stamp, number: int) -> BinaryIO:
+    """Open a file, or raise `ImageReadError` if it is no longer the same."""
+    if not then.is_true:
+        raise ImageReadError(
+            then.path, number, "the file has changed since imread; call imread again"
+        )
+    return _builtin_open(then.path, "rb")
+
+
+# An array in a file or a store, with its labels.
 
 # Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
 # and the neighbours of a block are then a small part of it.
@@ -163,7 +477,7 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
         )
     if start.startswith(TIFF_SIGNATURES):
         with opening(path, lambda reason: ImageReadError(path, 0, reason)):
-            return open_tiff(path)
+            return formats.open_tiff(path)
     if suffix in _KNOWN and os.path.isfile(path):
         raise ValueError(f"{path!r} is no {suffix} file: it does not begin as one.")
     return None

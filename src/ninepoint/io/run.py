@@ -22,7 +22,6 @@ from __future__ import annotations
 import itertools
 import math
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
@@ -34,15 +33,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import is_cupy
+from ..arrays.layout import Shape
 from ..backends.threads import stop_elsewhere
-from ..base import limits
 from ..base.frozen import frozen
-from ..base.undisturbed import imported, start
+from ..base.undisturbed import imported, start, undisturbed
 from ..language.dtypes import is_masked
 from .paths import Names, nth, spans
 from .progress import Advance, Progress, described_workers, finished
 
-Shape: TypeAlias = tuple[int, ...]
 Region: TypeAlias = tuple[slice, ...]
 Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
 
@@ -197,12 +195,14 @@ class Room:
     def of(memory: int | str | None) -> Room:
         """The room on the scheduler in use, of all workers together; by default a share of it."""
         array = imported("dask.array").Array
-        client = getattr(imported("dask.base").get_scheduler(cls=array), "__self__", None)
+        client = getattr(scheduler(array), "__self__", None)
         told = described_workers(client) if hasattr(client, "scheduler_info") else None
         workers = (told or {}).values()
         limits = [one["memory_limit"] or 0 for one in workers]
         there = sum(max(most - TAKEN, most // 4) for most in limits)
-        threads = sum(one["nthreads"] for one in workers) or thread_count()
+        own = imported("dask.config").get("num_workers", None)
+        threads = sum(one["nthreads"] for one in workers)
+        threads = threads or int(own or imported("dask.system").CPU_COUNT)
         if memory is None:
             return Room(int(SHARE * (there or _memory())), threads, len(workers))
         try:
@@ -212,30 +212,6 @@ class Room:
         if most <= 0:
             raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
         return Room(most, threads, len(workers))
-
-    def window(self, arrays: Sequence[Any]) -> int:
-        """How many units of arrays may be asked for at once: fewer where too much would wait.
-
-        Each worker goes through a part of the units, with layers of its own that wait.
-        """
-        most = limits.current.window_units
-        if "ninepoint.arrays.chunked.costs" in sys.modules:
-            # Imported here, and only where there may be arrays of ours.
-            from ..arrays.chunked.costs import costs_of
-
-            each = self.memory // max(1, self.workers)
-            while (
-                most > limits.current.least_units
-                and sum(one.room for one in costs_of(arrays, most)[0]) > each
-            ):
-                most //= 2
-        return most
-
-
-def thread_count() -> int:
-    """How many threads Dask takes without a client."""
-    told = imported("dask.config").get("num_workers", None)
-    return int(told or imported("dask.system").CPU_COUNT)
 
 
 def _memory() -> int:
@@ -291,25 +267,15 @@ class Writer:
         return 1
 
 
-def in_units(array: Any, size: Shape) -> Any:
-    """The same values in chunks of a size: by other reads of the sources, where that can be.
-
-    Else Dask puts pieces of chunks together; never by sending all chunks through all workers
-    ("p2p"), which is lost with one of them.
-    """
-    chunks = imported("dask.array").core.normalize_chunks(size, array.shape)
-    # Imported here, and only where there may be arrays that know their sources.
-    if "ninepoint.arrays.chunked.computation" in sys.modules:
-        from ..arrays.chunked.computation import recut
-
-        array = recut(array, chunks)
-    return array.rechunk(chunks, method="tasks")
-
-
 # The part of a window's tasks that the next one may have, too, and does once more.
 SHARED = 0.15
 
 Graphs: TypeAlias = Iterator[tuple[Any, list[Any]]]
+
+
+def scheduler(kind: Any) -> Any:
+    """Dask's scheduler for arrays of a kind; to find a cluster's, Dask may import that first."""
+    return undisturbed(partial(imported("dask.base").get_scheduler, cls=kind))
 
 
 def compute(
@@ -325,7 +291,7 @@ def compute(
     a `window` has about so many tasks.
     """
     kind = type(arrays[0])
-    schedule = imported("dask.base").get_scheduler(cls=kind)
+    schedule = scheduler(kind)
     client = getattr(schedule, "__self__", None)
     pool = imported("dask.config").get("pool", None)
     graph = imported("dask.highlevelgraph").HighLevelGraph.merge(*(a.dask for a in arrays))

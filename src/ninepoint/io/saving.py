@@ -23,12 +23,11 @@ from ..arrays.accepted import is_chunked, is_lazy, is_xarray
 from ..arrays.channels import coloured_shape
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
-from .contents import Contents, Variable, array_of
+from .contents import Contents, Variable, array_of, check_not_read, check_same, note, noted
 from .formats import ANY_CHANNELS, IMAGES, TIFF, check_holds, check_options, encode, format_of
 from .ome import told_to_tiff
 from .paths import AnyPath, Names, local_path, make_folder, need, nth, write_whole
 from .progress import Progress
-from .resume import check_not_read, check_same, note, noted
 from .run import WHOLE, Cut, How, Region
 from .whole import HDF5, fill, is_on_earth, netcdf, npy, raster, tiff
 from .zarr import save_zarr
@@ -301,7 +300,7 @@ def _save_images(result: Any, pattern: Any, how: How) -> Any:
     forms = set(map(format_of, listed))
     for form in forms:
         need("Writing images", "dask.array", "tifffile" if form == TIFF else "PIL")
-        check_options(form, how)
+        check_options(form, how.compression, how.quality)
     is_whole = not several and TIFF in forms and not how.compression
     array = array_of(result, known=how.who == "save" and not is_whole)
     if 0 in array.shape:
@@ -343,9 +342,7 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
     # So that a chunk of several frames is computed once, and not a frame at a time.
     if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
         stack = stack.rechunk((1, *frame), method="tasks")
-    found = Contents((Variable("", stack, chunks=(1, *frame), shards=(1, *frame)),))
-    if how.memory is not None:
-        found = found.laid(how)
+    found = Contents((Variable("", stack, chunks=(1, *frame), shards=(1, *frame)),)).laid(how)
     units = {unit: paths[unit[1]] for unit in found.share(how.part)}
     there = {path: None for path in units.values() if os.path.lexists(path)}
     if how.resume:
@@ -374,7 +371,7 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
 def _put(names: Names, how: How, _: str, block: np.ndarray, region: Region) -> None:
     """Write a block, which is one frame, to its file; to do it twice does no harm."""
     path = nth(names, region[0].start)
-    write_whole(path, encode(block[0], format_of(path), how))
+    write_whole(path, encode(block[0], format_of(path), how.compression, how.quality))
 
 
 def parse_pattern(pattern: AnyPath | Iterable[AnyPath]) -> Names:

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..arrays.accepted import is_dataset, is_xarray
+from ..arrays.layout import Shape
 from ..base.undisturbed import imported
 from ..language.dtypes import kind_of
 from ..language.errors import MetadataWarning, warn
@@ -31,14 +32,14 @@ from .contents import (
     Put,
     Variable,
     array_of,
+    check_not_read,
     contents,
     divided,
     stored_by_xarray,
 )
 from .formats import IMAGES, NUMBERS, TIFF, check_holds, tiff_layout
 from .paths import make_folder, need, replacement
-from .resume import check_not_read
-from .run import LOST, How, Region, Shape
+from .run import LOST, How, Region
 
 HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
 

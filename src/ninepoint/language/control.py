@@ -1,4 +1,12 @@
-"""Control: which parts of a function have ended, and loops that carry values from turn to turn.
+"""Control: the statements of a function that is read, and loops that carry values.
+
+    if v > 0: return v       ->      done where v > 0
+    return 0                         v > 0 ? v : 0
+
+A path that has returned is remembered as a truth (`done`), so a `return` may stand anywhere; where
+a turn of a loop, or the loop, has ended is one as well (`left`, `broken`), so that what comes
+after is read as a branch.  A loop over a constant range is written out, unless it is long and may
+end before its time; any other carries values.
 
     while v > 1:             loop c = v, k = 0 while going
         v = v / 2      ->        u0 = c / 2;  u1 = k + 1;  u2 = u0 > 1
@@ -14,15 +22,39 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
+
+import numpy as np
 
 from ..base.frozen import frozen
-from .definitions import Function, stored_names
+from .definitions import ArrayFunction, Definition, Function, stored_names
 from .dtypes import promote
-from .errors import Span, here
-from .ir import Atoms, Carried, Const, DType, Loop, Ref
-from .operations import active, cast, lift, logical, truth, unary, under
-from .values import Body, Buffer, NotUnderstood, Value, emit, is_single, reading
+from .errors import Span, StencilError, here, mistake
+from .ir import Atoms, Carried, Coefficients, Const, DType, Field, Loop, Ref
+from .operations import active, cast, lift, logical, select, truth, unary, under
+from .signature import defaults_of
+from .values import (
+    LONGEST,
+    Body,
+    Buffer,
+    Choice,
+    Closure,
+    NotUnderstood,
+    Steps,
+    Value,
+    constant,
+    emit,
+    is_number,
+    is_single,
+    reading,
+    several,
+    words,
+)
+
+# A loop over a constant range that may end before its time is written out if it has no more turns
+# than this, and any if it has no more than that.
+_SHORT, _LONG = 8, 500
 
 # Stands for a local that has no value on some path.
 UNDEFINED: Any = object()
@@ -70,12 +102,268 @@ class Frame(ABC):
         return logical("|", self.done, self.broken if loop else self.left)
 
     @abstractmethod
-    def block(self, statements: list[ast.stmt]) -> None:
-        """Follow statements until the function has returned."""
+    def eval(self, node: ast.expr) -> Any:
+        """What an expression is."""
 
     @abstractmethod
-    def split(self, test: Any, then: Callable[[], None]) -> None:
-        """Follow a path where a truth holds."""
+    def bound(self, targets: list[ast.expr], node: ast.expr) -> Any:
+        """What an expression is that is given to these names."""
+
+    @abstractmethod
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """Give names to a value."""
+
+    def check_truth(self, node: ast.expr, value: Any) -> None:
+        """Raise, as NumPy does, for what is neither true nor false as a whole."""
+        window = isinstance(value, Value) and value.shape
+        if window or isinstance(value, Field | Coefficients | np.ndarray):
+            raise mistake("bad-operand", self.span(node), "The truth", words(value))
+
+    def truth(self, node: ast.expr) -> Any:
+        value = self.eval(node)
+        self.check_truth(node, value)
+        return truth(value)
+
+    def items(self, iterable: ast.expr) -> tuple[Any, ...]:
+        """What a loop goes through."""
+        value = self.eval(iterable)
+        if isinstance(value, range | tuple):
+            if len(value) > LONGEST:
+                raise NotUnderstood("a very long loop", self.span(iterable))
+            return tuple(value)
+        if isinstance(value, np.ndarray) and value.ndim:
+            return tuple(map(constant, value))
+        if isinstance(value, Field) or is_number(value):
+            raise mistake("bad-operand", self.span(iterable), "A loop", words(value))
+        raise NotUnderstood("a loop whose range is not constant", self.span(iterable))
+
+    def closure(self, node: ast.FunctionDef | ast.Lambda) -> Closure:
+        """A function that is defined inside the kernel."""
+        defaults = {name: self.eval(one) for name, one in defaults_of(node).items()}
+        return Closure(node, self.function, self.names, defaults)
+
+    def merge(self, test: Any, then: Any, other: Any) -> Any:
+        if then is other:
+            return then
+        if then is UNDEFINED or other is UNDEFINED:
+            return UNDEFINED
+        if isinstance(then, Buffer) and then == other:
+            return replace(then, items=select(test, then.items, other.items))
+        options = isinstance(then, str | Choice) and isinstance(other, str | Choice)
+        if options and any(isinstance(v, ArrayFunction) for v in self.function.constants.values()):
+            return Choice(test, then, other)
+        for one in (then, other):
+            if not is_number(one) and not isinstance(one, Value | tuple | np.ndarray):
+                raise NotUnderstood("a name that is one thing or another")
+        counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
+        if counts[0] != counts[1]:
+            raise mistake("choice-mismatch", words(then), words(other))
+        return select(test, then, other)
+
+    def run(self, definition: Definition) -> Any:
+        if isinstance(definition, ast.Lambda):
+            self._return(definition.body, self.eval(definition.body))
+            return self.result
+        self.block(definition.body)
+        if self.done is not True:
+            raise mistake("no-return", self.span(definition), definition.name)
+        return self.result
+
+    def statement(self, node: ast.stmt) -> None:
+        self.at(node)
+        match node:
+            case ast.Return(value=value):
+                if value is None:
+                    raise mistake("no-return", self.function.name)
+                self._return(value, self.eval(value))
+            case ast.Assign(targets=targets, value=value):
+                known = self.bound(targets, value)
+                for target in targets:
+                    self.assign(target, known)
+            case ast.AnnAssign(target=target, value=value):
+                if value is not None:
+                    self.assign(target, self.eval(value))
+            case ast.AugAssign(target=target, op=op, value=value):
+                both = ast.copy_location(ast.BinOp(target, op, value), node)
+                self.assign(target, self.eval(both))
+            case ast.If(test=test, body=body, orelse=orelse):
+                then, other = partial(self.block, body), partial(self.block, orelse)
+                self.split(self.truth(test), then, other)
+            case ast.For() | ast.While():
+                self.loop(node)
+            case ast.Break():
+                self.left = self.broken = True
+            case ast.Continue():
+                self.left = True
+            case ast.FunctionDef(name=name):
+                self.names[name] = self.closure(node)
+            case ast.Pass():
+                return
+            case ast.Expr(value=value):
+                if any(isinstance(part, ast.Call) for part in ast.walk(value)):
+                    raise NotUnderstood("a call whose result is not used")
+                self.eval(value)
+            case _:
+                refuse_node(node)
+
+    def _return(self, node: ast.expr, value: Any) -> None:
+        self.at(node)
+        self.returned = here.span
+        for item in several(value) or (value,):
+            # Helpers may return more.
+            if len(self.active) == 1 and not is_single(item):
+                raise mistake("not-a-number", self.returned, words(item))
+        self.done, self.result = True, value
+
+    def split(
+        self,
+        test: Any,
+        then: Callable[[], None] = lambda: None,
+        other: Callable[[], None] = lambda: None,
+        *,
+        rest: bool = False,
+    ) -> None:
+        """Follow one path where a truth holds and another where it does not.
+
+        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended.
+        """
+        if isinstance(test, bool):
+            return then() if test else other()
+        before = dict(self.names)
+        with under(test, True):
+            then()
+        names, result, ended = self.names, self.result, (self.done, self.left, self.broken)
+        done, left, broken = ((rest and one is test) or one for one in ended)
+        self.begin(before)
+        with under(test, False):
+            other()
+        self.left = _either(test, left, self.left)
+        self.broken = _either(test, broken, self.broken)
+        # A side that has always returned leaves no names behind.
+        if done is not True and self.done is not True:
+            sides = names, self.names
+            self.names = {
+                name: self.merge(test, *(side.get(name, UNDEFINED) for side in sides))
+                for name in names | self.names
+            }
+        elif done is not True:
+            self.names = names
+        second, self.done = self.done, _either(test, done, self.done)
+        if second is False:
+            self.result = result
+        elif done is not False:
+            counts = [len(several(one)) for one in (self.result, result)]
+            if counts[0] != counts[1]:
+                raise mistake("return-mismatch", self.returned, *counts)
+            self.result = self.merge(test, result, self.result)
+
+    # Loops.
+
+    def block(self, statements: list[ast.stmt]) -> None:
+        steps: list[Callable[[], None]] = []
+        for place, one in enumerate(statements, 1):
+            if not isinstance(one, ast.If) or leaves(one.body) == leaves(one.orelse):
+                steps.append(partial(self.statement, one))
+                continue
+            # One side leaves the turn: what comes after is read in the other, so that a name that
+            # this alone gives a value has it there.
+            body, orelse = [*one.body], [*one.orelse]
+            (orelse if leaves(body) else body).extend(statements[place:])
+            branch = ast.copy_location(ast.If(one.test, body, orelse), one)
+            steps.append(partial(self.statement, branch))
+            break
+        self._follow(steps)
+
+    def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
+        """Follow statements, or the turns of a loop, until these or the function have ended."""
+        for place, step in enumerate(steps, 1):
+            step()
+            rest, ended = steps[place:], self.ended(turns)
+            if not rest or ended is True:
+                return
+            if ended is not False:
+                self.split(ended, other=partial(self._follow, rest, turns=turns), rest=True)
+                return
+
+    def loop(self, node: ast.For | ast.While) -> None:
+        """Follow a loop, and what it does at its end."""
+        if isinstance(node, ast.While):
+            CarriedLoop(self, node, lambda _: self.truth(node.test)).follow()
+        else:
+            self._for(node)
+        ended = self.ended(loop=True)
+        self.left = self.broken = False
+        if node.orelse:
+            self.split(ended, other=partial(self.block, node.orelse), rest=True)
+
+    # Kinds of loops.
+
+    def _for(self, node: ast.For) -> None:
+        steps, counted = self.eval(node.iter), None
+        if isinstance(steps, Steps):
+            self._counted(node, steps)
+            return
+        if isinstance(steps, range):
+            # Tried, for its turns may need to know their number.
+            counted = partial(self._counted, node, steps, len(steps))
+            few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
+            if not few and self._tried(counted) is None:
+                return
+
+        def turn(item: Any) -> None:
+            self.assign(node.target, item)
+            self.block(node.body)
+            self.left = False
+
+        turns = [partial(turn, item) for item in self.items(node.iter)]
+        reading.written_out += 1
+        error = self._tried(partial(self._follow, turns, turns=True))
+        reading.written_out -= 1
+        if isinstance(error, NotUnderstood) and counted and not reading.written_out:
+            # Too long, if anything: then the turns must not know their number.
+            error = self._tried(counted) and error
+        if error is not None:
+            raise error
+
+    def _tried(self, follow: Callable[[], None]) -> Exception | None:
+        """Follow a path; what it cannot be read for, if it is, and all is as it was."""
+        before, size = dict(self.names), len(reading.body.values)
+        try:
+            follow()
+        except (NotUnderstood, StencilError) as error:
+            names, values = reading.body.names, reading.body.values
+            for name in list(values)[size:]:
+                del names[values.pop(name)]
+            self.begin(before)
+            return error
+        return None
+
+    def _counted(self, node: ast.For, steps: Steps | range, most: int = 0) -> None:
+        """A loop over a range."""
+        start, step = steps.start, steps.step
+        self.at(node.iter)
+        low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
+        if not isinstance(low, int) or low:
+            count = count - low
+        if abs(step) > 1:
+            count = (count + (abs(step) - 1)) // abs(step)
+
+        def begin(turn: Any) -> None:
+            self.at(node.target)
+            value = turn if step == 1 else turn * step
+            first = isinstance(start, int) and start == 0
+            self.assign(node.target, value if first else value + start)
+
+        CarriedLoop(self, node, lambda turn: count > turn, begin, most).follow()
+
+
+def _either(test: Any, then: Any, other: Any) -> Any:
+    """One truth where a test holds, and the other where it does not."""
+    if then is other:
+        return then
+    if then is True:
+        return logical("|", test, other)
+    return logical("|", logical("&", test, then), logical("&", unary("not", test), other))
 
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
@@ -157,41 +445,22 @@ class CarriedLoop:
         self.frame.block(self.node.body)
         self.frame.left = False
 
-    def _turn(self) -> Any:
-        """Follow a turn; gives the truth that there is another."""
-        frame, index = self.frame, Value(self.index, True)
-        self.once(index)
-        ended = frame.ended(loop=True)
-        if ended is True:
-            return False
-        with under(ended, False):
-            again = truth(self.test(index + 1))
-        self.endless = again is True
-        return logical("&", unary("not", ended), again)
-
     def _read(self) -> bool:
         """Read turns until the types are known; gives whether there may be more than one turn."""
-        if reading.unsigned:
-            # A literal takes the sign of what it meets first.
-            self._read_turn(literal=True)
-            self.types = self._joined()
-        for _ in range(_READ):
-            self._read_turn()
-            if self.going is False:
+        # A literal takes the sign of what it meets first.
+        for literal in [True] * reading.unsigned + [False] * _READ:
+            self._read_turn(literal)
+            if self.going is False and not literal:
                 return False
-            joined = self._joined()
-            if joined == self.types:
+            triples = zip(self.types, self.initial, self._now(), strict=True)
+            joined = [kind.joined(one, after) for kind, one, after in triples]
+            if joined == self.types and not literal:
                 return True
             self.types = joined
         raise NotUnderstood("a loop that changes the types of its values", self.span)
 
-    def _joined(self) -> list[_Type]:
-        """The types of what names hold before and after the turn that was read."""
-        triples = zip(self.types, self.initial, self._now(), strict=True)
-        return [kind.joined(one, after) for kind, one, after in triples]
-
-    def _read_turn(self, *, literal: bool = False) -> None:
-        frame = self.frame
+    def _read_turn(self, literal: bool) -> None:
+        frame, index = self.frame, Value(self.index, True)
         self.refs = []
         frame.begin(self.before)
         if not literal:
@@ -202,7 +471,15 @@ class CarriedLoop:
         self.body = Body(f"u{self.level}_", self.span, outer.limit, self.level, outer, begins)
         # What is computed in a turn is so only if the turn is.
         with reading.changed(body=self.body, path=()):
-            self.going = self._turn()
+            self.once(index)
+            ended = frame.ended(loop=True)
+            # The truth that there is another.
+            self.going: Any = False
+            if ended is not True:
+                with under(ended, False):
+                    again = truth(self.test(index + 1))
+                self.endless = again is True
+                self.going = logical("&", unary("not", ended), again)
 
     def _ref(self, dtype: DType) -> Ref:
         """A name for one more value that is carried."""
@@ -271,7 +548,7 @@ class CarriedLoop:
             ends = given(self.going, after)
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], given(start, before), strict=True))
-        body = self.body.assignments(ends)
+        body = self.body.assignments(ends, own=True)
         return reading.body.emit(Loop(carried, body, ends, self.index, self.most))
 
 
@@ -284,14 +561,6 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
             return leaves(body) and leaves(orelse)
         case _:
             return False
-
-
-def with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
-    """A branch, one side of which leaves the turn, with what comes after in the other side."""
-    first = leaves(branch.body)
-    body = branch.body if first else [*branch.body, *rest]
-    orelse = [*branch.orelse, *rest] if first else branch.orelse
-    return ast.copy_location(ast.If(branch.test, body, orelse), branch)
 
 
 def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:
@@ -332,3 +601,25 @@ def _rebuilt(value: Any, numbers: Iterator[Value]) -> Any:
         case Buffer(items=items):
             return replace(value, items=_rebuilt(items, numbers))
     return next(numbers)
+
+
+# What neither tier runs.
+_REFUSED = frozenset(
+    "Raise Assert Try TryStar With Import ImportFrom ClassDef Global Nonlocal Delete Match Dict "
+    "DictComp Set SetComp Yield YieldFrom AsyncFunctionDef JoinedStr".split()
+)
+
+
+def refuse(function: Function) -> None:
+    """Raise for a construct that no tier can run."""
+    for node in ast.walk(function.definition):
+        if (name := type(node).__name__) in _REFUSED:
+            raise mistake("unsupported", function.span(node), f"'{name.lower()}'")
+
+
+def refuse_node(node: ast.AST) -> NoReturn:
+    """Raise for a construct that is not analysed."""
+    name = type(node).__name__
+    if name in _REFUSED:
+        raise mistake("unsupported", f"'{name.lower()}'")
+    raise NotUnderstood(f"'{name.lower()}'")

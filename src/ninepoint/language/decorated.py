@@ -1,17 +1,37 @@
-"""Decorators: how they see what they were given, and what they make of it has in common."""
+"""Decorators: how they see what they were given, and what they make of it has in common.
+
+Two things keep a text from being read: that it is too deep, or another package's.
+
+A syntax tree is as deep as the longest sum in it, and is followed by functions that call
+themselves: sums of thousands of terms are deeper than Python's stack.  Only where that ends is
+the work done again with room, on a thread of its own.
+
+Where a function of another package cannot be compiled, the user's own line is shown,
+
+    pd.isna(x[0])     ->     'pd.isna' cannot be compiled in a kernel: ... line 12 of the user's
+
+not the line of pandas, which the user can neither read at a glance nor change.
+"""
 
 from __future__ import annotations
 
 import ast
 import functools
 import inspect
+import linecache
+import sys
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ..base.remembered import Registry
 from ..base.tracebacks import door
-from .readable import with_room
+from .definitions import Function, dotted, with_helpers
+from .errors import Span, StencilError, mistake
+from .signature import signature, with_options
+from .source import package, place_of
 
 
 class Decorated:
@@ -19,15 +39,16 @@ class Decorated:
 
     definition: Any
 
-    def __init__(self, definition: Any, shown: inspect.Signature, live: Any, words: str) -> None:
+    def __init__(self, definition: Any, options: Mapping[str, Any], live: Any, words: str) -> None:
         function = definition.function
-        self.definition, self.__signature__ = definition, shown
+        own = signature(function.definition, definition.defaults)
+        self.definition, self.__signature__ = definition, with_options(own, options)
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show the class instead.
         text = function.definition
-        own = None if isinstance(text, ast.Lambda) else ast.get_docstring(text)
-        self.__doc__ = own or (
+        told = None if isinstance(text, ast.Lambda) else ast.get_docstring(text)
+        self.__doc__ = told or (
             f"A {words}; help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
         )
         self.__module__ = getattr(live, "__module__", type(self).__module__)
@@ -75,32 +96,24 @@ def decorator(kind: str, function: Any, make: Callable[[types.FunctionType], T])
 
     @door
     def decorate(function: Callable[..., Any]) -> T:
-        plain = _python_function(function, kind)
+        # Behind a function of `numba.njit` is one of Python.
+        plain = getattr(function, "py_func", function)
+        if isinstance(function, Decorated):
+            raise TypeError(
+                f"'{function.definition.name}' is a {function.definition.kind} already."
+            )
+        whole = False
+        if isinstance(plain, types.FunctionType):
+            # Functions of this package take whole arrays.
+            own = (plain.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
+            whole = own and bool(plain.__code__.co_flags & inspect.CO_VARARGS)
+        if not isinstance(plain, types.FunctionType) or whole:
+            raise TypeError(
+                f"a {kind} is made from a Python function, {_not_from(function, kind)}."
+            )
         return with_room(functools.partial(make, plain), plain)
 
     return decorate if function is NOTHING else decorate(function)
-
-
-def _python_function(value: Any, kind: str) -> types.FunctionType:
-    """What a decorator of some kind was given, if that is a function with a text.
-
-    Raises
-    ------
-    TypeError
-        If it is not; says what it is instead, and what to do.
-    """
-    plain = getattr(value, "py_func", value)
-    if isinstance(value, Decorated):
-        raise TypeError(f"'{value.definition.name}' is a {value.definition.kind} already.")
-    if not isinstance(plain, types.FunctionType) or _is_filter(plain):
-        raise TypeError(f"a {kind} is made from a Python function, {_not_from(value, kind)}.")
-    return plain
-
-
-def _is_filter(function: types.FunctionType) -> bool:
-    """Whether it is a function of this package that takes whole arrays."""
-    own = (function.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
-    return own and bool(function.__code__.co_flags & inspect.CO_VARARGS)
 
 
 def _not_from(value: Any, kind: str) -> str:
@@ -138,3 +151,78 @@ class Method(Generic[P, R]):
         if one is not None:
             bound = Method(types.MethodType(self._do, one), types.MethodType(self.explain, one))
         return bound  # type: ignore[no-any-return]
+
+
+# Texts that cannot be read as they are.
+
+_Result = TypeVar("_Result")
+
+# Python's own compiler gives up at a depth of some thousands; a level takes a few calls of ours.
+_CALLS = 100_000
+
+# Bytes of the stack; what is not used is not taken from memory. A call from C to Python takes
+# half a kilobyte to one.
+_STACK = 256 * 1024 * 1024
+
+_lock = threading.Lock()
+
+
+def with_room(work: Callable[[], _Result], function: Function | types.FunctionType) -> _Result:
+    """What `work` gives for a function; done again with a deeper stack where the stack ends.
+
+    Raises
+    ------
+    StencilError
+        If that is not enough.  A mistake in a text of another package is one of the line that
+        calls it.
+    """
+    try:
+        with suppress(RecursionError):
+            return work()
+        with suppress(RecursionError):
+            return _elsewhere(work)
+    except StencilError as error:
+        at = error.diagnostic.span
+        home = package(at.file)
+        call = None
+        if home and isinstance(function, Function) and not package(function.file):
+            call = _call(function, at.file)
+        if call is None:
+            raise
+        span, name = call
+        reason = f"{error.diagnostic.message.rstrip('.')} (line {at.line})"
+        raise mistake("foreign-function", span, name, home, reason) from None
+    if isinstance(function, Function):
+        raise mistake("too-deep", function.place, function.name)
+    code, name = function.__code__, function.__name__
+    line = linecache.getline(code.co_filename, code.co_firstlineno)
+    raise mistake("too-deep", place_of(code, line or name), name)
+
+
+def _elsewhere(work: Callable[[], _Result]) -> _Result:
+    """What `work` gives on a thread with a deep stack."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    # Both settings are those of the process: they are changed for as short as can be.
+    with _lock:
+        calls, stack = sys.getrecursionlimit(), threading.stack_size(_STACK)
+        sys.setrecursionlimit(max(calls, _CALLS))
+        try:
+            with ThreadPoolExecutor(1, "ninepoint-deep") as deep:
+                found = deep.submit(work)
+                threading.stack_size(stack)
+        finally:
+            threading.stack_size(stack)
+            sys.setrecursionlimit(calls)
+    return found.result()
+
+
+def _call(function: Function, file: str) -> tuple[Span, str] | None:
+    """Where the user's own text first names a function that leads to a file."""
+    for node in ast.walk(function.definition):
+        name = dotted(node)
+        helper = function.constants.get(name)
+        if isinstance(helper, Function) and any(one.file == file for one in with_helpers(helper)):
+            inside = None if package(helper.file) else _call(helper, file)
+            return inside or (function.span(node), name)
+    return None

@@ -1,25 +1,53 @@
-"""How stored elements and arguments become values of a kernel, and how types of these mix.
+"""The types of values and of stored elements: how these become values, and how types mix.
 
 A float of 16 bits is stored only: it is loaded as a float32, and a float32 is rounded to it where
 it is stored.  `SHORT_FLOATS` says how, of each of them; no other place knows which there are.
-
-Kinds of parameters are here too: fields of a type, numbers of a type, small arrays of a type and
-shape.  They stand for what is given where a kernel is read, and name what was compiled.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeAlias
+from enum import Enum
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..base.frozen import frozen
-from .ir import DType
+
+class DType(Enum):
+    """The type of a value at one point.
+
+    Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
+    are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
+    holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
+    """
+
+    BOOL = "bool"
+    INT = "int"
+    UINT = "uint"
+    F32 = "float32"
+    F64 = "float64"
+    C64 = "complex64"
+    C128 = "complex128"
+
+    @property
+    def is_integer(self) -> bool:
+        return self in (DType.BOOL, DType.INT, DType.UINT)
+
+    @property
+    def is_float(self) -> bool:
+        return self in (DType.F32, DType.F64)
+
+    @property
+    def is_complex(self) -> bool:
+        return self in (DType.C64, DType.C128)
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The storage that holds every value of this type."""
+        return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
 
 
-@frozen
-class Short:
+class Short(NamedTuple):
     """How a float of 16 bits is loaded and stored: what makes a float32 of its bits, and back.
 
     Both are functions of `backends.llvm.library`, as is what will `round` a float64 to a float32
@@ -127,49 +155,3 @@ def promote(left: DType, right: DType, left_weak: bool, right_weak: bool) -> DTy
     if left.is_complex or right.is_complex:
         return DType.C64 if narrow else DType.C128
     return DType.F32 if narrow else DType.F64
-
-
-class _Argument:
-    """What is given for a parameter."""
-
-    __slots__ = ()
-    name: str
-
-    @property
-    def label(self) -> str:
-        """Its name in the kernel, and in texts: no name of ours ends in an underscore."""
-        return f"{self.name}_"
-
-
-@frozen
-class Field(_Argument):
-    """A parameter that is read relative to the point.
-
-    In a function of numbers it is read at the point itself (`pointwise`), where it is the number
-    that its name stands for.
-    """
-
-    name: str
-    storage: np.dtype
-    pointwise: bool = False
-
-
-@frozen
-class Coefficients(_Argument):
-    """A parameter that is a small array read absolutely."""
-
-    name: str
-    storage: np.dtype
-    shape: tuple[int, ...]
-
-
-@frozen
-class Scalar(_Argument):
-    """A parameter that is a number; a weak one is Python's."""
-
-    name: str
-    dtype: DType
-    weak: bool = False
-
-
-Argument: TypeAlias = Field | Coefficients | Scalar

@@ -7,11 +7,11 @@ outputs.  There are no borders and no schedule here.
     atom   := Const | Ref
     expr   := Read(field, offset) | Unary(op, atom) | Binary(op, atom, atom)
             | Select(atom, atom, atom) | Cast(atom) | Call(function, atom*) | Element(array, index)
-            | Reduce(kind, shape, body, result) | Gather(field, origin, index, box, active)
-            | Inside(index, length, active)
+            | Reduce(kind, shape, body, result) | Gather(field, offset, index, low, high)
+            | Inside(index, low, high, active)
             | Loop(carried, body, next) | Carried(loop, number)
     and, only inside the body of a `Reduce`, which is computed at each index of its window,
-            | Tap(field, origin) | Weight(values) | Coefficient(array)
+            | Weight(values)
 
 An operation takes atoms only, so every sub-expression has one name, equal operations are one
 assignment, and an analysis is one walk down the list.  Nodes are frozen, typed from birth,
@@ -27,13 +27,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from enum import Enum
 from functools import reduce
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
 
 from ..base.frozen import frozen
+from .dtypes import DType as DType
 
 Value = TypeVar("Value")
 Offset: TypeAlias = tuple[int, ...]
@@ -42,6 +42,10 @@ Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
 
 # The farthest that a kernel may look: what is prepared for a border has a place for each step.
 FAR = 2**31
+
+# The least and the greatest position: a local may ask for it at another point, and no array has
+# more elements.
+LEAST, GREATEST = -2 * FAR, 2**53
 
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]
 BinaryOp: TypeAlias = Literal[
@@ -95,40 +99,6 @@ def joined(boxes: Sequence[Box]) -> Box:
     return reduce(Box.__or__, boxes)
 
 
-class DType(Enum):
-    """The type of a value at one point.
-
-    Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
-    are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
-    holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
-    """
-
-    BOOL = "bool"
-    INT = "int"
-    UINT = "uint"
-    F32 = "float32"
-    F64 = "float64"
-    C64 = "complex64"
-    C128 = "complex128"
-
-    @property
-    def is_integer(self) -> bool:
-        return self in (DType.BOOL, DType.INT, DType.UINT)
-
-    @property
-    def is_float(self) -> bool:
-        return self in (DType.F32, DType.F64)
-
-    @property
-    def is_complex(self) -> bool:
-        return self in (DType.C64, DType.C128)
-
-    @property
-    def numpy(self) -> np.dtype:
-        """The storage that holds every value of this type."""
-        return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
-
-
 @frozen
 class Const:
     """A number, kept as its shortest text so that 0.0 and -0.0 never compare equal."""
@@ -160,11 +130,29 @@ Atoms: TypeAlias = tuple[Atom, ...]
 
 @frozen
 class Read:
-    """The element of a field, `offset` steps away from the point."""
+    """The element of a field, `offset` steps away from the point.
+
+    Inside a window it is as many steps further as the window's index says.  `axes` says along
+    which core axis each axis of the window runs: x[0, -1:2] is a window of one axis, which runs
+    along the second.  Where elements are `picked` the reduction is over these alone, along one
+    axis: each is an index of the window.  A step along the last core axis is `lanes` elements;
+    more than one only where the lowering has interleaved them.
+    """
 
     dtype: DType
     field: str
     offset: Offset
+    axes: Offset = ()
+    picked: tuple[Offset, ...] = ()
+    lanes: int = 1
+
+    def place(self, index: Offset) -> Offset:
+        """The offset of the element at `index` in the window."""
+        moved = list(self.offset)
+        index = self.picked[index[0]] if self.picked else index
+        for axis, step in zip(self.axes, index, strict=True):
+            moved[axis] += step * self.lanes if axis == len(moved) - 1 else step
+        return tuple(moved)
 
 
 @frozen
@@ -229,44 +217,16 @@ class Call:
 
 @frozen
 class Element:
-    """The element of a coefficient array at a constant, absolute index."""
+    """The element of a coefficient array at a constant, absolute index.
 
-    dtype: DType
-    array: str
-    index: Offset
-
-
-@frozen
-class Tap:
-    """Inside a window: the element of a field at `origin` plus the window's index.
-
-    `axes` says along which core axis each axis of the window runs: x[0, -1:2] is a window of
-    one axis, which runs along the second.  Where elements are `picked` the reduction is over
-    these alone, along one axis: each is an index of the window.  A step along the last core axis
-    is `lanes` elements; more than one only where the lowering has interleaved them.
+    Inside a window it is that at the window's index, and has none itself.  Of some elements
+    `picked` says which they are, as for a `Read`.
     """
 
     dtype: DType
-    field: str
-    origin: Offset
-    axes: Offset
+    array: str
+    index: Offset = ()
     picked: tuple[Offset, ...] = ()
-    lanes: int = 1
-
-    def offset(self, index: Offset) -> Offset:
-        """The offset of the element at `index` in the window."""
-        moved = list(self.origin)
-        index = self.picked[index[0]] if self.picked else index
-        for axis, step in zip(self.axes, index, strict=True):
-            moved[axis] += step * self.lanes if axis == len(moved) - 1 else step
-        return tuple(moved)
-
-    def ends(self, shape: Offset) -> tuple[Offset, Offset]:
-        """The first and the last offset along each axis of a window of this shape."""
-        if not self.picked:
-            return self.origin, self.offset(tuple(n - 1 for n in shape))
-        axes = list(zip(*(self.offset((k,)) for k in range(shape[0])), strict=True))
-        return tuple(map(min, axes)), tuple(map(max, axes))
 
 
 @frozen
@@ -275,22 +235,6 @@ class Weight:
 
     dtype: DType
     texts: tuple[str, ...]
-
-
-@frozen
-class Coefficient:
-    """Inside a window: the element of a coefficient array at the window's index.
-
-    Of some elements `picked` says which they are, as for a `Tap`.
-    """
-
-    dtype: DType
-    array: str
-    picked: tuple[Offset, ...] = ()
-
-    def place(self, index: Offset) -> Offset:
-        """The place in the array of the element at `index` in the window."""
-        return self.picked[index[0]] if self.picked else index
 
 
 @frozen
@@ -314,34 +258,31 @@ class Reduce:
 
 @frozen
 class Gather:
-    """The element of a field that is `index` steps away from `origin`, an offset.
+    """The element of a field that is `index` steps away from `offset`.
 
-    The index is known at run time only.  Where the point is `active` and it is not within
-    `low` .. `high`, that is an error of the user's, who reads there at `place`; where it surely
-    is, that is empty.
+    The index is known at run time only; it is within `low` .. `high`.
     """
 
     dtype: DType
     field: str
-    origin: Offset
+    offset: Offset
     index: Atoms
     low: Offset
     high: Offset
-    active: Atom
-    place: str
 
 
 @frozen
 class Inside:
-    """Which of `length` elements an index means, from 0; negative ones count from the end.
+    """An index within `low` .. `high`.
 
-    Where the point is `active` and there is no such element, that is an error of the user's at
-    `place`, which is empty where there surely is.
+    Where the point is `active` and it is not, that is an error of the user's, who reads there at
+    `place`; where it surely is, that is empty.
     """
 
     dtype: DType
     index: Atom
-    length: int
+    low: int
+    high: int
     active: Atom
     place: str
 
@@ -377,12 +318,12 @@ class Carried:
 
 
 Expr: TypeAlias = (
-    Read | Unary | Binary | Select | Cast | Call | Element | Tap | Weight | Coefficient | Reduce
+    Read | Unary | Binary | Select | Cast | Call | Element | Weight | Reduce
     | Gather | Inside | Loop | Carried
 )  # fmt: skip
 
 # What may find a mistake of the user's, or never end, while it is computed.
-Noting: TypeAlias = Gather | Inside | Loop
+Noting: TypeAlias = Inside | Loop
 
 
 @frozen
@@ -468,13 +409,11 @@ Stage: TypeAlias = Values | Histogram | State
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
-    That is its place among the elements of the fields, or among the results, from `low` to `high`.
+    That is its place among the elements of the fields, or among the results.
     """
 
     axis: int
     among: Literal["elements", "results"]
-    low: int
-    high: int
 
     @property
     def words(self) -> str:
@@ -482,12 +421,61 @@ class Position:
         return f"index along axis {self.axis}{'' if self.among == 'elements' else ' of results'}"
 
 
+# What is given for a parameter where a kernel is read, and names what was compiled.
+
+
+class _Argument:
+    """What is given for a parameter."""
+
+    __slots__ = ()
+    name: str
+
+    @property
+    def label(self) -> str:
+        """Its name in the kernel, and in texts: no name of ours ends in an underscore."""
+        return f"{self.name}_"
+
+
+@frozen
+class Field(_Argument):
+    """A parameter that is read relative to the point.
+
+    In a function of numbers it is read at the point itself (`pointwise`), where it is the number
+    that its name stands for.
+    """
+
+    name: str
+    storage: np.dtype
+    pointwise: bool = False
+
+
+@frozen
+class Coefficients(_Argument):
+    """A parameter that is a small array read absolutely."""
+
+    name: str
+    storage: np.dtype
+    shape: tuple[int, ...]
+
+
+@frozen
+class Scalar(_Argument):
+    """A parameter that is a number; a weak one is Python's."""
+
+    name: str
+    dtype: DType
+    weak: bool = False
+
+
+Argument: TypeAlias = Field | Coefficients | Scalar
+
+
 @frozen
 class Kernel:
     """One whole kernel, for given types of its arguments.
 
-    Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
-    field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
+    Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` names a field or a
+    stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
     name with its storage type, `scalars` each name with its value type; as a kernel is read,
     its last scalars are the lengths of the whole array along some axes, which `lengths` names, and
     its last fields the `positions`, which are read at the point itself; as a part of another
@@ -622,10 +610,8 @@ def inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
 def shifted(expr: Expr, by: Offset) -> Expr:
     """The operation at the point that lies `by` from here."""
     match expr:
-        case Read():
+        case Read() | Gather():
             return replace(expr, offset=added(expr.offset, by))
-        case Tap() | Gather():
-            return replace(expr, origin=added(expr.origin, by))
         case Reduce() | Loop():
             return inside(expr, lambda inner: shifted(inner, by))
         case _:
@@ -635,9 +621,9 @@ def shifted(expr: Expr, by: Offset) -> Expr:
 def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
     """The operation on other arrays in the place of some."""
     match expr:
-        case Read() | Tap() | Gather():
+        case Read() | Gather():
             return replace(expr, field=names.get(expr.field, expr.field))
-        case Element() | Coefficient():
+        case Element():
             return replace(expr, array=names.get(expr.array, expr.array))
         case Reduce() | Loop():
             return inside(expr, lambda inner: of_arrays(inner, names))
@@ -675,12 +661,13 @@ def added(one: Offset, other: Offset) -> Offset:
 def at_index(expr: Expr, index: Offset, position: int) -> Expr | Const:
     """What an operation in a window is at an index of it, the element of this position."""
     match expr:
-        case Tap():
-            return Read(expr.dtype, expr.field, expr.offset(index))
+        case Read():
+            return Read(expr.dtype, expr.field, expr.place(index))
         case Weight():
             return Const(expr.dtype, expr.texts[position])
-        case Coefficient():
-            return Element(expr.dtype, expr.array, expr.place(index))
+        case Element():
+            picked = expr.picked
+            return Element(expr.dtype, expr.array, picked[index[0]] if picked else index)
         case _:
             return expr
 
@@ -705,3 +692,41 @@ def at_each(reduce: Reduce, value: Callable[[int], Value]) -> list[Value]:
         if kind not in found:
             found[kind] = value(position)
     return [found[kind] for kind in kinds]
+
+
+# Networks: numbers put in order by comparators, the same whatever the numbers are.  Where one is
+# NaN the order is any: what is wanted of it asks for NaN by itself.
+
+
+def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:
+    """The elements in order: two halves in order, merged."""
+    if len(items) < 2:
+        return list(items)
+    half = (len(items) + 1) // 2
+    return merge(sort(items[:half], emit), sort(items[half:], emit), emit)
+
+
+def exchange(a: Atom, b: Atom, emit: Emit) -> tuple[Atom, Atom]:
+    """The lesser and the greater; LLVM makes one instruction of each."""
+    low = emit(Binary(a.dtype, "minimum", b, a, loose=True))
+    return low, emit(Binary(a.dtype, "maximum", a, b, loose=True))
+
+
+def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:
+    """Two ordered lists as one: Batcher's odd-even merge, for any lengths.
+
+    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.3.4.
+    """
+    if not a or not b:
+        return [*a, *b]
+    if len(a) == 1 and len(b) == 1:
+        return list(exchange(a[0], b[0], emit))
+    even, odd = merge(a[::2], b[::2], emit), merge(a[1::2], b[1::2], emit)
+    merged = [even[0]]
+    for k, low in enumerate(odd):
+        if k + 1 < len(even):
+            merged += exchange(low, even[k + 1], emit)
+        else:
+            merged.append(low)
+    merged += even[len(odd) + 1 :]
+    return merged

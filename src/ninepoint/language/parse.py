@@ -4,53 +4,75 @@
         d = x[1] - x[-1]        ->      t1 = read x -1
         return d if d > 0 else 0        t2 = t0 - t1;  t3 = t2 > 0;  t4 = t3 ? t2 : 0
 
-Constants fold, helper functions are read in place, and both sides of a branch become a selection.
+What is known is computed while the text is read, the rest becomes operations.  Helper functions
+are read in place, and both sides of a branch become a selection.
 
-    if v > 0: return v       ->      done where v > 0
-    return 0                         v > 0 ? v : 0
-
-A path that has returned is remembered as a truth (`done`), so a `return` may stand anywhere; where
-a turn of a loop, or the loop, has ended is one as well (`left`, `broken`), so that what comes
-after is read as a branch.  A loop over a constant range is written out, unless it is long and may
-end before its time; any other carries values, see `control`.
+    2 * K + x[0]          ->     t0 = read x 0;  t1 = 6 + t0      where K is 3
+    mean3(x)              ->     the text of `mean3`, with x
+    np.sqrt(t0)           ->     Call(sqrt, t0)
+    math.sqrt(2.0)        ->     1.4142135623730951
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from .control import UNDEFINED, CarriedLoop, ends_early, leaves, with_rest
-from .definitions import ArrayFunction, Definition, Function, dotted, target_names
-from .dtypes import Argument, Coefficients, Field, Scalar, value_type
-from .errors import StencilError, here, mistake
-from .expressions import Expressions, refuse_node
-from .ir import Atom, DType, Kernel, Neighborhood, Offset, Read, Ref, operands
-from .operations import alike, lift, logical, unary, under
-from .parameters import indices
-from .subscripts import made, stored, which
+from .callables import FUNCTIONS
+from .calls import Given, attribute
+from .control import UNDEFINED, Frame, refuse_node
+from .definitions import (
+    ArrayFunction,
+    Function,
+    SelfReference,
+    Unusable,
+    dotted,
+    indices,
+    target_names,
+)
+from .dtypes import value_type
+from .errors import here, mistake
+from .functions import SYMBOLS
+from .ir import (
+    Argument,
+    Atom,
+    Coefficients,
+    DType,
+    Field,
+    Kernel,
+    Neighborhood,
+    Offset,
+    Read,
+    Ref,
+    Scalar,
+    operands,
+)
+from .operations import alike, binary, folded, lift, logical, select, truth, unary, under
+from .signature import signature
+from .stages import stage
+from .subscripts import made, stored, subscript, which
 from .values import (
+    LONGEST,
     UNROLLED_LIMIT,
     Body,
+    Buffer,
+    Closure,
     Met,
     NotUnderstood,
-    Steps,
     Value,
     constant,
     emit,
-    is_single,
+    is_known,
+    is_number,
     reading,
+    settled,
     several,
     words,
 )
-
-# A loop over a constant range that may end before its time is written out if it has no more turns
-# than this, and any if it has no more than that.
-_SHORT, _LONG = 8, 500
 
 
 def read(
@@ -122,7 +144,7 @@ def _read(
             name: _value(arguments.get(name, Field(name, any_one)), point)
             for name in function.parameters
         }
-        frame = Statements(function, names)
+        frame = Expressions(function, names)
         found.append([*map(lift, several(frame.run(function.definition)))])
         if len(found[0]) != len(found[-1]):
             raise mistake("return-mismatch", frame.returned, len(found[-1]), len(found[0]))
@@ -168,128 +190,262 @@ def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
             return argument
 
 
-def _either(test: Any, then: Any, other: Any) -> Any:
-    """One truth where a test holds, and the other where it does not."""
-    if then is other:
-        return then
-    if then is True:
-        return logical("|", test, other)
-    return logical("|", logical("&", test, then), logical("&", unary("not", test), other))
+class Expressions(Frame):
+    """A frame that understands every expression."""
 
+    # Names, and what they may stand for.
 
-class Statements(Expressions):
-    """A frame that follows statements."""
+    def name(self, name: str) -> Any:
+        value = self.names.get(name, UNDEFINED)
+        if value is UNDEFINED:
+            raise mistake("maybe-undefined", name)
+        if isinstance(value, Buffer):
+            raise NotUnderstood("a buffer as a whole")
+        return value
 
-    def run(self, definition: Definition) -> Any:
-        if isinstance(definition, ast.Lambda):
-            self._return(definition.body, self.eval(definition.body))
-            return self.result
-        self.block(definition.body)
-        if self.done is not True:
-            raise mistake("no-return", self.span(definition), definition.name)
-        return self.result
+    def outside(self, node: ast.expr) -> str:
+        """The name of what was captured from outside, as `np.pi`; empty for anything else."""
+        name = dotted(node)
+        root = name.partition(".")[0]
+        return name if name in self.function.constants and root not in self.names else ""
 
-    def statement(self, node: ast.stmt) -> None:
+    def usable(self, name: str) -> Any:
+        value = constant(self.function.constants[name])
+        if isinstance(value, Unusable):
+            raise mistake("bad-constant", name, value.words)
+        if isinstance(value, ArrayFunction):
+            raise mistake("ufunc-stage" if reading.pointwise else "stage-use", name)
+        return value
+
+    def buffer(self, node: ast.expr) -> Buffer | None:
+        """The buffer that a name stands for, if it does."""
+        found = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        if not isinstance(found, Buffer):
+            return None
+        if found.owner is not self:
+            raise NotUnderstood("a buffer of another function", self.span(node))
+        return found
+
+    def check_numbers(self, operation: str, *values: Any) -> None:
+        """Raise unless every value can take part in arithmetic."""
+        for value in values:
+            if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
+                raise mistake("bad-operand", operation, words(value))
+
+    # Expressions.
+
+    def eval(self, node: ast.expr) -> Any:
+        """What an expression is; then mistakes point to where they did before."""
+        before = here.place
         self.at(node)
+        value = self._value(node)
+        here.place = before
+        return value
+
+    def _value(self, node: ast.expr) -> Any:
+        if name := self.outside(node):
+            return self.usable(name)
         match node:
-            case ast.Return(value=value):
-                if value is None:
-                    raise mistake("no-return", self.function.name)
-                self._return(value, self.eval(value))
-            case ast.Assign(targets=targets, value=value):
-                if isinstance(value, ast.Call):
-                    self.at(value)
-                    known = self.call(value, target_names(targets[0]))
-                    known = self.owned(targets, known, self.outside(value.func))
+            case ast.Constant(value=value):
+                return value
+            case ast.Name(id=name):
+                return self.name(name)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                return self.spread(elements)
+            case ast.UnaryOp(op=op, operand=operand):
+                symbol, value = SYMBOLS[type(op)], self.eval(operand)
+                if symbol == "not":
+                    self.check_truth(node, value)
                 else:
-                    known = self.eval(value)
-                for target in targets:
-                    self.assign(target, known)
-            case ast.AnnAssign(target=target, value=value):
-                if value is not None:
-                    self.assign(target, self.eval(value))
-            case ast.AugAssign(target=target, op=op, value=value):
-                both = ast.copy_location(ast.BinOp(target, op, value), node)
-                self.assign(target, self.eval(both))
-            case ast.If(test=test, body=body, orelse=orelse):
-                then, other = partial(self.block, body), partial(self.block, orelse)
-                self.split(self.truth(test), then, other)
-            case ast.For() | ast.While():
-                self.loop(node)
-            case ast.Break():
-                self.left = self.broken = True
-            case ast.Continue():
-                self.left = True
-            case ast.FunctionDef(name=name):
-                self.names[name] = self.closure(node)
-            case ast.Pass():
-                return
-            case ast.Expr(value=value):
-                if any(isinstance(part, ast.Call) for part in ast.walk(value)):
-                    raise NotUnderstood("a call whose result is not used")
-                self.eval(value)
+                    self.check_numbers(f"'{symbol}'", value)
+                return settled(unary(symbol, value))
+            case ast.BinOp(left=left, op=op, right=right):
+                return self.binary(SYMBOLS.get(type(op), "@"), self.eval(left), self.eval(right))
+            case ast.BoolOp(op=op, values=values):
+                return self.bool_op(op, values)
+            case ast.Compare():
+                return self.compare(node)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                holds = self.truth(test)
+                if isinstance(holds, bool):
+                    return self.eval(body if holds else orelse)
+                with under(holds, True):
+                    then = self.eval(body)
+                with under(holds, False):
+                    other = self.eval(orelse)
+                return self.merge(holds, then, other)
+            case ast.Subscript():
+                base = self.buffer(node.value) or self.eval(node.value)
+                return subscript(base, self.eval(node.slice), node)
+            case ast.Attribute():
+                return attribute(self.eval(node.value), node.attr, FUNCTIONS)
+            case ast.Call():
+                return self.call(node)
+            case ast.Lambda():
+                return self.closure(node)
+            case ast.ListComp(elt=element) | ast.GeneratorExp(elt=element):
+                saved = dict(self.names)
+                found = [self.eval(element) for _ in self.turns(node.generators)]
+                self.names = saved
+                return tuple(found)
+            case ast.NamedExpr(target=target, value=value):
+                known = self.eval(value)
+                self.assign(target, known)
+                return known
+            case ast.Slice():
+                parts = (node.lower, node.upper, node.step)
+                return slice(*(None if p is None else self.eval(p) for p in parts))
             case _:
                 refuse_node(node)
 
-    def _return(self, node: ast.expr, value: Any) -> None:
-        self.at(node)
-        self.returned = here.span
-        for item in several(value) or (value,):
-            # Helpers may return more.
-            if len(self.active) == 1 and not is_single(item):
-                raise mistake("not-a-number", self.returned, words(item))
-        self.done, self.result = True, value
+    def binary(self, op: str, left: Any, right: Any) -> Any:
+        if op == "@":
+            raise NotUnderstood("a matrix product")
+        if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
+            return left + right
+        if isinstance(left, tuple) and isinstance(right, int) and op == "*":
+            if len(left) * right > LONGEST:
+                raise mistake("bad-operand", "'*'", f"{words(left)} and {right}")
+            return left * right
+        self.check_numbers(f"'{op}'", left, right)
+        return settled(binary(op, left, right))
 
-    def split(
-        self,
-        test: Any,
-        then: Callable[[], None] = lambda: None,
-        other: Callable[[], None] = lambda: None,
-        *,
-        rest: bool = False,
-    ) -> None:
-        """Follow one path where a truth holds and another where it does not.
+    def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
+        value = self.eval(nodes[0])
+        for before, node in itertools.pairwise(nodes):
+            self.check_truth(before, value)
+            holds = truth(value)
+            if isinstance(holds, bool):
+                if holds is isinstance(op, ast.Or):
+                    return value
+                value = self.eval(node)
+                continue
+            both = isinstance(op, ast.And)
+            with under(holds, both):
+                other = self.eval(node)
+            self.at(node)
+            self.check_numbers("'and'" if both else "'or'", other)
+            if holds is value and truth(other) is other and isinstance(other, Value):
+                value = logical("&" if both else "|", holds, other)
+            else:
+                then, value = (other, value) if both else (value, other)
+                value = select(holds, then, value)
+        return value
 
-        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended.
+    def compare(self, node: ast.Compare) -> Any:
+        left = self.eval(node.left)
+        result: Any = True
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self.eval(right_node)
+            if isinstance(op, ast.Is | ast.IsNot):
+                # A number is never None; two numbers may or may not be one object.
+                if isinstance(left, Value) and isinstance(right, Value):
+                    raise NotUnderstood("'is' between numbers")
+                one: Any = (left is right) is isinstance(op, ast.Is)
+            elif isinstance(op, ast.In | ast.NotIn):
+                if not isinstance(right, tuple | range):
+                    raise NotUnderstood("'in' something that is no tuple")
+                one = False
+                for item in right:
+                    one = logical("|", one, binary("==", left, item))
+                one = unary("not", one) if isinstance(op, ast.NotIn) else one
+            elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
+                if not is_known((left, right)):
+                    raise NotUnderstood("a comparison of tuples")
+                one = folded(SYMBOLS[type(op)], left, right)
+            else:
+                one = self.binary(SYMBOLS[type(op)], left, right)
+            if len(node.ops) > 1:
+                self.check_truth(node, one)
+            result = logical("&", result, one)
+            left = right
+        return result
+
+    def turns(self, loops: Sequence[ast.comprehension]) -> Iterator[None]:
+        """Go through the loops of a comprehension, each inside those before it."""
+        if not loops:
+            yield
+            return
+        for item in self.items(loops[0].iter):
+            self.assign(loops[0].target, item)
+            tests = [self.truth(test) for test in loops[0].ifs]
+            if not all(isinstance(test, bool) for test in tests):
+                raise NotUnderstood(
+                    "a condition that is not constant", self.span(loops[0].ifs[-1])
+                )
+            if all(tests):
+                yield from self.turns(loops[1:])
+
+    # Calls.
+
+    def call(self, node: ast.Call, names: Sequence[str] = ()) -> Any:
+        """What a call gives; of a stencil fields, for which `names` wait."""
+        found = self.function.constants.get(self.outside(node.func))
+        if not isinstance(found, ArrayFunction):
+            return self.invoke(self.eval(node.func), self.given(node))
+        callee, given = found.definition, self.given(node)
+        if callee.pointwise and not any(isinstance(one, Field) for one in given.all):
+            return self.invoke(callee.function, given)
+        if reading.pointwise:
+            raise mistake("ufunc-stage", given.name)
+        if self.function is not self.active[0]:
+            raise mistake("stage-use", given.name)
+        return stage(callee, given.args, given.named, names)
+
+    def given(self, node: ast.Call) -> Given:
+        """The arguments of a call."""
+        args, named = self.spread(node.args), {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise NotUnderstood("'**' in a call")
+            named[keyword.arg] = self.eval(keyword.value)
+        return Given(ast.unparse(node.func), args, named)
+
+    def spread(self, nodes: Sequence[ast.expr]) -> tuple[Any, ...]:
+        """The values of expressions, in place of a starred one those that it holds."""
+        found: list[Any] = []
+        for node in nodes:
+            if isinstance(node, ast.Starred):
+                found += self.items(node.value)
+            else:
+                found.append(self.eval(node))
+        return tuple(found)
+
+    def invoke(self, function: Any, given: Given) -> Any:
+        """What a function gives; one with a text is read in place."""
+        if isinstance(function, SelfReference) or any(f is function for f in self.active):
+            raise mistake("recursion", function.name)
+        match function:
+            case Function(definition=definition, defaults=defaults):
+                seen, names = function, dict[str, Any]()
+            case Closure(definition, seen, names, defaults):
+                if extra := definition.args.vararg or definition.args.kwarg:
+                    raise mistake("parameter-kind", self.span(extra), extra.arg)
+                if len(self.active) > 50:
+                    raise mistake("recursion", given.name)
+            case _:
+                return given.to(function, FUNCTIONS)
+        names = names | given.bound(signature(definition, defaults))
+        return type(self)(seen, names, self.active, self.hidden).run(definition)
+
+    # Names that are given.
+
+    def bound(self, targets: list[ast.expr], node: ast.expr) -> Any:
+        """What an expression is that is given to these names.
+
+        A new array that one name alone stands for is a buffer if that is written to.
         """
-        if isinstance(test, bool):
-            return then() if test else other()
-        before = dict(self.names)
-        with under(test, True):
-            then()
-        names, result, ended = self.names, self.result, (self.done, self.left, self.broken)
-        done, left, broken = ((rest and one is test) or one for one in ended)
-        self.begin(before)
-        with under(test, False):
-            other()
-        self.left = _either(test, left, self.left)
-        self.broken = _either(test, broken, self.broken)
-        # A side that has always returned leaves no names behind.
-        if done is not True and self.done is not True:
-            sides = names, self.names
-            self.names = {
-                name: self.merge(test, *(side.get(name, UNDEFINED) for side in sides))
-                for name in names | self.names
-            }
-        elif done is not True:
-            self.names = names
-        second, self.done = self.done, _either(test, done, self.done)
-        if second is False:
-            self.result = result
-        elif done is not False:
-            counts = [len(several(one)) for one in (self.result, result)]
-            if counts[0] != counts[1]:
-                raise mistake("return-mismatch", self.returned, *counts)
-            self.result = self.merge(test, result, self.result)
-
-    def owned(self, targets: list[ast.expr], value: Any, maker: str) -> Any:
-        """A new array that one name alone stands for, as a buffer if that is written to."""
+        if not isinstance(node, ast.Call):
+            return self.eval(node)
+        self.at(node)
+        value = self.call(node, target_names(targets[0]))
         match targets:
             case [ast.Name(id=name)] if isinstance(value, np.ndarray):
                 nodes = ast.walk(self.function.definition)
-                parts = [node for node in nodes if isinstance(node, ast.Subscript)]
+                parts = [one for one in nodes if isinstance(one, ast.Subscript)]
                 if any(isinstance(p.ctx, ast.Store) and dotted(p.value) == name for p in parts):
-                    return made(value, self.function.constants.get(maker), self)
+                    maker = self.function.constants.get(self.outside(node.func))
+                    return made(value, maker, self)
         return value
 
     def assign(self, target: ast.expr, value: Any) -> None:
@@ -334,97 +490,3 @@ class Statements(Expressions):
                 raise NotUnderstood("a buffer that is written to")
             case _:
                 raise NotUnderstood("an assignment to an attribute", self.span(target))
-
-    # Loops.
-
-    def block(self, statements: list[ast.stmt]) -> None:
-        steps: list[Callable[[], None]] = []
-        for place, statement in enumerate(statements, 1):
-            # Read so, a name that one side alone gives a value has it where that side goes on.
-            if isinstance(statement, ast.If) and leaves(statement.body) != leaves(
-                statement.orelse
-            ):
-                steps.append(partial(self.statement, with_rest(statement, statements[place:])))
-                break
-            steps.append(partial(self.statement, statement))
-        self._follow(steps)
-
-    def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
-        """Follow statements, or the turns of a loop, until these or the function have ended."""
-        for place, step in enumerate(steps, 1):
-            step()
-            rest, ended = steps[place:], self.ended(turns)
-            if not rest or ended is True:
-                return
-            if ended is not False:
-                self.split(ended, other=partial(self._follow, rest, turns=turns), rest=True)
-                return
-
-    def loop(self, node: ast.For | ast.While) -> None:
-        """Follow a loop, and what it does at its end."""
-        if isinstance(node, ast.While):
-            CarriedLoop(self, node, lambda _: self.truth(node.test)).follow()
-        else:
-            self._for(node)
-        ended = self.ended(loop=True)
-        self.left = self.broken = False
-        if node.orelse:
-            self.split(ended, other=partial(self.block, node.orelse), rest=True)
-
-    # Kinds of loops.
-
-    def _for(self, node: ast.For) -> None:
-        steps, counted = self.eval(node.iter), None
-        if isinstance(steps, Steps):
-            self._counted(node, steps)
-            return
-        if isinstance(steps, range):
-            # Tried, for its turns may need to know their number.
-            counted = partial(self._counted, node, steps, len(steps))
-            few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
-            if not few and self._tried(counted) is None:
-                return
-
-        def turn(item: Any) -> None:
-            self.assign(node.target, item)
-            self.block(node.body)
-            self.left = False
-
-        turns = [partial(turn, item) for item in self.items(node.iter)]
-        reading.written_out += 1
-        error = self._tried(partial(self._follow, turns, turns=True))
-        reading.written_out -= 1
-        if isinstance(error, NotUnderstood) and counted and not reading.written_out:
-            # Too long, if anything: then the turns must not know their number.
-            error = self._tried(counted) and error
-        if error is not None:
-            raise error
-
-    def _tried(self, follow: Callable[[], None]) -> Exception | None:
-        """Follow a path; what it cannot be read for, if it is, and all is as it was."""
-        before, size = dict(self.names), len(reading.body.values)
-        try:
-            follow()
-        except (NotUnderstood, StencilError) as error:
-            reading.body.cut(size)
-            self.begin(before)
-            return error
-        return None
-
-    def _counted(self, node: ast.For, steps: Steps | range, most: int = 0) -> None:
-        """A loop over a range."""
-        start, step = steps.start, steps.step
-        self.at(node.iter)
-        low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
-        if not isinstance(low, int) or low:
-            count = count - low
-        if abs(step) > 1:
-            count = (count + (abs(step) - 1)) // abs(step)
-
-        def begin(turn: Any) -> None:
-            self.at(node.target)
-            value = turn if step == 1 else turn * step
-            first = isinstance(start, int) and start == 0
-            self.assign(node.target, value if first else value + start)
-
-        CarriedLoop(self, node, lambda turn: count > turn, begin, most).follow()

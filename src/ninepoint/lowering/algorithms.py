@@ -38,8 +38,8 @@ from ..language.ir import (
     Stage,
     added,
     replayed,
+    sort,
 )
-from ..language.networks import sort
 from .parts import runs
 from .schedule import Refused, Request, Schedule
 from .staging import Fold, Staging, first, ground, in_stage, moved, planes
@@ -178,7 +178,7 @@ def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
     steps = tuple(
         (*(a - b for a, b in zip(line, begin, strict=True)), length) for *line, length in lines
     )
-    element = Read(tap.dtype, tap.field, added(tap.origin, tuple(begin[-ndim:])))
+    element = Read(tap.dtype, tap.field, added(tap.offset, tuple(begin[-ndim:])))
 
     def ranked(rank: int) -> Atom:
         (name,) = staging.stage(

@@ -31,7 +31,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Stage,
-    Tap,
     named,
 )
 from ..language.signature import many
@@ -137,7 +136,7 @@ def work(kernel: Kernel) -> Work:
                 case Reduce():
                     # A loop at each point.
                     for value in (*named(expr.body).values(), expr):
-                        lane = load if isinstance(value, Tap) else value.dtype.numpy.name
+                        lane = load if isinstance(value, Read) else value.dtype.numpy.name
                         lanes[lane] += math.prod(expr.shape)
                 case Loop():
                     known.update(turn_ranges(expr, known))

@@ -27,9 +27,9 @@ from ..language.ir import (
     Atoms,
     BinaryOp,
     Body,
-    Coefficient,
     Const,
     DType,
+    Element,
     Emit,
     Expr,
     Kernel,
@@ -37,7 +37,6 @@ from ..language.ir import (
     Read,
     Reduce,
     Stage,
-    Tap,
     Values,
     added,
     named,
@@ -77,50 +76,50 @@ class Fold:
 # The elements of a window are those of a tap: of a field, or of a stage.
 
 
-def by(source: Tap, steps: Offset) -> Tap:
+def by(source: Read, steps: Offset) -> Read:
     """The same elements, so far away."""
-    return replace(source, origin=added(source.origin, steps))
+    return replace(source, offset=added(source.offset, steps))
 
 
-def moved(source: Tap, axis: int, step: int) -> Tap:
+def moved(source: Read, axis: int, step: int) -> Read:
     """The same, `step` further along an axis."""
-    return by(source, tuple(step * (k == axis) for k in range(len(source.origin))))
+    return by(source, tuple(step * (k == axis) for k in range(len(source.offset))))
 
 
-def ground(source: Tap) -> Tap:
+def ground(source: Read) -> Read:
     """The same at the point's own row and column."""
-    return by(source, tuple(-o for o in along_rows(source.origin)))
+    return by(source, tuple(-o for o in along_rows(source.offset)))
 
 
-def in_stage(source: Tap, name: str, dtype: DType) -> Tap:
+def in_stage(source: Read, name: str, dtype: DType) -> Read:
     """What is kept of each element in a stage, which stands for rows of one plane."""
-    return replace(source, field=name, dtype=dtype, origin=along_rows(source.origin))
+    return replace(source, field=name, dtype=dtype, offset=along_rows(source.offset))
 
 
-def first(source: Tap, emit: Emit) -> Atom:
+def first(source: Read, emit: Emit) -> Atom:
     """The first element."""
-    return emit(Read(source.dtype, source.field, source.origin))
+    return emit(Read(source.dtype, source.field, source.offset))
 
 
-def planes(source: Tap, picked: Iterable[Offset]) -> dict[Offset, list[Place]]:
+def planes(source: Read, picked: Iterable[Offset]) -> dict[Offset, list[Place]]:
     """The rows and columns of elements of a window, in each plane of the last two axes."""
     found = dict[Offset, list[Place]]()
     for index in picked:
-        place = [0] * max(2, len(source.origin))
+        place = [0] * max(2, len(source.offset))
         for axis, step in zip(source.axes, index, strict=True):
-            place[axis - len(source.origin)] = step
+            place[axis - len(source.offset)] = step
         found.setdefault(tuple(place[:-2]), []).append((place[-2], place[-1]))
     return found
 
 
-def _runs(source: Tap, idempotent: bool) -> Iterable[tuple[Offset, Runs]]:
+def _runs(source: Read, idempotent: bool) -> Iterable[tuple[Offset, Runs]]:
     """The runs of the elements that are picked, in each plane."""
     for plane, places in planes(source, source.picked).items():
         yield plane, runs_of(tuple(places), idempotent)
 
 
 # A source, whose first element is read, and its weight if it has one.
-Piece: TypeAlias = tuple[Tap, float | None]
+Piece: TypeAlias = tuple[Read, float | None]
 
 
 def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
@@ -145,7 +144,7 @@ def joined(pieces: Iterable[Piece], fold: Fold, emit: Emit) -> Atom:
     return combined(totals, op, emit)
 
 
-def _added(before: Tap | None, pieces: Sequence[Piece], fold: Fold, emit: Emit) -> Atom:
+def _added(before: Read | None, pieces: Sequence[Piece], fold: Fold, emit: Emit) -> Atom:
     """Elements, added to what was made before of some others."""
     own = joined(pieces, fold, emit)
     return own if before is None else binary(fold.op, first(before, emit), own, emit)
@@ -181,12 +180,12 @@ class Staging:
             self.stages[key] = build(names, *own)
         return self.stages[key].names
 
-    def kept(self, source: Tap, dtype: DType, make: Callable[[Emit], Atom]) -> Tap:
+    def kept(self, source: Read, dtype: DType, make: Callable[[Emit], Atom]) -> Read:
         """A stage of what `make` writes for each element."""
         (name,) = self.stage(lambda emit: [make(emit)])
         return in_stage(source, name, dtype)
 
-    def _joined(self, source: Tap, pieces: Sequence[Piece], fold: Fold) -> Tap:
+    def _joined(self, source: Read, pieces: Sequence[Piece], fold: Fold) -> Read:
         """A stage of some pieces for each element.
 
         Many are added to what a row holds, some at a time: a loop that reads hundreds of elements
@@ -195,7 +194,7 @@ class Staging:
         """
         weights = [*dict.fromkeys(weight for _, weight in pieces)]
         size = PIECE if len(weights) > WIDE else len(weights)
-        made: Tap | None = None
+        made: Read | None = None
         for k in range(0, len(weights), size):
             part = [piece for piece in pieces if piece[1] in weights[k : k + size]]
             made = self.kept(source, fold.dtype, partial(_added, made, part, fold))
@@ -204,7 +203,7 @@ class Staging:
 
     def check_scattered(self, reduce: Reduce) -> None:
         """Raise where the elements that are picked share nothing with those of the neighbours."""
-        taps = [a.value for a in reduce.body if isinstance(a.value, Tap)]
+        taps = [a.value for a in reduce.body if isinstance(a.value, Read)]
         if len({(tap.picked, tap.axes) for tap in taps}) != 1:
             raise Refused("its elements are picked in several ways")
         source = taps[0]
@@ -220,9 +219,9 @@ class Staging:
         if cost >= min(len(source.picked), most(reduce, self.schedule)):
             raise Refused("its elements stand in no runs that are worth keeping")
 
-    def _over_runs(self, source: Tap, fold: Fold) -> Atom:
+    def _over_runs(self, source: Read, fold: Fold) -> Atom:
         """Reduce a window of any shape, in runs that neighbours share."""
-        last = len(source.origin) - 1
+        last = len(source.offset) - 1
         parts = list[Piece]()
         for plane, found in _runs(source, fold.idempotent):
             base = by(replace(source, picked=()), (*plane, 0, 0)[-last - 1 :])
@@ -235,8 +234,8 @@ class Staging:
         return joined(parts, fold, self.emit)
 
     def _kept_runs(
-        self, source: Tap, axis: int, sizes: Iterable[int], fold: Fold
-    ) -> dict[int, Tap]:
+        self, source: Read, axis: int, sizes: Iterable[int], fold: Fold
+    ) -> dict[int, Read]:
         """Runs of some sizes, each of which is kept, and made of shorter ones."""
         made = {1: source}
         for size in sizes:
@@ -245,15 +244,15 @@ class Staging:
             made[size] = self._joined(source, pieces, fold)
         return made
 
-    def element(self, reduce: Reduce) -> tuple[Tap, Factors]:
+    def element(self, reduce: Reduce) -> tuple[Read, Factors]:
         """Where the window's elements can be read, and the weights of each axis."""
         values = named(reduce.body)
-        taps = [value for value in values.values() if isinstance(value, Tap)]
+        taps = [value for value in values.values() if isinstance(value, Read)]
         outer = {name for name, _ in self.kernel.scalars}
         for value in values.values():
             if not values.keys() | outer >= set(operands(value)):
                 raise Refused("its elements use a value of the point, which neighbours lack")
-            if isinstance(value, Coefficient):
+            if isinstance(value, Element):
                 raise Refused("its weights are an argument, known only at the call")
         if not taps:
             raise Refused("its elements read no field")
@@ -263,38 +262,38 @@ class Staging:
         if taps[0].picked and weights:
             raise Refused("its elements are no box, and have weights")
         tap = uncast(result, values)
-        if isinstance(tap, Tap):
+        if isinstance(tap, Read):
             return tap, weights
         if isinstance(result, Const):
             raise Refused("its elements are one constant")
         # The element is computed: a stage of its own, at the first tap's origin.
         if min(taps[0].axes) < self.kernel.ndim - 2:
             raise Refused("computed elements are kept for the rows of one plane only")
-        back = tuple(-o for o in along_rows(taps[0].origin))
+        back = tuple(-o for o in along_rows(taps[0].offset))
 
         def make(emit: Emit) -> Atom:
             def place(_: str, expr: Expr) -> Atom:
-                return first(by(expr, back), emit) if isinstance(expr, Tap) else emit(expr)
+                return first(by(expr, back), emit) if isinstance(expr, Read) else emit(expr)
 
             return replayed(needed(reduce.body, [result]), [result], place)[0]
 
         return self.kept(taps[0], result.dtype, make), weights
 
-    def weightless(self, reduce: Reduce) -> Tap:
+    def weightless(self, reduce: Reduce) -> Read:
         """The elements of a window that is no weighted sum."""
         source, weights = self.element(reduce)
         if weights:
             raise Refused("its elements have weights")
         return source
 
-    def by_rows(self, extents: Sequence[int], source: Tap) -> bool:
+    def by_rows(self, extents: Sequence[int], source: Read) -> bool:
         """Whether a window is done along its rows first, which rows made at once share.
 
         Floats are added in this order, however many rows are made.
         """
         return max(extents) <= NEAR and min(source.axes) >= self.kernel.ndim - 2
 
-    def over_axes(self, source: Tap, shape: Offset, fold: Fold, weights: Factors = ()) -> Atom:
+    def over_axes(self, source: Read, shape: Offset, fold: Fold, weights: Factors = ()) -> Atom:
         """Reduce along each axis of the window in turn; the last in the main body."""
         if source.picked:
             return self._over_runs(source, fold)
@@ -307,18 +306,18 @@ class Staging:
         last, own = work[-1]
         if len(set(own)) > WIDE:
             work.append((last, (None,)))
-        place, source = along_rows(source.origin), ground(source)
+        place, source = along_rows(source.offset), ground(source)
         for line in work[:-1]:
             source = self._joined(source, self._doubled(source, line, fold), fold)
         pieces = self._doubled(source, work[-1], fold)
         return joined([(by(one, place), weight) for one, weight in pieces], fold, self.emit)
 
-    def _doubled(self, source: Tap, line: _Line, fold: Fold) -> list[Piece]:
+    def _doubled(self, source: Read, line: _Line, fold: Fold) -> list[Piece]:
         """The pieces whose combination is the reduction of an axis."""
         (axis, weights), radix = line, self.schedule.radix
         length = len(weights)
         direct = max(self.schedule.direct, radix)
-        if weights[0] is not None or length <= direct or axis < len(source.origin) - 2:
+        if weights[0] is not None or length <= direct or axis < len(source.offset) - 2:
             places = enumerate(weights)
             return [(moved(source, axis, k), weight) for k, weight in places if weight != 0]
         sizes = levels(length, fold.idempotent, radix)

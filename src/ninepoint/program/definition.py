@@ -21,6 +21,7 @@ import numpy as np
 
 from ..arrays.accepted import (
     DTypes,
+    Every,
     as_field,
     as_it_is,
     check_dtype,
@@ -30,26 +31,29 @@ from ..arrays.accepted import (
     is_xarray,
     native,
     refuse_foreign,
+    steps_of,
 )
 from ..arrays.keys import Key, kinds
-from ..arrays.regions import Every, steps_of
 from ..backends import cache
 from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, cached_property, digest
 from ..base.undisturbed import Later
-from ..language.definitions import ArrayFunction, Function, Unusable, dotted
-from ..language.dtypes import Argument, Coefficients, Field, Scalar, value_type
-from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
-from ..language.ir import DType
-from ..language.parameters import (
+from ..language.decorated import with_room
+from ..language.definitions import (
+    ArrayFunction,
+    Function,
+    Spacing,
+    Unusable,
     array_parameters,
     array_uses,
     divides_position,
+    dotted,
     indexed_parameters,
     indices,
 )
-from ..language.positions import Spacing
-from ..language.readable import with_room
+from ..language.dtypes import value_type
+from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
+from ..language.ir import Argument, Coefficients, DType, Field, Scalar
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
@@ -60,13 +64,12 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from ..language import expressions, parse, values
+    from ..language import control, parse, values
     from ..language import stages as stages
 else:
     # What was compiled before is neither read nor lowered.
-    expressions, parse, stages, values = (
-        Later(f"..language.{name}", __package__)
-        for name in "expressions parse stages values".split()
+    control, parse, stages, values = (
+        Later(f"..language.{name}", __package__) for name in "control parse stages values".split()
     )
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
@@ -129,6 +132,13 @@ class Definition:
     known_by_token = True
 
     def __init__(self, function: Function, options: Options, live: Any = None) -> None:
+        # The parameters that are arrays: read with an index, or given to a call as a field; of a
+        # ufunc those by position, unless their default is a number, and the others are tables.
+        arrays = indexed_parameters(function)
+        if options.pointwise:
+            tables = arrays - {*array_parameters(function)}
+            options = replace(options, standard_indexing=tuple(sorted(tables)))
+            arrays |= {*array_parameters(function)}
         self.function, self.options, self.live = function, options, live
         self.name, self.defaults = function.name, function.defaults
         # To a function of numbers the others that it calls are functions of numbers too.
@@ -144,12 +154,7 @@ class Definition:
         self._stages: values.Met | None = None
         self.parameters, self.may_call = function.parameters, False
         self.token = digest((function, options.meaning))
-        # The parameters that are arrays: read with an index, or given to a call as a field; of a
-        # ufunc those by position, unless their default is a number.
-        arrays = indexed_parameters(function)
-        if self.pointwise:
-            arrays |= set(array_parameters(function))
-        else:
+        if not self.pointwise:
             called = function.constants.values()
             self.may_call = any(isinstance(value, ArrayFunction) for value in called)
         self._standard = arrays & {*options.standard_indexing}
@@ -298,7 +303,7 @@ class Definition:
             raise mistake("no-field", function.place, function.name)
 
     def _check_body(self) -> None:
-        expressions.refuse(self.function)
+        control.refuse(self.function)
         if self.options.standard_indexing:
             return
         given = dict.fromkeys(self.scalars, 1)

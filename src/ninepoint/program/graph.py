@@ -16,25 +16,23 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.accepted import DTypes
+from ..arrays.accepted import DTypes, broadcast_shape, steps_of
+from ..arrays.blocks import results_of
 from ..arrays.borders import Boundary, check_range
-from ..arrays.grid import results_of
-from ..arrays.layout import Border, Shape
-from ..arrays.numpy import Behind, broadcast_shape
-from ..arrays.regions import cut_shapes, finer_values, steps_of
+from ..arrays.layout import Axes, Border, Shape
+from ..arrays.regions import check_device, cut_shapes, finer_values
 from ..backends.compiled import Compiled, recalled
 from ..base.remembered import Remembered, cached_property, digest
 from ..base.undisturbed import Later
-from ..language.dtypes import Argument
+from ..language.decorated import with_room
 from ..language.errors import mistake
-from ..language.ir import Box
-from ..language.readable import with_room
+from ..language.ir import Argument, Box
 from ..lowering.schedule import Request
 from .definition import Call, Definition, stages
 
 if TYPE_CHECKING:
     from ..backends import pipeline as pipeline
-    from ..backends.cuda.writing import Source
+    from ..backends.cuda.patches import Source
     from ..language.ir import Position
 else:
     # What was compiled before is not lowered.
@@ -60,7 +58,7 @@ class Node:
     fields: Made
     outputs: Made
     types: tuple[np.dtype, ...]
-    axes: Behind | None = None
+    axes: Axes | None = None
     number: int = 0
 
     def __reduce__(self) -> Any:
@@ -84,12 +82,12 @@ class Node:
         return self.compiled.ndim
 
     @property
-    def along(self) -> Behind:
+    def along(self) -> Axes:
         """The axes that it works along."""
         return self.axes or tuple(range(-self.ndim, 0))
 
     @property
-    def works_along(self) -> Behind:
+    def works_along(self) -> Axes:
         """The same; none where each element is computed by itself: then all axes are alike."""
         program = self.compiled
         # The others are lengths of the whole array.
@@ -146,7 +144,7 @@ class Node:
         """By how much its results are longer than its fields; nothing if they are not."""
         return self.call.factors
 
-    def turned(self, axes: Behind | None) -> Node:
+    def turned(self, axes: Axes | None) -> Node:
         """The node, where it names no axes along the last of these."""
         if axes is not None and len(axes) < self.ndim:
             raise ValueError(
@@ -171,7 +169,7 @@ class Graph:
         self.calls = 0
         # Values that end a step: what follows does not become one kernel with what was before.
         self.stored: set[int] = set()
-        # What was planned for it: see `planning.plan`.
+        # What was planned for it: see `program.plan`.
         self.plans: Remembered[Any] = Remembered(16)
         self.nodes: list[Node] = []
         self._known: dict[Any, Made] = {}
@@ -187,7 +185,7 @@ class Graph:
         nodes = [(n.call.token, n.fields, n.outputs, n.axes) for n in self.nodes]
         return digest(([dtype.str for dtype in self.dtypes[: self.given]], nodes))
 
-    def along(self, axes: Behind | None) -> Graph:
+    def along(self, axes: Axes | None) -> Graph:
         """The graph, in which calls that name no axes work along the last of these."""
         if axes is None:
             return self
@@ -239,7 +237,7 @@ class Graph:
         call: Call,
         fields: Values,
         labels: Sequence[str] = (),
-        axes: Behind | None = None,
+        axes: Axes | None = None,
     ) -> Made:
         """Add a call, after those that its definition makes; gives its results, by number.
 
@@ -322,6 +320,17 @@ class Graph:
     def has_conditions(self) -> bool:
         """Whether the border of some call has conditions."""
         return any(node.boundary.conditions for node in self.nodes)
+
+    def check_target(self, there: bool, cut: bool) -> None:
+        """Raise where a GPU, or tasks of lazy arrays, cannot do what is asked."""
+        if there:
+            check_device(self.nodes)
+        for node in self.nodes if cut else ():
+            if not all(one.plain for one in node.boundary.conditions):
+                raise TypeError(
+                    "border values of lazy arrays are numbers, not arrays or functions; compute "
+                    "the arrays first, or name a border rule."
+                )
 
     def warn(self) -> None:
         """Say of each call once if it takes the general path."""

@@ -11,21 +11,21 @@ import numpy as np
 
 from ..arrays.accepted import (
     Arrays,
+    Every,
     as_it_is,
     is_chunked,
     is_dataset,
     is_whole,
     is_xarray,
+    per_axis,
     storage_types,
 )
 from ..arrays.borders import Boundary
-from ..arrays.regions import Every, per_axis
 from ..backends.threads import thread_count
 from ..base.frozen import frozen
-from ..language.definitions import Function
+from ..language.definitions import Function, Spacing
 from ..language.errors import hint
 from ..language.ir import FAR, Neighborhood
-from ..language.positions import Spacing
 from ..language.signature import OPTIONS, signature
 
 if TYPE_CHECKING:
@@ -143,11 +143,14 @@ class Options:
     pointwise: bool = False
 
     @staticmethod
-    def of(kind: str, given: ByName, known: Sequence[str]) -> Options:
-        """What a decorator was given by name, checked; `known` are the names that it takes."""
+    def of(kind: str, given: ByName) -> Options:
+        """What a decorator was given by name, checked."""
+        known = UFUNC if kind == "ufunc" else STENCIL
         refuse_unknown(kind, [name for name in given if name not in known], known)
         checked = {n: check(given.get(n, default)) for n, (default, check) in _CHECKS.items()}
         check_grid(checked["every"], checked["upsample"])
+        if kind == "ufunc":
+            checked |= {"neighborhood": ((0, 0),), "pointwise": True}
         return Options(**checked)
 
     def called(self, given: ByName) -> Options:
@@ -325,7 +328,7 @@ class Parameters:
         try:
             found: tuple[Any, ...] = self._bind(*args, **named)
         except TypeError:
-            raise self._unfit(args, named, options) from None
+            raise self.unfit(args, named, options) from None
         return found
 
     def given(self, values: ByName) -> tuple[list[Any], dict[str, Any]]:
@@ -333,7 +336,7 @@ class Parameters:
         names, count = self.names, self._positional
         return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
 
-    def _unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
+    def unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
         """What is wrong with arguments that do not fit."""
         function, parameters = self._function, self.names
         positional, named_only = parameters[: self._positional], parameters[self._positional :]

@@ -15,33 +15,19 @@ Calls that ask for positions stay apart: these are fields of one program, for it
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ..arrays import chunked
-from ..arrays.accepted import (
-    Arrays,
-    as_field,
-    check_dtype,
-    is_chunked,
-    is_cubed,
-    is_cupy,
-    is_dask,
-    is_expression,
-    is_there,
-    named,
-    refuse_mask,
-)
-from ..arrays.chunked.computation import Computation, readable
+from ..arrays.accepted import Arrays, broadcast_shape, is_chunked, is_there
+from ..arrays.blocks import grid_of
+from ..arrays.chunked import check, computation, engine_of
+from ..arrays.chunked.computation import Computation, readable, taken_to, takes_whole
 from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.ghosts import Edges
-from ..arrays.grid import grid_of, refuse_unknown
 from ..arrays.layout import Shape
-from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import FAR, Looking, cut_shapes, finer_values, rings, thinned
 from ..program.graph import Graph, Node, Nodes, Values, read_by
-from ..program.planning import given_on, in_sets
-from ..program.program import Program, bound, positions
+from ..program.program import Program, bound, given_on, in_sets, positions
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
 # they take about a fifth of the least that a task costs, of the schedulers the threaded one (100
@@ -69,13 +55,13 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     # Positions are where elements are, along all axes.
     axes = {axis for node in graph.nodes for axis in node.works_along}
     check(arrays, None if graph.places else axes)
-    arrays = [*arrays, *chunked.taken_to(arrays, positions(graph, arrays))]
+    arrays = [*arrays, *taken_to(arrays, positions(graph, arrays))]
     values: dict[int, Any] = dict(enumerate(arrays))
     sets = divided(graph, wanted, arrays)
     lazily = [node for nodes in sets for node in nodes]
     for node in lazily:
         # Raises where numbers at the border do not fit.
-        Edges.of(node, (FAR,) * node.ndim).laid(node.boundary)
+        Edges(node, (FAR,) * node.ndim).laid(node.boundary)
     # What depends on arrays of NumPy alone is done at once.
     read = {value for node in lazily for value in node.fields}.union(wanted)
     made_so = {value for node in lazily for value in node.outputs}
@@ -96,8 +82,8 @@ def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) ->
     engine = engine_of(given)
     # None but the last gives fewer points than it is given.
     thins, finer = last.thins, any(node.factors for node in graph.nodes)
-    if thins and engine is chunked and send is None and not finer:
-        thins = not chunked.takes_whole(nodes, given)
+    if thins and engine is computation and send is None and not finer:
+        thins = not takes_whole(nodes, given)
     order, full = given_on(program, nodes), [*nodes[:-1], last.full] if thins else nodes
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
@@ -107,7 +93,7 @@ def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) ->
     pairs = zip(arrays, shapes, strict=True)
     cut = [one if one.shape == shape else one[tuple(map(slice, shape))] for one, shape in pairs]
     made = engine.lazily(done, cut)
-    if type(done) is Program and engine is chunked:
+    if type(done) is Program and engine is computation:
         follow(done, made)
     found = dict(zip(order, made, strict=True))
     for value in found.keys() & set(last.outputs) if thins else ():
@@ -172,78 +158,11 @@ def _repeats(nodes: Nodes, shape: Shape, counts: Shape) -> str:
             continue
         if len(rings(nodes, axis)) > 1:
             return "some take a cut axis for a ring"
-        one = Looking.of(nodes, nodes[-1].outputs, count, axis)
+        one = Looking(nodes, nodes[-1].outputs, count, axis)
         if one.low < one.high:
             grown *= 1 + (one.high - one.low) / 2 / max(1, shape[axis] / parts)
     again = (grown - 1 - MORE) * len(nodes) * math.prod(shape) / math.prod(counts)
     return "a task of its own takes less" if again > FREE else ""
-
-
-# Engines compute lazy arrays in chunks, block by block with what is near each of them.
-#
-# dask.array    `chunked`       a graph of tasks
-# dask-array    `expressions`   the same graph, as a node of an expression
-# Cubed         `on_cubed`      an operation that reads the chunks of stores
-#
-# An engine is a module with a function: `lazily(program, fields)` gives the wanted values as
-# arrays of the same kind, of fields that were checked.
-
-
-def check(fields: Arrays, along: Collection[int] | None = None) -> None:
-    """Raise where lazy arrays, and those beside them, cannot be computed together.
-
-    Nor can those be computed of which nobody knows how long chunks are along these axes, counted
-    from the end.
-    """
-    engine_of(fields)
-    there = [is_there(field) for field in fields]
-    if any(there) and not all(there):
-        raise TypeError(
-            "some of these arrays lie on a GPU and others in the memory of the CPU, and a stencil "
-            "takes neither to the other: give x.map_blocks(cupy.asarray) of the latter."
-        )
-    for field in fields:
-        if is_chunked(field):
-            refuse_mask(getattr(field, "_meta", None))
-            check_dtype(field.dtype)
-        elif not is_cupy(field):
-            as_field(field)
-    for field in filter(is_dask, fields):
-        refuse_unknown(field, along)
-
-
-def engine_of(fields: Arrays) -> Any:
-    """What computes these arrays, at least one of which is cut in chunks.
-
-    Raises
-    ------
-    TypeError
-        If they are of several libraries.
-    """
-    lazy = [field for field in fields if is_chunked(field)]
-    kinds = {type(field): field for field in lazy}
-    if len(kinds) > 1:
-        names = " and ".join(sorted(named(kind) for kind in kinds))
-        raise TypeError(
-            f"{names} are lazy arrays of different libraries, which no one computes together; "
-            "make them one kind, for example with x.compute() of the small ones."
-        )
-    # Imported here: each library is optional, and the caller has the one of the arrays.
-    if is_cubed(lazy[0]):
-        from ..arrays import on_cubed
-
-        return on_cubed
-    if is_expression(lazy[0]):
-        from ..arrays import expressions
-
-        return expressions
-    if hasattr(lazy[0], "expr"):
-        raise TypeError(
-            "Dask was imported with array.query-planning, whose arrays no stencil takes: set "
-            '"array.query-planning" to False by dask.config.set before dask.array is imported, or '
-            "use the library dask-array."
-        )
-    return chunked
 
 
 # Calls that follow each other.

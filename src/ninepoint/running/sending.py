@@ -19,11 +19,10 @@ from threading import Condition
 from typing import Any
 
 from ..arrays import blocks
-from ..arrays.accepted import listed, write
+from ..arrays.accepted import broadcast_shape, listed, write
+from ..arrays.blocks import outputs_of
 from ..arrays.cuda.executable import understood
-from ..arrays.grid import outputs_of
 from ..arrays.layout import Array, PlainArrays, Region, Shape, cut
-from ..arrays.numpy import broadcast_shape
 from ..arrays.regions import Block, along, looking, rings
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel

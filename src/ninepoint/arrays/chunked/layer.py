@@ -40,8 +40,11 @@ from ...base import limits
 from ...base.frozen import frozen
 from ...base.remembered import cached_property
 from ..blocks import (
+    Axis,
+    Chunks,
     Depths,
     Job,
+    axes_of,
     block_of,
     face_of,
     faces_of,
@@ -49,7 +52,6 @@ from ..blocks import (
     side,
     steps_around,
 )
-from ..grid import Axis, Chunks, axes_of
 from ..layout import Region, Shape
 
 Place: TypeAlias = tuple[int, ...]

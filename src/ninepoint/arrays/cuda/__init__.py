@@ -11,13 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ninepoint.arrays import accepted
-from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.accepted import is_cupy, is_device
-from ninepoint.arrays.arranging import standing
-from ninepoint.arrays.layout import Shape
-from ninepoint.backends.cuda import driver
-from ninepoint.backends.cuda.driver import DeviceArray
+from ...backends.cuda import driver
+from ...backends.cuda.driver import DeviceArray
+from .. import accepted
+from ..accepted import is_cupy, is_device
+from ..arranging import standing
+from ..layout import Shape
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:
@@ -80,14 +79,14 @@ def checked_out(
     out: object, shapes: Sequence[Shape], dtypes: Sequence[np.dtype], device: int
 ) -> list[DeviceArray]:
     """Check that `out` holds an array on this GPU for each result, which share no memory."""
-    given = on_numpy.each_out(out, len(shapes))
+    given = accepted.each_out(out, len(shapes))
     found = [_target(one, device) for one in given]
     targets = list(map(lying, found))
     for one, lies in zip(given, targets, strict=True):
         lies.flags.writeable = not _is_read_only(one)
         if any(step % lies.itemsize for step in lies.strides):
-            raise on_numpy.shares_elements(lies)
-    on_numpy.check_targets(targets, shapes, dtypes)
+            raise accepted.shares_elements(lies)
+    accepted.check_targets(targets, shapes, dtypes)
     return found
 
 

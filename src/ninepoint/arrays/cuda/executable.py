@@ -21,22 +21,21 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.accepted import listed
-from ninepoint.arrays.arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
-from ninepoint.arrays.cuda import lying
-from ninepoint.arrays.layout import Border, Region, Shape, layout
-from ninepoint.arrays.regions import Node
-from ninepoint.backends.compiled import Compiled
-from ninepoint.backends.cuda import driver
-from ninepoint.backends.cuda.driver import DeviceArray
-from ninepoint.backends.cuda.patches import STACK, Launch
-from ninepoint.backends.cuda.printing import Array
-from ninepoint.backends.cuda.writing import Source
-from ninepoint.base import limits
-from ninepoint.base.frozen import frozen
-from ninepoint.base.remembered import Remembered
-from ninepoint.language.errors import mistake
+from ...backends.compiled import Compiled
+from ...backends.cuda import driver
+from ...backends.cuda.driver import DeviceArray
+from ...backends.cuda.patches import STACK, Launch, Source
+from ...backends.cuda.printing import Array
+from ...base import limits
+from ...base.frozen import frozen
+from ...base.remembered import Remembered
+from ...language.errors import mistake
+from .. import accepted
+from ..accepted import listed
+from ..arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
+from ..layout import Axes, Border, Region, Shape, layout
+from ..regions import Node
+from . import lying
 
 # What a GPU fetches from memory at once [bytes]: columns that are farther apart are put side by
 # side before, for else each of them would be fetched alone.
@@ -76,15 +75,15 @@ class Executable:
         node: Node,
         border: Border,
         fields: Sequence[DeviceArray],
-        along: on_numpy.Behind,
+        along: Axes,
         out: Any = None,
     ) -> None:
         program = node.compiled
         understood(program)
         source, ndim = node.text(border), program.ndim
-        shape = on_numpy.broadcast_shape([field.shape for field in fields])
+        shape = accepted.broadcast_shape([field.shape for field in fields])
         if len(shape) < ndim:
-            raise on_numpy.too_few_axes(ndim, shape)
+            raise accepted.too_few_axes(ndim, shape)
         read = [_lies(field, shape) for field in fields]
         targets = [_lies(one, one.shape) for one in listed(out)]
         order = _order(program, shape, along, [*read, *targets])
@@ -127,7 +126,7 @@ class Executable:
         self._given += [one.numpy.type for one in program.scalar_types]
 
     def __call__(
-        self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any = None
+        self, fields: Sequence[DeviceArray], numbers: Sequence[Any], out: Any, *given: Any
     ) -> list[DeviceArray]:
         """What a call gives: one array for each output.
 
@@ -151,7 +150,7 @@ class Executable:
 def _constants(node: Node, border: Border) -> list[Any]:
     """The constants of the text; raises where one does not fit."""
     program = node.compiled
-    found = on_numpy.check_values(border, node.cval, program)
+    found = accepted.check_values(border, node.cval, program)
     asked = [border.uses("constant")] * len(program.field_dtypes)
     asked += [border.uses("fill")] * len(program.out_dtypes)
     return [one[()] for is_asked, one in zip(asked, found, strict=True) if is_asked]
@@ -221,7 +220,7 @@ def _inverse(order: Sequence[int]) -> list[int]:
 
 
 def _order(
-    program: Compiled, shape: Shape, along: on_numpy.Behind, lying: Sequence[np.ndarray | None]
+    program: Compiled, shape: Shape, along: Axes, lying: Sequence[np.ndarray | None]
 ) -> Shape:
     """Find the order in which the axes are taken: core axes last."""
     known = [one for one in lying if one is not None and one.shape == shape]

@@ -50,6 +50,8 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from itertools import product
 
 import numpy as np
@@ -58,6 +60,7 @@ from ...analysis.ranges import Interval
 from ...analysis.rewrite import reads
 from ...base.frozen import frozen
 from ...language.dtypes import computed
+from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Box, Carried, Kernel, Noting, Offset, Read, Reduce, named
 from ..numba.points import plus
 from .bodies import Body
@@ -209,6 +212,42 @@ class Launch:
     high: Offset
     wide: Offset = ()
     plain: str = ""
+
+
+@frozen
+class Source:
+    """The functions of a whole text, and the launches that compute every output, in order.
+
+    An array of `scratch` stands between two launches, contiguous: along each core axis it has the
+    points of its region.
+    """
+
+    functions: str
+    launches: tuple[Launch, ...]
+    scratch: tuple[Array, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """All of it: ninepoint's arithmetic, then the functions."""
+        return _support() + self.functions
+
+
+@cache
+def _support() -> str:
+    folder = resources.files(__package__)
+    files = [folder.joinpath(name) for name in ("device.h", "vectors.h")]
+    text = "".join(file.read_text(encoding="utf-8") + "\n" for file in files)
+    # C's functions of floats, by the names that texts have for them.
+    lines = []
+    for name, row in FLOAT_FUNCTIONS.items():
+        if name == "exp":
+            continue  # It has bits of its own.
+        for kind, end in (("float", "f"), ("double", "")):
+            names = ("x", "y")[: row.arguments]
+            taken = ", ".join(f"{kind} {one}" for one in names)
+            call = f"{row.c}{end}({', '.join(names)})"
+            lines.append(f"NPT {kind} npt_{name}({taken}) {{ return {call}; }}\n")
+    return text.replace('#include "functions.h"\n', "".join(lines))
 
 
 @dataclass

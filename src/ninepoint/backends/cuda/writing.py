@@ -13,62 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from importlib import resources
 
 import numpy as np
 
 from ...analysis.ranges import machine_type, ranges
-from ...base.frozen import frozen
 from ...base.remembered import Remembered
-from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Box, Kernel, Values
 from ...lowering import rolling
 from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed
 from ..compiled import Compiled
-from .patches import Launch, Patches, padded, shape_of
+from .patches import Patches, Source, padded, shape_of
 from .printing import Array, Rules, maps, stored_type
 
 # Operations up to which a kernel is done in one piece, counting what its neighbours compute as
 # well: a stage costs a launch, and is written and read.
 LONGEST = 320
-
-
-@frozen
-class Source:
-    """The functions of a whole text, and the launches that compute every output, in order.
-
-    An array of `scratch` stands between two launches, contiguous: along each core axis it has the
-    points of its region.
-    """
-
-    functions: str
-    launches: tuple[Launch, ...]
-    scratch: tuple[Array, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """All of it: ninepoint's arithmetic, then the functions."""
-        return _support() + self.functions
-
-
-@cache
-def _support() -> str:
-    folder = resources.files(__package__)
-    files = [folder.joinpath(name) for name in ("device.h", "vectors.h")]
-    text = "".join(file.read_text(encoding="utf-8") + "\n" for file in files)
-    # C's functions of floats, by the names that texts have for them.
-    lines = []
-    for name, row in FLOAT_FUNCTIONS.items():
-        if name == "exp":
-            continue  # It has bits of its own.
-        for kind, end in (("float", "f"), ("double", "")):
-            names = ("x", "y")[: row.arguments]
-            taken = ", ".join(f"{kind} {one}" for one in names)
-            call = f"{row.c}{end}({', '.join(names)})"
-            lines.append(f"NPT {kind} npt_{name}({taken}) {{ return {call}; }}\n")
-    return text.replace('#include "functions.h"\n', "".join(lines))
 
 
 # Texts, by the kernel and the rules of its border.

@@ -59,8 +59,7 @@ from ...lowering.rolling import Kept, together
 from ..compiled import Module
 from ..llvm import library
 from .points import indented, plus
-from .ranks import sliding_function
-from .rows import WORD, Layout, RowFunction, Terms, as_tuple, row_function
+from .rows import WORD, Layout, RowFunction, Terms, as_tuple, row_function, sliding_function
 
 # What text may call.
 LIBRARY = vars(library).keys() - {"np", "math"}

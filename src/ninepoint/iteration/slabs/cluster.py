@@ -77,15 +77,10 @@ def on_cluster(
     )
     if axis is None:
         return None
-
-    # What scalars are is told for each step.
-    still = replace(motion, scalars=Scalars(motion.call.scalars))
-
-    place = Place(client, still, axis, plan)
-    drive = _Drive(place, Start(fields), motion.scalars, chunks)
+    state = _Actors(client, motion, axis, fields, plan, tuple(map(tuple, chunks)))
     # The workers look for themselves how much a step changes.
     every = None if plan.callback is None else plan.every
-    return iterate(drive, replace(plan, until=None, every=every))
+    return iterate(state, replace(plan, until=None, every=every))
 
 
 def _client_of(fields: Arrays) -> Any:
@@ -118,28 +113,42 @@ def _axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) 
     return None
 
 
-class _Drive:
-    """A team that goes on whatever happens to its workers; see `iteration.Advance`."""
+def limit(dask_worker: Any) -> int:
+    """How many bytes a worker may have; 0 if nobody says so."""
+    return int(dask_worker.memory_manager.memory_limit or 0)
 
+
+@dataclass
+class _Actors:
+    """A state in actors, one on each worker, whatever happens to these; see `iteration.Advance`.
+
+    When a worker is lost, others begin anew with the last copies of the state, or with the fields.
+    """
+
+    client: Any
+    motion: Motion
+    axis: int
+    fields: list[Any]
+    plan: Iteration
+    chunks: tuple[tuple[int, ...], ...]
     unit = 1
 
-    def __init__(
-        self,
-        place: Place,
-        first: Start,
-        scalars: Scalars,
-        chunks: Sequence[Sequence[int]],
-    ) -> None:
-        self._place, self._first, plan = place, first, place.plan
-        self._scalars, self._plan, self._chunks = scalars, plan, chunks
-        self._team: Team | None = None
-        self.longest = max(1, plan.steps)
-        self._leg = 0
-        self._copied = 0.0
-        self._lost = self._done = 0
+    def __post_init__(self) -> None:
+        """Nothing is begun."""
+        # What scalars are is told for each step.
+        self._scalars: Scalars = self.motion.scalars
+        self.motion = replace(self.motion, scalars=Scalars(self.motion.call.scalars))
+        self.longest = max(1, self.plan.steps)
+        self._leg = self._lost = self._done = 0
         self._ended = False
         # What scalars were at the steps that were begun.
         self._told: list[Mapping[str, Any]] = []
+        # The actors, if there are any, and how many steps they have done.
+        self._actors, self._futures, self._step = list[Any](), list[Any](), 0
+        # The step of which there are copies, if there are: of each of these parts two, by the
+        # workers that have them, its own one and the next one; and when others are due.
+        self._copied, self._due = 0, 0.0
+        self._copies: tuple[Parts, list[dict[str, Any]]] | None = None
 
     def forward(self, first: int, length: int) -> int:
         """Do as many steps as take about a leg's time; none where the state ended by itself."""
@@ -147,31 +156,29 @@ class _Drive:
             return 0
         begun = time.monotonic()
 
-        def go(team: Team) -> bool:
-            stop = first + min(length, self._leg)
-            ended = team.go(stop, self._numbers(first, stop))
-            self._done = team.step
-            if not ended:
-                self._copy(team)
+        def go() -> None:
+            self._ended = self._go(first + min(length, self._leg))
+            self._done = self._step
+            if not self._ended:
+                self._copy()
             self._lost = 0
-            return ended
 
-        self._ended = self._with_team(first, go)
+        self._surely(first, go)
         if time.monotonic() - begun < LEG / 2:
             self._leg *= 2
         return self._done - first
 
     def ends(self, step: int) -> bool:
         """Show the state after so many steps, and say whether it is the last."""
-        callback = self._plan.callback
-        shown = callback is not None and callback(step, *self._state(step))
+        callback = self.plan.callback
+        shown = callback is not None and callback(step, *self._surely(step, self._state))
         return bool(shown) or self._ended
 
     def told(self) -> list[str]:
         """What the steps take of each worker, and what the loss of one costs."""
-        _, parts = self._place.parts(self._first.fields)
-        snapshots = self._plan.snapshots
-        page = parts.told("worker", self._plan.steps, copies=snapshots != 0)
+        _, parts = self._divided(self.fields)
+        snapshots = self.plan.snapshots
+        page = parts.told("worker", self.plan.steps, copies=snapshots != 0)
         lost = {
             None: "the steps since the last copies, which take at most a twentieth of the time",
             0: "all steps before",
@@ -181,18 +188,18 @@ class _Drive:
 
     def final(self) -> list[Any]:
         """The state after the steps that are done."""
-        return self._state(self._done)
-
-    def _state(self, done: int) -> list[Any]:
-        """The state after so many steps."""
-        state: list[Any] = self._with_team(done, lambda team: team.state(self._chunks))
+        state: list[Any] = self._surely(self._done, self._state)
         return state
 
-    def _with_team(self, done: int, act: Callable[[Team], Any]) -> Any:
-        """What the team does that has done so many steps, or another one in its place."""
+    def _surely(self, done: int, act: Callable[[], Any]) -> Any:
+        """Act when so many steps are done; again where a worker is lost, with all that needs."""
         while True:
             try:
-                return act(self._at(done))
+                if not self._actors:
+                    self._begin()
+                while self._step < done:
+                    self._go(min(done, self._step + self._leg))
+                return act()
             except Lost as error:
                 self._lost += 1
                 if self._lost > _TRIES:
@@ -200,84 +207,65 @@ class _Drive:
                         f"workers were lost {self._lost} times in an iteration ({error}); look at "
                         "their logs, most often they had no memory left."
                     ) from error
-                self._recover()
+                self._stop()
 
-    def _at(self, done: int) -> Team:
-        """The team, when it has done so many steps; again what it has done before."""
-        if self._team is None:
-            try:
-                self._team = Team(self._place, self._first)
-            except CancelledError as error:
-                raise ConnectionError(
-                    f"{UNMADE}. {self._done} of {self._plan.steps} steps were done; with "
-                    "snapshots= another number than 0 a state goes on from its copies."
-                ) from error
-        if not self._leg:
-            self._leg = 4 * self._team.parts.longest
-        while self._team.step < done:
-            stop = min(done, self._team.step + self._leg)
-            self._team.go(stop, self._numbers(self._team.step, stop))
-        return self._team
+    def _begin(self) -> None:
+        """Have actors begin with the last copies of the state, or with the fields."""
+        fields, self._step, holders = self._known()
+        try:
+            with self._noticing():
+                self._make(fields, holders)
+        except CancelledError as error:
+            if holders:
+                self._copies = None
+                raise Lost("the copies of a state are gone.") from error
+            raise ConnectionError(
+                f"{UNMADE}. {self._done} of {self.plan.steps} steps were done; with "
+                "snapshots= another number than 0 a state goes on from its copies."
+            ) from error
+        self._all("begin", self._actors)
+        self._needed = frozenset(self._addresses)
 
-    def _numbers(self, first: int, last: int) -> list[Mapping[str, Any]]:
-        """The scalars of steps, if they differ."""
-        if not self._scalars.vary:
-            return []
-        # Once for each step, also of those that are done again.
-        self._told += [self._scalars.at(step) for step in range(len(self._told), last)]
-        return self._told[first:last]
+    def _known(self) -> tuple[list[Any], int, frozenset[str]]:
+        """Fields to begin with, the step of their state, and the workers that have its copies."""
+        if self._copies is not None:
+            left, (parts, copies) = workers_of(self.client, NOBODY), self._copies
+            found = [
+                [pair for pair in one.items() if pair[0] in left and pair[1].status == "finished"]
+                for one in copies
+            ]
+            if all(found):
+                holders, futures = zip(*(one[0] for one in found), strict=True)
+                states = self._joined(parts, futures)
+                others = self.fields[self.motion.states :]
+                return [*states, *others], self._copied, frozenset(holders)
+        return self.fields, 0, frozenset()
 
-    def _copy(self, team: Team) -> None:
-        """Have a copy of the state, if it is time for one."""
-        snapshots, begun = self._plan.snapshots, time.monotonic()
-        if snapshots is None:
-            due = begun >= self._copied
-        else:
-            due = 0 < snapshots <= team.step - team.copied
-        if due and team.step < self._plan.steps:
-            team.copy()
-            now = time.monotonic()
-            self._copied = now + max(LEG, (now - begun) / COPYING)
+    def _make(self, fields: Arrays, holders: frozenset[str]) -> None:
+        """Make actors with their parts of the fields, which need workers that have copies."""
+        count, plan = self.motion.states, self.plan
+        workers, self._parts = self._divided(fields)
+        self._addresses, threads = list(workers), list(workers.values())
+        # Those without which there is nothing to be done.
+        self._needed = holders.union(workers)
+        self._check()
+        self._leg = self._leg or 4 * self._parts.longest
+        states = [_arrays.broadcast_to(one, self._parts.shape) for one in fields[:count]]
+        given = self._pieces([*states, *fields[count:]])
+        token = uuid.uuid4().hex[:12]
+        quiet = replace(plan, callback=None, progress=None)
+        futures = [
+            self.client.submit(
+                Keeper, self._parts, part, replace(quiet, threads=plan.threads or threads[part]),
+                *given[part], actor=True, workers=[address], key=f"slab-{token}-{part}",
+            )
+            for part, address in enumerate(self._addresses)
+        ]  # fmt: skip
+        self._wait(futures)
+        self._actors = [future.result() for future in futures]
+        self._futures = futures
 
-    def _recover(self) -> None:
-        """Begin anew on the workers that are left, from the last copies or from the begin."""
-        old, self._team = self._team, None
-        if old is None:
-            return
-        with suppress(Lost, CancelledError):
-            old.stop()
-            start = old.copies()
-            if start is not None:
-                self._team = Team(self._place, start)
-
-
-def limit(dask_worker: Any) -> int:
-    """How many bytes a worker may have; 0 if nobody says so."""
-    return int(dask_worker.memory_manager.memory_limit or 0)
-
-
-@dataclass(frozen=True)
-class Start:
-    """Fields with which a team begins, after so many steps, and the workers that have the state.
-
-    The first fields are the state.
-    """
-
-    fields: Arrays
-    step: int = 0
-    holders: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a state is to lie: on the workers of a client, cut along an axis, for some steps."""
-
-    client: Any
-    motion: Motion
-    axis: int
-    plan: Iteration
-
-    def parts(self, fields: Arrays) -> tuple[dict[str, int], Parts]:
+    def _divided(self, fields: Arrays) -> tuple[dict[str, int], Parts]:
         """The workers that are to have parts, with their threads, and these parts."""
         axis, count = self.axis, self.motion.states
         shape = np.broadcast_shapes(*(field.shape for field in fields))
@@ -296,99 +284,62 @@ class Place:
         row = self.plan.in_a_row
         return threads, Parts(self.motion, shape, axis, tuple(lengths), tuple(cut), row)
 
-
-class Team:
-    """Actors, one on each worker, with the state after `step` steps."""
-
-    def __init__(self, place: Place, start: Start) -> None:
-        self._client, self._plan, self.step = place.client, place.plan, start.step
-        client, plan, fields = self._client, self._plan, list(start.fields)
-        workers, self.parts = place.parts(fields)
-        parts, count, self._addresses = self.parts, place.motion.states, list(workers)
-        # Those without which there is nothing to be done.
-        self._needed, self._futures = start.holders.union(workers), list[Any]()
-        threads, self._others = list(workers.values()), fields[count:]
-        fields[:count] = [_arrays.broadcast_to(one, parts.shape) for one in fields[:count]]
-        with self._noticing():
-            self._check()
-        token = uuid.uuid4().hex[:12]
-        quiet = replace(plan, callback=None, progress=None)
-        given = self._pieces(fields)
-        futures = [
-            client.submit(
-                Keeper, parts, part, replace(quiet, threads=plan.threads or threads[part]),
-                *given[part], actor=True, workers=[address], key=f"slab-{token}-{part}",
-            )
-            for part, address in enumerate(self._addresses)
-        ]  # fmt: skip
-        self._wait(futures)
-        with self._noticing():
-            self._actors = [future.result() for future in futures]
-        self._futures = futures
-        self._all("begin", self._actors)
-        self._needed = frozenset(self._addresses)
-        # The step of which there are copies, if there are: of each part two, by the workers that
-        # have them, its own one and the next one.
-        self.copied = 0
-        self._copies: list[dict[str, Any]] = []
-
-    def go(self, last: int, numbers: Sequence[Mapping[str, Any]]) -> bool:
-        """Do steps until so many are done in all, or until one changes little, which it tells.
-
-        Raises
-        ------
-        Lost
-            If a worker is gone.
-        """
-        self.step, ended = self._all("go", self.step, last, numbers)[0]
+    def _go(self, last: int) -> bool:
+        """Do steps until so many are done in all, or until one changes little, which it tells."""
+        numbers: list[Mapping[str, Any]] = []
+        if self._scalars.vary:
+            # Once for each step, also of those that are done again.
+            self._told += [self._scalars.at(step) for step in range(len(self._told), last)]
+            numbers = self._told[self._step : last]
+        self._step, ended = self._all("go", self._step, last, numbers)[0]
         return bool(ended)
 
-    def copy(self) -> None:
-        """Copy each part's state, there and to the next part's worker: two more states.
+    def _copy(self) -> None:
+        """Copy each part's state, there and to the next part's worker, if it is time for that.
 
         Those of before are kept until all parts have theirs, for a worker may end meanwhile.
         """
+        snapshots, begun = self.plan.snapshots, time.monotonic()
+        if snapshots is None:
+            due = begun >= self._due
+        else:
+            due = 0 < snapshots <= self._step - self._copied
+        if not due or self._step >= self.plan.steps:
+            return
         taken, following = self._taken(), [*self._addresses[1:], self._addresses[0]]
         others = [
-            self._client.submit(list, one, workers=[other], pure=False)
+            self.client.submit(list, one, workers=[other], pure=False)
             for one, other in zip(taken, following, strict=True)
         ]
         self._wait([*taken, *others])
         pairs = zip(self._addresses, taken, following, others, strict=True)
-        self._copies = [{own: one, other: two} for own, one, other, two in pairs]
-        self.copied = self.step
+        self._copies = self._parts, [{own: one, other: two} for own, one, other, two in pairs]
+        self._copied, now = self._step, time.monotonic()
+        self._due = now + max(LEG, (now - begun) / COPYING)
 
-    def state(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
-        """The state as Dask arrays in these chunks, which lie on the workers."""
+    def _state(self) -> list[Any]:
+        """The state as Dask arrays in the chunks it was given in, which lie on the workers."""
         taken = self._taken()
         self._wait(taken)
-        cut, whole = tuple(map(tuple, chunks)), self._joined(taken)
-        held: list[Any] = self._client.persist([one.rechunk(cut, method="tasks") for one in whole])
+        whole = self._joined(self._parts, taken)
+        held: list[Any] = self.client.persist(
+            [one.rechunk(self.chunks, method="tasks") for one in whole]
+        )
         self._wait(_distributed.futures_of(held))
         return held
 
-    def copies(self) -> Start | None:
-        """The state that was copied, as it lies on the workers that are left, or nothing."""
-        left = workers_of(self._client, NOBODY)
-        found = [
-            [pair for pair in one.items() if pair[0] in left and pair[1].status == "finished"][:1]
-            for one in self._copies
-        ]
-        if not found or not all(found):
-            return None
-        holders, futures = zip(*itertools.chain(*found), strict=True)
-        return Start([*self._joined(futures), *self._others], self.copied, frozenset(holders))
-
-    def stop(self) -> None:
-        """Let actors that wait for others that are gone wait no more."""
-        for future, one in zip(self._futures, self._actors, strict=True):
-            if future.status == "finished":
-                one.stop()
+    def _stop(self) -> None:
+        """Let actors that wait for others that are gone wait no more, and leave them."""
+        with suppress(Lost, CancelledError):
+            for future, one in zip(self._futures, self._actors, strict=True):
+                if future.status == "finished":
+                    one.stop()
+        self._actors, self._futures = [], []
 
     def _check(self) -> None:
         """Raise where a worker cannot do its part."""
-        held = self.parts.held(copies=self._plan.snapshots != 0)
-        limits = self._client.run(limit, workers=self._addresses)
+        held = self._parts.held(copies=self.plan.snapshots != 0)
+        limits = self.client.run(limit, workers=self._addresses)
         for address, size in zip(self._addresses, held, strict=True):
             most = limits[address]
             if most and size > SHARE * most:
@@ -401,13 +352,13 @@ class Team:
 
     def _pieces(self, fields: Arrays) -> list[list[Any]]:
         """Of each part its points of the fields, in pieces that lie somewhere on the workers."""
-        after = (slice(None),) * (-self.parts.axis - 1)
+        after = (slice(None),) * (-self._parts.axis - 1)
         pieces = [
-            field[(..., slice(*own), *after)] if number in self.parts.cut else field
-            for own in self.parts.owned
+            field[(..., slice(*own), *after)] if number in self._parts.cut else field
+            for own in self._parts.owned
             for number, field in enumerate(fields)
         ]
-        held = self._client.persist(pieces)
+        held = self.client.persist(pieces)
         self._wait(_distributed.futures_of(held))
         given = [_nested(dict(one.dask), one.__dask_keys__()) for one in held]
         count = len(fields)
@@ -421,13 +372,12 @@ class Team:
         """
         options = {"allow_other_workers": True, "retries": _TRIES, "pure": False}
         return [
-            self._client.submit(take, one.key, workers=[address], **options)
+            self.client.submit(take, one.key, workers=[address], **options)
             for one, address in zip(self._futures, self._addresses, strict=True)
         ]
 
-    def _joined(self, futures: Sequence[Any]) -> list[Any]:
+    def _joined(self, parts: Parts, futures: Sequence[Any]) -> list[Any]:
         """The states as arrays of Dask, of the states of all parts."""
-        parts = self.parts
         pairs = [
             (_delayed(one), parts.shape_of(n))
             for one, n in zip(futures, parts.lengths, strict=True)
@@ -476,7 +426,7 @@ class Team:
         """Raise where a worker is gone, or will be found to be gone soon."""
         until = time.monotonic() + patience
         while True:
-            gone = self._needed - set(workers_of(self._client, NOBODY))
+            gone = self._needed - set(workers_of(self.client, NOBODY))
             # One that Dask has started in its place may have its address.
             actors = zip(self._addresses, self._futures, strict=False)
             gone |= {address for address, one in actors if one.status != "finished"}

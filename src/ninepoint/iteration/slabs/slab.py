@@ -27,17 +27,15 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from ...arrays.accepted import Arrays, write
+from ...arrays.accepted import Arrays, broadcast_shape, checked_out, write
 from ...arrays.blocks import part_of
-from ...arrays.layout import Array, Shape, Span
-from ...arrays.numpy import broadcast_shape
-from ...arrays.regions import Block, Domain, Looking, along, hull, rings, spans_of
+from ...arrays.layout import Array, Shape, Span, hull
+from ...arrays.regions import Block, Domain, Looking, along, rings, spans_of
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
 from ...base.remembered import cached_property
 from ...base.tracebacks import door
 from ...language.signature import Lines, counted
-from ...program.program import targets
 from ..iterate import Iteration, Scalars, advance, iterate
 
 T = TypeVar("T")
@@ -126,13 +124,13 @@ class Parts:
         """What each part has room for: what any number of steps up to the longest needs."""
         motion, n, axis = self.motion, self.shape[self.axis], self.axis
         program = motion.repeated([motion.call.scalars] * self.longest)
-        one = Looking.of(program.nodes, program.wanted, program.graph.given, axis)
+        one = Looking(program.nodes, program.wanted, program.graph.given, axis)
         found = []
         for a, b in self.owned:
             frame = one.needs((a, b), n)
             if one.ring and a < b:
                 # Fewer steps need less than a ring that all of them need as a whole, or more.
-                frame = hull(frame, (a + one.low, b + one.high))
+                frame = hull([frame, (a + one.low, b + one.high)])
             found.append(frame)
         return found
 
@@ -445,7 +443,9 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Any
     )
     if refused:
         raise ValueError(f"a state cannot be cut along the axis {axis}: {refused}.")
-    target = targets(plan.out, [(shape, one) for one in motion.types[: motion.states]], arrays)
+    count, target = motion.states, list[Array]()
+    if plan.out is not None:
+        target = checked_out(plan.out, [shape] * count, motion.types[:count])
     numbers = tuple(k for k, own in enumerate(cut) if own or k < motion.states)
     parts = Parts(motion, with_length(shape, axis, n), axis, lengths, numbers, plan.in_a_row)
     slab = Slab(parts, links, arrays, _threads(links, plan))

@@ -72,27 +72,28 @@ def neighbour(array: Array, place: Point, rules: Rules, cval: Any) -> Any:
     at = tuple(np.clip(np.delete(inside, axis), 0, edge - 1))
     places = np.meshgrid(*map(np.arange, edge[array.ndim - len(rules) :]), indexing="ij")
     numbers = []
-    for given in rule.abc:
+    for given in rule.values:
         # A function says what stands at each place of the edge.
         laid = given(rule.step, *places) if callable(given) else given
         numbers.append(np.broadcast_to(laid, edge)[at])
     if rule.at == "cell":
-        return array.dtype.type(numbers[2])
-    wide = map(_wide, (*numbers, along(source)))
+        return array.dtype.type(numbers[0])
+    wide = map(_wide, (along(source), *numbers))
     return array.dtype.type(_ghost(rule.kind, abs(position - source) * rule.dx, *wide))
 
 
-def _ghost(kind: str, distance: float, a: Any, b: Any, c: Any, mirrored: Any) -> Any:
+def _ghost(kind: str, distance: float, mirrored: Any, *values: Any) -> Any:
     """What stands outside, so that with what is mirrored there it meets a condition."""
     match kind:
         case "dirichlet":
             # The value is half way between the two.
-            return 2 * c - mirrored
+            return 2 * values[0] - mirrored
         case "neumann":
             # The slope is that from one to the other.
-            return mirrored + c * distance
+            return mirrored + values[0] * distance
         case _:
             # a * (ghost + mirrored) / 2 + b * (ghost - mirrored) / distance = c
+            a, b, c = values
             half = a * (distance / 2)
             return (b - half) / (b + half) * mirrored + c * distance / (b + half)
 

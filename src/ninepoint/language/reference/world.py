@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ..definitions import ArrayFunction, Function, Unusable
+from ..decorated import with_room
+from ..definitions import ArrayFunction, Function, Unusable, index
 from ..functions import is_shape
-from ..positions import index
-from ..readable import with_room
 from ..source import rebuild
 from ..statistics import ranked
 from . import functions

@@ -1,51 +1,74 @@
-"""Motion: what each step of an iteration is, and how many are done at once; states in memory.
+"""Steps of an iteration, and the states that they are done on: in memory, on a GPU, in chunks.
 
 A part that is to go T steps on by itself needs T times what one step looks at, and does the steps
 on ever less of that.  So many steps as are done in one pass over memory are done between two
 exchanges with what lies beside it.
 
-Of a state in memory several steps are done in one pass over memory where that is worth it, and
-steps that are alike are repeated by their calls.
+in memory   several steps are done in one pass over memory where that is worth it; steps that are
+            alike are repeated by their calls
+on a GPU    step by step: arrays of a GPU stay there, those of the CPU are taken there and back
+            once, and nothing waits for it save where somebody looks at the state
+in chunks   T steps are one task a chunk, which takes its neighbours' points once for all of them;
+            a look computes the state where it is, and the next steps go on from there
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from ..arrays.accepted import Arrays, as_field, native, write
+from ..arrays import cuda
+from ..arrays.accepted import (
+    Arrays,
+    as_field,
+    is_cupy,
+    is_dask,
+    is_expression,
+    listed,
+    native,
+    too_few_axes,
+    whole_shape,
+    write,
+)
 from ..arrays.arranging import plain
+from ..arrays.blocks import grid_of
 from ..arrays.chains import STEPS, is_worth, spans, usual_length
-from ..arrays.launching import Given
+from ..arrays.chunked import check
+from ..arrays.executable import Given
+from ..arrays.launching import cut
 from ..arrays.layout import PlainArrays, Region, Shape
-from ..arrays.numpy import too_few_axes, whole_shape
 from ..arrays.regions import Block, Domain, Looking, rings
-from ..arrays.work import cut
+from ..backends.cuda import driver
 from ..backends.memory import copied, empty
+from ..base import limits
 from ..base.remembered import Remembered, cached_property
+from ..io.progress import wait_for, workers_of
 from ..language.ir import Box
-from ..language.signature import counted
+from ..language.signature import Lines, counted
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node
-from ..program.options import ByName
-from ..program.planning import common_margin, unfit
+from ..program.options import ByName, Place
 from ..program.program import (
     Bound,
     Program,
     bound,
+    common_margin,
     positions,
     program_of,
     recalled,
     targets,
+    unfit,
 )
-from .iterate import Iteration, Scalars, change, place_of_change
+from .iterate import NOBODY, UNMADE, Iteration, Scalars, change, place_of_change
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -212,7 +235,7 @@ class Motion:
 
     def looks(self, axis: int) -> tuple[int, int]:
         """How far a step looks along an axis, counted from the end."""
-        one = Looking.of(self.nodes, self.step.wanted, self.graph.given, axis)
+        one = Looking(self.nodes, self.step.wanted, self.graph.given, axis)
         return one.low, one.high
 
     @cached_property
@@ -463,3 +486,177 @@ class InMemory:
         if self._target or self._states is not self._given:
             return self._target or self._states
         return [np.array(state, native(state.dtype)) for state in self._states]
+
+
+class OnDevice(InMemory):
+    """The state of an iteration as arrays of one GPU.
+
+    Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
+    is written there goes to the GPU before the next step.
+    """
+
+    there = True
+
+    def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
+        self._sent = not any(map(is_cupy, fields))
+        self._shown: list[Any] | None = None
+        super().__init__(motion, fields, plan)
+        # What the caller gave is never written to, nor what a callback may have kept.
+        self._owned = self._sent and all(one.shape == self._shape for one in self._states)
+
+    def _taken(self, fields: Arrays) -> list[Any]:
+        if self._sent:
+            return [driver.uploaded(as_field(field)) for field in fields]
+        return list(fields)
+
+    def _in_one_pass(self) -> int:
+        """Each step is done by itself: a GPU saves little where it does several in one pass."""
+        return 1
+
+    def _empty(self, dtype: np.dtype) -> Any:
+        return driver.empty(self._shape, dtype)
+
+    def _bound(self, program: Program, arrays: Arrays, results: Arrays) -> Bound:
+        # Nobody has to look for memory that arrays made here share.
+        outs = dict(zip(program.wanted, results, strict=True))
+        launches = program.bound(Block(tuple(arrays)), outs)
+
+        def run(fields: Arrays, given: Given, results: Arrays) -> list[Any]:
+            return launches(fields, given, dict(zip(program.wanted, results, strict=True)))
+
+        return run
+
+    def forward(self, first: int, length: int) -> int:
+        """Do some steps; they go on from what was shown of a state that was sent."""
+        with cuda.beside(self._states):
+            for state, shown in zip(self._states, self._shown or (), strict=False):
+                driver.refill(state, shown)
+            self._shown = None
+            return super().forward(first, length)
+
+    def ends(self, step: int) -> bool:
+        """Show the state, which is somebody else's from then on; or a copy of it."""
+        looks = self._plan.callback is not None
+        if looks and self._sent:
+            self._shown = [driver.downloaded(state) for state in self._states]
+        ended = self._plan.ends(step, self._states, self._before, self._shown)
+        self._owned = self._owned and (self._sent or not looks)
+        return ended
+
+    def final(self) -> list[Any]:
+        """Give the state: none of the arrays that were given, save for `out`."""
+        states = self._states
+        if self._sent:
+            states = self._shown or [driver.downloaded(state) for state in states]
+        elif not self._target and states is self._given:
+            return [state.copy() for state in states]
+        for target, state in zip(self._target, states, strict=False):
+            write(target, state)
+        return listed(self._plan.out) or states
+
+
+class InChunks:
+    """The state of an iteration as lazy arrays; `evaluate` does a program on them."""
+
+    def __init__(
+        self, motion: Motion, fields: Arrays, plan: Iteration, evaluate: Callable[..., list[Any]]
+    ) -> None:
+        self._motion, self._plan, self._evaluate = motion, plan, evaluate
+        motion.check()
+        check(fields)
+        self._states = self._before = list(fields)
+        motion.state_shape(fields)
+        self.chunks = chunks = grid_of(fields)[1]
+        self._tasks = 2 * motion.states * math.prod(map(len, chunks))
+        self._later = 0
+        part = [max(sizes) for sizes in chunks]
+        cut = [
+            axis
+            for axis in range(-motion.ndim, 0)
+            if len(chunks[axis]) > 1 and motion.looks(axis) != (0, 0)
+        ]
+        self.longest = motion.between(part, cut, plan.in_a_row)
+        self.unit = motion.unit(self.longest)
+
+    def forward(self, first: int, length: int) -> int:
+        """Do the steps in as few tasks as can be."""
+        if self._later >= max(
+            limits.current.later_tasks, limits.current.later_steps * self._tasks
+        ):
+            self._states = _held(self._states)
+            self._later = 0
+        motion = self._motion
+        each = [motion.scalars.at(step) for step in range(first, first + length)]
+        program = motion.repeated(each)
+        # Whether these are colour images was asked before: the axes are the last ones.
+        graph = program.graph.along(tuple(range(-motion.ndim, 0)))
+        # Steps that are left over would need kernels of their own if they were joined.
+        schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
+        place = Place(threads=self._plan.threads, device=self._plan.device)
+        program = replace(program, graph=graph, schedule=schedule)
+        made = self._evaluate(program, self._states, place)
+        self._before, self._states = self._states, [*made, *self._states[len(made) :]]
+        self._later += self._tasks
+        return length
+
+    def ends(self, step: int) -> bool:
+        """Show the state, which is computed for it; the next steps go on from there."""
+        if self._plan.until is None and self._plan.callback is None:
+            return False
+        count = self._motion.states
+        before = self._before[:count] if self._plan.until is not None else []
+        held = _held([*self._states[:count], *before])
+        self._states[:count] = held[:count]
+        self._before = held[count:] or self._states
+        self._later = 0
+        return self._plan.ends(step, self.final(), self._before[:count])
+
+    def told(self) -> list[str]:
+        """What the steps take: exchanges, and the tasks up to the first one."""
+        steps, later = self._plan.steps, limits.current.later_tasks // self._tasks
+        if steps:
+            self.forward(0, min(steps, self.longest))
+        page = Lines([f"Give each thread room for some chunks: {steps} steps are a graph."])
+        arrays = list(filter(is_dask, self.final()))
+        if arrays:
+            # Imported here: it is optional, and the caller has it.
+            from ..arrays.chunked.computation import told
+
+            page = told(arrays) or page
+        exchanges = -(-steps // self.longest)
+        page.add("steps", f"{exchanges} exchanges like that, of up to {self.longest} each")
+        if later < exchanges:
+            page.add("state", f"computed, and held, after {max(1, later)} exchanges at the latest")
+        page.add("lost worker", "what it had is computed again, from what was held last")
+        return page
+
+    def final(self) -> list[Any]:
+        """Give the state without the fields beside it."""
+        # Where no step was done these are the arrays that were given.
+        return [_native(one) for one in self._states[: self._motion.states]]
+
+
+def _native(array: Any) -> Any:
+    dtype = np.dtype(array.dtype)
+    return array if dtype.isnative else array.astype(native(dtype))
+
+
+def _held(arrays: Arrays) -> list[Any]:
+    """The arrays, computed where their chunks are, once that is done."""
+    # Those of Cubed are computed where somebody asks for their elements.
+    if not any(is_dask(array) or is_expression(array) for array in arrays):
+        return list(arrays)
+    # Imported here: it is optional, and the caller has it.
+    import dask.base
+
+    base: Any = dask.base
+    held = list(base.persist(*arrays))
+    distributed: Any = sys.modules.get("distributed")
+    futures = [] if distributed is None else distributed.futures_of(held)
+    if futures:
+        # Raises what a task has raised, and where nobody is left who could do one.
+        try:
+            wait_for(futures, partial(workers_of, futures[0].client, NOBODY))
+        except CancelledError as error:
+            raise ConnectionError(f"{UNMADE}.") from error
+    return held

@@ -2,7 +2,8 @@
 
 datasets                     variable by variable
 lazy values, and with names  recorded
-all others                   a program, evaluated
+all others                   a program, evaluated on arrays of NumPy, of Dask, or of a GPU
+as a call before             what did that one, which stencils remember
 """
 
 from __future__ import annotations
@@ -19,27 +20,43 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..arrays.accepted import (
     Arrays,
+    Dims,
     bare,
+    core_dims,
+    is_chunked,
+    is_cupy,
     is_dataset,
     is_device,
     is_xarray,
     native,
+    write,
 )
 from ..arrays.channels import has_channels, may_hold, working_axes
+from ..arrays.executable import NOTHING, Given
 from ..arrays.ghosts import unnamed
-from ..arrays.keys import array_key, option_key
-from ..arrays.launching import Given
-from ..arrays.layout import Shape
-from ..arrays.numpy import Behind, Dims, core_dims
+from ..arrays.keys import Key, array_key, option_key
+from ..arrays.layout import Axes, Shape
+from ..backends.memory import empty
 from ..base.remembered import Remembered
 from ..base.tracebacks import door
 from ..lowering.schedule import Schedule
-from ..program.definition import Call, leaves_of, numbers_key, options_stay
+from ..program.definition import Call, Leaves, leaves_of, numbers_key, options_stay
 from ..program.graph import Graph, Node
-from ..program.options import Place
-from ..program.program import Bound, Program, as_fields, bound, program_of, typed, types_of
+from ..program.options import ByName, Place
+from ..program.program import (
+    Bound,
+    BoundProgram,
+    Program,
+    as_fields,
+    bound,
+    positions,
+    program_of,
+    targets,
+    typed,
+    types_of,
+)
 from ..program.waiting import before_writing, waiting
-from .dispatch import evaluate
+from .calling import Prepared
 
 # What does programs that were computed, by what they depend on.
 _programs: Remembered[Bound] = Remembered(64)
@@ -227,7 +244,7 @@ class _Made:
         # How many axes the call works along, and which; where they have names, its dimensions, and
         # what is named as the fields are.
         self.ndim = program.last.ndim
-        self.axes: Behind | None = None
+        self.axes: Axes | None = None
         self.core: Dims = ()
         self.named: Any = None
         self.likes: Arrays
@@ -239,7 +256,7 @@ class _Made:
         self.axes = None if axes is None else program.last.along
         self.likes = [_Result(*one) for one in program.results(likes)]
 
-    def _before_channels(self) -> Behind | None:
+    def _before_channels(self) -> Axes | None:
         """The axes before those of channels, where a field is known to have some."""
         if self.coloured and self.ndim < max(len(field.like.shape) for field in self.fields):
             return tuple(range(-1 - self.ndim, -1))
@@ -419,7 +436,7 @@ def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node
 
 # A recorded call, the axes along which it works, and where each of its fields is from: the number
 # of an array or of a recorded call, and which of the results of that.
-_Entry: TypeAlias = tuple[Call, Behind | None, tuple[tuple[int, int], ...]]
+_Entry: TypeAlias = tuple[Call, Axes | None, tuple[tuple[int, int], ...]]
 
 
 def _compute(wanted: Sequence[_Node], place: Place) -> None:
@@ -525,3 +542,103 @@ def _has_axes(made: _Made, like: _Made) -> bool:
         return all(set(like.core) <= set(field.dims or ()) for field in made.fields)
     depth = max([like.ndim, *(-axis for axis in like.axes or ())])
     return all(len(f.like.shape) >= depth and f.dims is None for f in made.fields)
+
+
+# Calls on arrays without names.
+
+
+def first(
+    known: Remembered[Prepared],
+    call: Call,
+    values: ByName,
+    place: Place,
+    key: Key | None,
+    leaves: Leaves,
+) -> Any:
+    """Do a call of a kind that is not `known` yet, or that depends on more than its kind.
+
+    `values` are those of all parameters, in order.
+    """
+    fields = [values[name] for name in call.fields]
+    # What may be colour images is asked about each time.
+    coloured = place.axes is None and not call.definition.pointwise and any(map(may_hold, fields))
+    given = tuple(values.values())
+    short = None if key is None or coloured else _prepared(call, given, place)
+    if short is None:
+        return called(call, fields, place)
+    result = short(given, leaves, place.out)
+    # Only what went well is remembered.
+    known[key] = short
+    return result
+
+
+def _prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
+    """How calls like this one are done; nothing where that depends on more than their kind.
+
+    What does the calls is bound to the arrays of the first one.
+    """
+    names = call.definition.parameters
+    at = [names.index(name) for name in call.fields]
+    scalars = [(name, names.index(name)) for name in call.scalars]
+    fields, count = [values[k] for k in at], len(values)
+    there = all(map(is_cupy, fields))
+    if not there and any(type(field) is not np.ndarray for field in fields):
+        return None
+    place.check(fields)
+    fields, types = typed(call.fields, fields)
+    program = program_of(call, types).along(place.axes, fields)
+    if not options_stay(call.definition):
+        return None
+    if not there:
+        program.graph.warn()
+    run = bound(program, fields, place.out, place.threads)
+    conditions = program.graph.has_conditions
+    if isinstance(run, BoundProgram) and conditions:
+        # The next call may have other values at the border.
+        return None
+
+    def done(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        given, numbers = NOTHING, None
+        if scalars:
+            numbers = leaves or ({name: values[k] for name, k in scalars},)
+        # A border of conditions may be given behind all values.
+        if scalars or conditions:
+            given = Given(numbers, None, *values[count:])
+        return bare(run([values[k] for k in at], given, out))
+
+    return done
+
+
+def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
+    """The wanted values, for arrays of any kind in the place of those given."""
+    graph, device = program.graph, place.device
+    arrays = as_fields(arrays, graph.names[: len(arrays)])
+    axes = place.axes
+    last = next((node for node in reversed(graph.nodes) if node.axes is None), None)
+    if axes is None and last is not None and not last.call.definition.pointwise:
+        axes = working_axes(arrays, last.ndim, last.call.definition.name)
+    program = program.along(axes, arrays)
+    graph = program.graph
+    on_device, cut = any(map(is_cupy, arrays)), any(map(is_chunked, arrays))
+    graph.check_target(on_device or device is not None, cut)
+    if not on_device and device is None:
+        graph.warn()
+    if device is not None:
+        # Imported here: CuPy is optional.
+        from . import sending
+    if cut:
+        # Imported here: Dask is optional, and the caller has it.
+        from .dividing import on_chunks
+
+        send = None if device is None else sending.Sent.from_program
+        return on_chunks(program, arrays, send)
+    if on_device or device is None:
+        return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
+    # To the current GPU the fields are copied, and the results back.
+    fields = [*arrays, *positions(graph, arrays)]
+    results = program.results(fields)
+    given, made = targets(place.out, results, fields), [empty(*one) for one in results]
+    sending.computed(program, fields, made)
+    for target, result in zip(given, made, strict=False):
+        write(target, result)
+    return given or made
