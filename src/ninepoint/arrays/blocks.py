@@ -308,7 +308,7 @@ def part_of(chunks: Shape, span: Span) -> Part:
     return Part(last - first, dict(sorted(pieces.items())) or {0: [(slice(0, 0), slice(0, 0))]})
 
 
-def put_together(own: Sequence[Part], chunks: Iterable[Any], like: Any, dtype: np.dtype) -> Array:
+def put_together(own: Sequence[Part], chunks: Iterable[Any], like: Any, dtype: np.dtype) -> Any:
     """Give a block: a view where it is a part of one chunk, or a new array that lies `like` one.
 
     The chunks that its parts need come in C order of their places, and each is held only for a
@@ -317,8 +317,7 @@ def put_together(own: Sequence[Part], chunks: Iterable[Any], like: Any, dtype: n
     axes = [list(part.pieces.values()) for part in own]
     if all(len(pieces) == len(pieces[0]) == 1 for pieces in axes):
         (chunk,) = chunks
-        found: Array = chunk[tuple(source for ((_, source),) in itertools.chain(*axes))]
-        return found
+        return chunk[tuple(source for ((_, source),) in itertools.chain(*axes))]
     result = nothing(like, tuple(part.length for part in own), dtype)
     for within, chunk in zip(itertools.product(*axes), chunks, strict=True):
         for along in itertools.product(*within):
@@ -377,7 +376,7 @@ def surrounded(
     dtype: np.dtype,
     *,
     apart: bool,
-) -> Array:
+) -> Any:
     """Give a chunk with the faces that lie around it (`steps_around`), as an array of a type."""
     lengths, parts = [], []
     for (low, high), n in zip(around, chunk.shape, strict=True):
