@@ -346,7 +346,7 @@ def faces_of(chunk: Any, depths: Depths) -> Mapping[tuple[int, int], Array]:
 
 def face_of(
     chunk: Any, axis: int, step: int, depths: tuple[int, int], around: Depths, *faces: Array
-) -> Array:
+) -> Any:
     """Copy one, with its corners, which lie in faces that were given along the axes before."""
     low, high = depths
     index = (*[slice(None)] * axis, side(step, low if step > 0 else high))
