@@ -110,10 +110,12 @@ def source_indices(
         columns = source_indices(first, last, n // lanes, before, after)[column - first]
         return np.where(columns < 0, -1, columns * lanes + lane)
     # Positions inside are their own source under either rule.
-    return np.where(position < 0, _mapped(position, n, before), _mapped(position, n, after))
+    low, high = _mapped(position, n, before), _mapped(position, n, after)
+    found: Array = np.where(position < 0, low, high)
+    return found
 
 
-def _mapped(position: Array, n: int, rule: Rule) -> Array:
+def _mapped(position: Array, n: int, rule: Rule) -> Any:
     match rule:
         case "constant":
             return np.where((position >= 0) & (position < n), position, -1)
