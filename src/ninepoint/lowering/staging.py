@@ -12,9 +12,9 @@
 A reduction whose elements look the same from every point (they use nothing but the field, and
 weights that are a product of one factor for each axis) is done axis by axis; each axis by
 doubling once it is long.  Other windows are done in runs.  Every value is still a fresh
-combination of its own elements, so that floats do not drift: a sum of n elements is a tree of depth
-log2(n) or little more.  Sums of integers, which are exact, run down the rows instead: one row in,
-one row out.
+combination of its own elements, so that floats do not drift: a sum of n elements is a tree of
+depth log2(n) or little more.  Sums of integers, which are exact, run down the rows instead: one
+row in, one row out.
 
 Quantiles of small windows are found in columns that are sorted once for all the neighbours, those
 of large ones slide along the row, by their places in order.
