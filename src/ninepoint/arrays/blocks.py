@@ -456,7 +456,11 @@ class Job:
         """
         domain, found = self.domain(region), []
         if region.points:
-            return bare(self.program.run(Block(tuple(take(domain)), domain), threads=1))
+            pairs = zip(region.start, domain.region.start, strict=True)
+            block = Block(
+                tuple(take(domain)), domain, tuple([own - there for own, there in pairs])
+            )
+            return bare(self.program.run(block, threads=1))
         for output in outputs_of(self.program, domain.shape):
             points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
             found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))

@@ -30,6 +30,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..base.frozen import frozen
 from ..language.ir import Box
@@ -57,16 +58,15 @@ Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    The last of the values that they read may be `positions`.  Several nodes are done at once by
-    their `chain`; where they are steps of an iteration, `steps` has a group for each.  `kernel`
-    holds all nodes in one, and `names` says what the values are called there.
-    `asked` tells that the schedule says how many steps, so that arrays of any size are done so.
+    Several nodes are done at once by their `chain`; where they are steps of an iteration, `steps`
+    has a group for each.  `kernel` holds all nodes in one, and `names` says what the values are
+    called there.  `asked` tells that the schedule says how many steps, so that arrays of any size
+    are done so.
     """
 
     nodes: tuple[Any, ...]
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
-    positions: int = 0
     kernel: Any = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
@@ -211,6 +211,8 @@ class Launches:
         gives = {value: _left(part, along, reach, whole) for value, reach in made}
         lie = self._arrays(part, gives, node.fields, values, {} if thins else outs)
         _, fields, into = lie
+        positions = partial(_positions, node, does.compiled, part, self._lengths(fields))
+        fields = [*fields, *positions(fields)]
         run: Run
         if node.boundary.conditions:
             run = GhostCall(does, fields, sides, self._threads)
@@ -226,6 +228,8 @@ class Launches:
                 run = partial(_finer, does, run)
         if thins:
             run = partial(_thinned, node, run)
+        if does.compiled.positions:
+            run = partial(_placed, run, positions)
         return self._step([does], run, gives, lie)
 
     def _chained(self, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
@@ -243,12 +247,14 @@ class Launches:
         gives = dict.fromkeys(group.outputs, left)
         lie = self._arrays(part, gives, group.fields, values, outs)
         _, fields, into = lie
+        positions = partial(_positions, nodes[0], compiled, part, self._lengths(fields))
         for node in nodes:
             # As where it is done alone, whatever is read of all this.
             check_values(node.border, node.cval, node.compiled)
         shape = whole_shape(fields)
         core = tuple(shape[axis] for axis in along)
-        alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
+        alike = all(one.shape == shape for one in fields)
+        fields = [*fields, *positions(fields)]
         # Points must be left whose neighbours all exist.
         room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
         if not alike or 0 in shape or not room:
@@ -263,7 +269,9 @@ class Launches:
             if any(scattered(compiled, lain)):
                 # Each node does those where they lie.
                 return None
-        run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
+        run: Run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
+        if compiled.positions:
+            run = partial(_placed, run, positions)
         return self._step(nodes, run, gives, lie)
 
     def _closed(self, node: Node, part: Spans) -> tuple[Sides, ...]:
@@ -303,6 +311,11 @@ class Launches:
         into = [outs[value] for value in gives] if there else None
         return tuple(found), taken(values, found), into
 
+    def _lengths(self, fields: Sequence[Array]) -> Shape:
+        """The lengths of the whole array."""
+        # Another array of this shape is as long.
+        return self._domain.lengths or self._domain.shape or whole_shape(fields)
+
     def _step(
         self,
         nodes: Sequence[Node],
@@ -313,8 +326,7 @@ class Launches:
         """The step that runs nodes on arrays; notes where its results stand."""
         pairs, fields, into = lie
         self._at |= gives
-        # Another array of this shape is as long.
-        lengths = self._domain.lengths or self._domain.shape or whole_shape(fields)
+        lengths = self._lengths(fields)
         own, reads = list[Any](), list[Read]()
         for which, node in itertools.product((0, 1), nodes):
             for name, read in node.compiled.takes[which]:
@@ -325,6 +337,50 @@ class Launches:
                     own.append(read(node.call.scalars[name]))
                     reads.append((node.number, name, read))
         return Step(run, pairs, tuple(gives), into is not None, own, reads)
+
+
+def _positions(
+    node: Node,
+    compiled: Compiled,
+    part: Spans,
+    lengths: Shape,
+    fields: Sequence[Array],
+    on: Shape | None = None,
+) -> list[Array]:
+    """The positions that a kernel asks for, as arrays that go with a part of fields.
+
+    A point of it is so far on in the whole array.
+    """
+    made, shape = list[Array](), whole_shape(fields)
+    for one in compiled.positions:
+        axis = node.along[one.axis]
+        along = np.arange(*(part[axis] if part else (0, shape[axis])))
+        if part:
+            # Along a ring a part goes on beyond the ends.
+            along = (along + on[axis] if on else along) % lengths[axis]
+        if one.among == "results":
+            if node.border.rules[one.axis][0] == "valid":
+                along -= max(0, -node.reaches[0].lo[one.axis])
+            along //= (node.thinned or node.every)[one.axis]
+        made.append(along.reshape(placed([1] * len(shape), [axis], [len(along)])))
+    if made and any(map(is_cupy, fields)):
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import cuda
+
+        return cuda.taken_to(fields, made)
+    return made
+
+
+def _placed(
+    run: Run,
+    positions: Callable[..., list[Array]],
+    fields: PlainArrays,
+    numbers: Sequence[Any],
+    out: Any,
+    given: Given,
+) -> PlainArrays:
+    """What a node gives that asks for positions."""
+    return run([*fields, *positions(fields, given.on)], numbers, out, given)
 
 
 def _finer(
