@@ -115,19 +115,17 @@ class _Check:
             _check_atom(name, atom, known)
         shape = within.shape if isinstance(within, ir.Reduce) else None
         match expr:
-            case ir.Read() | ir.Reduce() if shape is not None:
+            case ir.Reduce() if shape is not None:
                 raise AssertionError(f"{name}: {expr} inside of a window")
-            case ir.Tap() | ir.Weight() | ir.Coefficient() if shape is None:
-                raise AssertionError(f"{name} stands outside of a window")
             case ir.Read():
                 self.read(name, expr, expr.field, expr.offset)
-            case ir.Tap() if shape is not None:
-                self.read(name, expr, expr.field, expr.origin)
-                assert expr.picked or len(expr.axes) == len(shape), expr
-            case ir.Weight() if shape is not None:
+                assert expr.picked or len(expr.axes) == len(shape or ()), expr
+            case ir.Weight():
+                assert shape is not None, f"{name} stands outside of a window"
                 assert len(expr.texts) == math.prod(shape), expr
-            case ir.Coefficient():
+            case ir.Element() if shape is not None:
                 assert expr.array in self.shapes, expr
+                assert not expr.index, expr
             case ir.Element():
                 dtype, shape = self.shapes[expr.array]
                 assert expr.dtype is dtype, f"{name} reads {expr.array} as {expr.dtype}"
@@ -138,9 +136,8 @@ class _Check:
             case ir.Reduce():
                 self.body(expr.body, [expr.result], known, expr)
             case ir.Gather():
-                self.read(name, expr, expr.field, expr.origin)
+                self.read(name, expr, expr.field, expr.offset)
                 assert all(atom.dtype is DType.INT for atom in expr.index), f"{name}: {expr.index}"
-                assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"
             case ir.Inside():
                 assert expr.dtype is expr.index.dtype is DType.INT, f"{name}: {expr}"
                 assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"
@@ -165,9 +162,7 @@ class _Check:
         self.body(loop.body, loop.next, inner, loop)
         self.loops[name] = loop
 
-    def read(
-        self, name: str, expr: ir.Read | ir.Tap | ir.Gather, field: str, offset: ir.Offset
-    ) -> None:
+    def read(self, name: str, expr: ir.Read | ir.Gather, field: str, offset: ir.Offset) -> None:
         assert field in self.arrays, f"{name} reads {field}, which is not made yet"
         assert len(offset) == self.whole.ndim, f"{name}: {field}{offset}"
         assert expr.dtype in self.arrays[field], f"{name} reads {field} as {expr.dtype}"

@@ -22,13 +22,13 @@ from .io.paths import ImageReadError as ImageReadError
 from .io.saving import imsave as imsave
 from .io.saving import save as save
 from .iteration.slabs.slab import distribute as distribute
+from .language.definitions import index as index
+from .language.definitions import spacing as spacing
 from .language.errors import ChannelWarning as ChannelWarning
 from .language.errors import MetadataWarning as MetadataWarning
 from .language.errors import PerformanceWarning as PerformanceWarning
 from .language.errors import RoundingWarning as RoundingWarning
 from .language.errors import StencilError as StencilError
-from .language.positions import index as index
-from .language.positions import spacing as spacing
 from .language.statistics import entropy as entropy
 from .language.statistics import mode as mode
 from .language.statistics import trimmed_mean as trimmed_mean

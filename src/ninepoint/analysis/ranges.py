@@ -35,7 +35,6 @@ from ..language.ir import (
     Call,
     Carried,
     Cast,
-    Coefficient,
     Const,
     DType,
     Element,
@@ -50,7 +49,6 @@ from ..language.ir import (
     Ref,
     Select,
     State,
-    Tap,
     Unary,
     Weight,
     at_each,
@@ -165,13 +163,7 @@ def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interva
     `position` is the place in the window, in C order, for what stands inside one.
     """
     match expr:
-        case (
-            Read(field=name)
-            | Tap(field=name)
-            | Gather(field=name)
-            | Element(array=name)
-            | Coefficient(array=name)
-        ):
+        case Read(field=name) | Gather(field=name) | Element(array=name):
             return known[name]
         case Weight():
             return interval(Const(expr.dtype, expr.texts[position]), known)
@@ -190,7 +182,7 @@ def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interva
         case Reduce():
             return _reduce(expr, known)
         case Inside():
-            return Interval(0, expr.length - 1)
+            return Interval(expr.low, expr.high)
         case Loop() | Carried():
             return of_type(expr.dtype)
 
@@ -466,7 +458,7 @@ def window_ranges(expr: Reduce, known: Known) -> Sequence[Interval]:
     used = set(operands(expr))
     for assign in expr.body:
         match assign.value:
-            case Tap(field=name) | Element(array=name) | Coefficient(array=name):
+            case Read(field=name) | Element(array=name):
                 used.add(name)
     given = tuple((name, known[name]) for name in sorted(used & known.keys()))
     return _window_ranges(expr, given)

@@ -39,7 +39,7 @@ from .arranging import core_last, scattered
 from .chains import is_worth, spans
 from .executable import NOTHING, Executable, GhostCall, Given, Single
 from .layout import Array, Index, PlainArrays, Shape, Sides, Span
-from .regions import Block, Finer, Node, cut_shapes, finer_values, looks, needed, thinned
+from .regions import Block, Finer, Looking, Node, cut_shapes, finer_values, looks, thinned
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -74,15 +74,6 @@ class Group:
     chain: Any = None
 
 
-# Values, and what is taken of each: nothing where it is taken as it is.
-Taken: TypeAlias = Sequence[tuple[int, Index]]
-
-
-def taken(values: Any, fields: Taken) -> list[Array]:
-    """What is taken of values."""
-    return [values[value][index] if index else values[value] for value, index in fields]
-
-
 @frozen
 class Step:
     """A call of one node, or of several as one, on arrays of one kind.
@@ -94,7 +85,7 @@ class Step:
     """
 
     run: Run
-    fields: Taken
+    fields: Sequence[tuple[int, Index]]
     outputs: tuple[int, ...]
     targets: bool
     own: Sequence[Any]
@@ -109,7 +100,7 @@ class Step:
                 for own, (number, name, read) in zip(numbers, self.reads, strict=True)
             ]
         if self.fields:
-            values = taken(values, self.fields)
+            values = [values[k][index] if index else values[k] for k, index in self.fields]
         return self.run(values, numbers, out, given)
 
 
@@ -139,10 +130,10 @@ class Launches:
         # The values that are longer than what they are made of.
         self._finer = finer_values(nodes)
         # The span that each value has, and what of it is needed; nothing of whole arrays.
-        has = domain.has
-        self._at: dict[int, Spans] = dict.fromkeys(range(len(block.arrays)), has)
+        has, given = domain.has, len(block.arrays)
+        self._at: dict[int, Spans] = dict.fromkeys(range(given), has)
         axes = enumerate(zip(domain.region, domain.shape, strict=True), -len(domain.shape))
-        found = [needed(nodes, wanted, span, n, axis) for axis, (span, n) in axes]
+        found = [Looking(nodes, wanted, given, k).values(span, n) for k, (span, n) in axes]
         self._needs = {value: tuple(one[value] for one in found) for value in set().union(*found)}
         # Whoever makes a block knows how much is needed.
         for value in self._at:
@@ -209,10 +200,8 @@ class Launches:
         whole = [(before != "valid", after != "valid") for before, after in border.rules]
         made = zip(node.outputs, does.reaches, strict=True)
         gives = {value: _left(part, along, reach, whole) for value, reach in made}
-        lie = self._arrays(part, gives, node.fields, values, {} if thins else outs)
-        _, fields, into = lie
-        positions = partial(_positions, node, does.compiled, part, self._lengths(fields))
-        fields = [*fields, *positions(fields)]
+        group = Group((does,), node.fields, node.outputs)
+        step, fields, into = self._placed(group, part, gives, values, {} if thins else outs)
         run: Run
         if node.boundary.conditions:
             run = GhostCall(does, fields, sides, self._threads)
@@ -228,9 +217,7 @@ class Launches:
                 run = partial(_finer, does, run)
         if thins:
             run = partial(_thinned, node, run)
-        if does.compiled.positions:
-            run = partial(_placed, run, positions)
-        return self._step([does], run, gives, lie)
+        return step(run)
 
     def _chained(self, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
         """What does several nodes as one kernel; None if they have to be done one by one.
@@ -245,16 +232,13 @@ class Launches:
         if not all(within(self._needs.get(value, left), left) for value in group.outputs):
             return None
         gives = dict.fromkeys(group.outputs, left)
-        lie = self._arrays(part, gives, group.fields, values, outs)
-        _, fields, into = lie
-        positions = partial(_positions, nodes[0], compiled, part, self._lengths(fields))
+        step, fields, into = self._placed(group, part, gives, values, outs)
         for node in nodes:
             # As where it is done alone, whatever is read of all this.
             check_values(node.border, node.cval, node.compiled)
         shape = whole_shape(fields)
         core = tuple(shape[axis] for axis in along)
-        alike = all(one.shape == shape for one in fields)
-        fields = [*fields, *positions(fields)]
+        alike = all(one.shape == shape for one in fields[: len(fields) - len(compiled.positions)])
         # Points must be left whose neighbours all exist.
         room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
         if not alike or 0 in shape or not room:
@@ -269,10 +253,8 @@ class Launches:
             if any(scattered(compiled, lain)):
                 # Each node does those where they lie.
                 return None
-        run: Run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
-        if compiled.positions:
-            run = partial(_placed, run, positions)
-        return self._step(nodes, run, gives, lie)
+        run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
+        return step(run)
 
     def _closed(self, node: Node, part: Spans) -> tuple[Sides, ...]:
         """At which sides of the part that a node takes its border's rules apply."""
@@ -286,49 +268,38 @@ class Launches:
             found.append((low and high, low and high) if ring else (low, high))
         return tuple(found)
 
-    def _arrays(
+    def _placed(
         self,
+        group: Group,
         part: Spans,
         gives: Mapping[int, Spans],
-        fields: Sequence[int],
         values: ByNumber,
         outs: ByNumber,
-    ) -> tuple[Taken, list[Array], list[Array] | None]:
-        """What a part takes of fields, that of these values, and the arrays to write results to.
+    ) -> tuple[Callable[[Run], Step], list[Array], list[Array] | None]:
+        """The step of a group by what runs it; what that is bound to: fields, arrays for results.
 
-        None where there are none for just these points.
+        It takes a part of the fields, that of these values, and notes where its results stand.
+        After the fields come the positions that it asks for.
+        There are no arrays for results where there are none for just these points.
         """
-        shapes, found = [values[value].shape for value in fields], []
-        fitting = cut_shapes(shapes, fields, self._finer)
-        for value, whole, shape in zip(fields, shapes, fitting, strict=True):
+        found, fields = [], list[Array]()
+        shapes = [values[value].shape for value in group.fields]
+        fitting = cut_shapes(shapes, group.fields, self._finer)
+        for value, whole, shape in zip(group.fields, shapes, fitting, strict=True):
             index: Index = tuple(map(slice, shape))
             if shape == whole:
                 index = index_of(values[value], self._at.get(value, ()), part)
             found.append((value, index))
+            fields.append(values[value][index] if index else values[value])
         # An array is there for what is wanted of a value, so far as there is any.
         wanted = self._domain.region
         there = all(v in outs and within(at, wanted) for v, at in gives.items())
         into = [outs[value] for value in gives] if there else None
-        return tuple(found), taken(values, found), into
-
-    def _lengths(self, fields: Sequence[Array]) -> Shape:
-        """The lengths of the whole array."""
-        # Another array of this shape is as long.
-        return self._domain.lengths or self._domain.shape or whole_shape(fields)
-
-    def _step(
-        self,
-        nodes: Sequence[Node],
-        run: Run,
-        gives: Mapping[int, Spans],
-        lie: tuple[Taken, list[Array], list[Array] | None],
-    ) -> Step:
-        """The step that runs nodes on arrays; notes where its results stand."""
-        pairs, fields, into = lie
         self._at |= gives
-        lengths = self._lengths(fields)
+        # Another array of this shape is as long.
+        lengths = self._domain.lengths or self._domain.shape or whole_shape(fields)
         own, reads = list[Any](), list[Read]()
-        for which, node in itertools.product((0, 1), nodes):
+        for which, node in itertools.product((0, 1), group.nodes):
             for name, read in node.compiled.takes[which]:
                 if isinstance(name, int):
                     own.append(lengths[node.along[name]])
@@ -336,7 +307,16 @@ class Launches:
                 else:
                     own.append(read(node.call.scalars[name]))
                     reads.append((node.number, name, read))
-        return Step(run, pairs, tuple(gives), into is not None, own, reads)
+        taken, outputs, first = tuple(found), tuple(gives), group.nodes[0]
+        compiled = group.chain.compiled if group.chain else first.compiled
+        if not compiled.positions:
+            return lambda run: Step(run, taken, outputs, there, own, reads), fields, into
+        asked = partial(_positions, first, compiled, part, lengths)
+
+        def step(run: Run) -> Step:
+            return Step(partial(_at, asked, run), taken, outputs, there, own, reads)
+
+        return step, [*fields, *asked(fields)], into
 
 
 def _positions(
@@ -363,7 +343,7 @@ def _positions(
                 along -= max(0, -node.reaches[0].lo[one.axis])
             along //= (node.thinned or node.every)[one.axis]
         made.append(along.reshape(placed([1] * len(shape), [axis], [len(along)])))
-    if made and any(map(is_cupy, fields)):
+    if any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
@@ -371,16 +351,16 @@ def _positions(
     return made
 
 
-def _placed(
+def _at(
+    asked: Callable[..., list[Array]],
     run: Run,
-    positions: Callable[..., list[Array]],
     fields: PlainArrays,
     numbers: Sequence[Any],
     out: Any,
     given: Given,
 ) -> PlainArrays:
-    """What a node gives that asks for positions."""
-    return run([*fields, *positions(fields, given.on)], numbers, out, given)
+    """What runs on such fields gives, with the positions that it asks for."""
+    return run([*fields, *asked(fields, given.on)], numbers, out, given)
 
 
 def _finer(

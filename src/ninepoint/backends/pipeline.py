@@ -20,14 +20,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.control import bounded, loops
-from ..analysis.footprint import reaches
+from ..analysis.footprint import bounded, loops, reaches
 from ..analysis.rewrite import simplify
 from ..base.undisturbed import imported
-from ..language.definitions import Function
+from ..language.definitions import Function, array_uses, asks_position
 from ..language.errors import Span, mistake
 from ..language.ir import Argument, Box, Coefficients, Field, Kernel, Scalar, joined
-from ..language.parameters import array_uses, asks_position
 from ..language.parse import read
 from ..language.values import NotUnderstood
 from ..lowering.chain import Edges, Link, chained

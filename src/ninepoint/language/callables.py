@@ -1,14 +1,29 @@
-"""The functions that a kernel may call: Python's builtins, `math` and NumPy.
+"""The functions that a kernel may call: Python's builtins, `math`, NumPy, reductions of windows.
 
 One table from the function itself to how it is built; whoever wants to know whether a
-function is understood looks here.
+function is understood looks here.  A reduction is one number from all elements of a window, or
+from those that count:
+
+    w.sum(where=m)       ->     sum of (m ? w : 0)
+    w.mean(where=m)      ->     sum of (m ? w : 0) / sum of m
+    w.max(where=m, initial=0)     ->     maximum(max of (m ? w : 0), 0)
+    np.nanmean(w)      ->     sum of (w == w ? w : 0) over the window / sum of (w == w)
+    np.nanmin(w)       ->     n = sum of (w == w);  n != 0 ? min of (w == w ? w : inf) : nan
+    np.nanvar(w)       ->     m = nanmean(w);  sum of (w == w ? (w - m)**2 : 0) / (n - ddof)
+
+A mask of constants picks its elements, as `w[mask]` does.  `initial` is one value more, as in
+NumPy; an extreme needs one beside `where`, since the mask may leave nothing.  What leaves NaN out
+has one condition more; integers have no NaN, so for them these are the plain reductions.  Ranks
+among what is no NaN are an operation of their own, for which see `lowering.windows`.
 """
 
 from __future__ import annotations
 
+import builtins
+import functools
 import math
 from dataclasses import replace
-from functools import partial, reduce
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +31,7 @@ import numpy as np
 from .dtypes import short, value_type
 from .errors import mistake
 from .functions import FLOAT_FUNCTIONS
-from .ir import Call, Cast, Const, DType, Unary
+from .ir import RANKED, Call, Cast, Coefficients, Const, DType, Reduce, ReduceKind, Unary, sort
 from .operations import (
     Builder,
     as_window,
@@ -28,6 +43,7 @@ from .operations import (
     float_of,
     in_common,
     lift,
+    logical,
     real_number,
     select,
     strong,
@@ -36,7 +52,25 @@ from .operations import (
     truth,
     unary,
 )
-from .values import OPERATORS, Value, emit, is_number, wrapped
+from .statistics import in_order, ranked
+from .values import (
+    OPERATORS,
+    NotUnderstood,
+    Value,
+    emit,
+    is_number,
+    picked,
+    reading,
+    words,
+    wrapped,
+)
+
+# Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
+# takes 1.7 s (two cores of a Zen 4).
+NETWORK = 100
+
+# What complex numbers have none of.
+_ORDERED = RANKED | {"min", "max", "argmin", "argmax", "var"}
 
 
 def _builtin_extreme(builtin: Any, *args: Any) -> Any:
@@ -55,7 +89,7 @@ def _builtin_extreme(builtin: Any, *args: Any) -> Any:
         window = isinstance(items, Value) and items.shape
         needs = "a window: use its method instead" if window else "it needs two values or a tuple"
         raise mistake("wrong-arguments", builtin.__name__, needs)
-    return reduce(better, items)
+    return functools.reduce(better, items)
 
 
 def _part(op: Any, value: Any) -> Any:
@@ -155,6 +189,16 @@ def _floats(name: str, *values: Any) -> list[Value]:
     return [strong(cast(one, dtype)) for one in lifted]
 
 
+def _of_floats(name: str, build: Builder) -> Builder:
+    """What writes a function of NumPy's that is given floats of one type."""
+
+    @functools.wraps(build)
+    def built(*values: Any) -> Any:
+        return build(*_floats(name, *values))
+
+    return built
+
+
 def _nan_to_num(
     x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None,
     neginf: Any = None,
@@ -170,37 +214,19 @@ def _nan_to_num(
     return select(_test("isnan", value), nan, found)
 
 
-def _heaviside(x: Any, at_zero: Any) -> Any:
-    """`np.heaviside`: 0 below 0, 1 above it, `at_zero` at it, and NaN of NaN."""
-    value, middle = _floats("heaviside", x, at_zero)
-    above = select(value > 0, 1.0, select(value == 0, middle, value))
-    return select(value < 0, 0.0, above)
-
-
-def _logaddexp(left: Any, right: Any) -> Any:
+def _logaddexp(a: Any, b: Any) -> Any:
     """`np.logaddexp`: log(exp(a) + exp(b)), of numbers of any size."""
-    a, b = _floats("logaddexp", left, right)
-    dtype = a.dtype
-    more = call("log1p", dtype, call("exp", dtype, -_absolute(a - b)))
-    found = binary("maximum", a, b) + more
+    less = call("exp", a.dtype, -_absolute(a - b))
+    found = binary("maximum", a, b) + call("log1p", a.dtype, less)
     # Of infinities that are alike there is no difference.
-    alike = a + math.log(2.0)
-    return select(a == b, alike, found)
-
-
-def _sinc(value: Any) -> Any:
-    """`np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
-    (x,) = _floats("sinc", value)
-    angle = x * math.pi
-    ratio = call("sin", x.dtype, angle) / angle
-    return select(x == 0, 1.0, ratio)
+    return select(a == b, a + math.log(2.0), found)
 
 
 def _angle(value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op, value) for op in ("real", "imag"))
     found = float_function("arctan2", False, imag, real)
-    return _scaled(_DEGREES, False, found) if deg else found
+    return found * _DEGREES if deg else found
 
 
 def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False) -> Any:
@@ -209,12 +235,6 @@ def _is_close(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any
     near = _absolute(x - y) <= atol + rtol * _absolute(y)
     found = near & _test("isfinite", y) | (x == y)
     return found | _test("isnan", x) & _test("isnan", y) if equal_nan else found
-
-
-def _scaled(factor: float, weak: bool, value: Any) -> Any:
-    """Degrees to radians, or back; a function of `math` gives a weak float."""
-    x = _cast(float, value) if weak else _floats("degrees", value)[0]
-    return x * factor
 
 
 def _logical(op: str, left: Any, right: Any) -> Any:
@@ -273,11 +293,278 @@ def _complex(real: Any = 0, imag: Any = None) -> Any:
 def _sum(items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
         raise mistake("wrong-arguments", "sum", "it needs a tuple or a list of numbers")
-    return reduce(partial(binary, "+"), items, start)
+    return functools.reduce(partial(binary, "+"), items, start)
 
 
-def _divmod(left: Any, right: Any) -> Any:
-    return binary("//", left, right), binary("%", left, right)
+# Reductions.
+
+
+def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False) -> Value:
+    """The window that is reduced; raises where it is none, or is reduced along one axis only.
+
+    Elements that are to be `ordered` must not be complex numbers.
+    """
+    if axis is not None:
+        raise NotUnderstood("the argument 'axis'")
+    if isinstance(value, Coefficients):
+        raise NotUnderstood(f"'{name}' of the whole array '{value.name}'")
+    if isinstance(value, np.ndarray) or is_number(value):
+        raise mistake("bad-operand", f"'{name}'", words(value))
+    window = lift(value)
+    if not window.shape:
+        raise mistake("bad-operand", f"'{name}'", "a single number")
+    if ordered and window.dtype.is_complex:
+        raise mistake("bad-operand", f"'{name}'", "complex numbers")
+    return window
+
+
+def reduce(
+    kind: ReduceKind,
+    value: Any,
+    parameter: float = 0.0,
+    dtype: DType | None = None,
+) -> Value:
+    """One number from a window, of NumPy's type for it or of `dtype`."""
+    window = window_of(value, kind, ordered=kind in _ORDERED)
+    taken = natural = source = window.dtype
+    whole = DType.INT if source is DType.BOOL else source
+    match kind:
+        case "sum" | "prod":
+            taken = natural = whole
+        case "mean" | "var" | "quantile":
+            taken, natural = whole, float_of(source)
+        case "any" | "all":
+            taken = natural = DType.BOOL
+        case "argmin" | "argmax":
+            natural = DType.INT
+    atom = truth(window).atom if taken is DType.BOOL else cast(window, taken).atom
+    body = reading.windows.assignments((atom,))
+    return emit(Reduce(dtype or natural, kind, window.shape, body, atom, parameter))
+
+
+# Which elements count.
+
+
+def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value | None]:
+    """The window, or what a constant mask picks of it; and which of its elements count.
+
+    All of them do where that is None.  For a reduction that leaves NaN out, those do not.
+    """
+    kind = name.removeprefix("nan")
+    label = name if kind == name else f"np.{name}"
+    window = window_of(value, label, axis, ordered=kind in _ORDERED)
+    test = None
+    if isinstance(where, np.ndarray) and where.dtype == bool:
+        if where.shape != window.shape:
+            raise mistake("mask-shape", window.shape, where.shape)
+        if where.any() and not where.all():
+            window = picked(window, where, "where=")
+        where = bool(where.any())
+    if where is not None and where is not True:
+        if not isinstance(where, Value | bool):
+            array = isinstance(where, np.ndarray)
+            raise mistake("where-type", f"an array of {where.dtype}" if array else words(where))
+        test = lift(where)
+        if test.dtype is not DType.BOOL:
+            raise mistake("where-type", "numbers, not truths")
+        if test.shape not in ((), window.shape):
+            raise mistake("mask-shape", window.shape, test.shape)
+    if kind != name and not window.dtype.is_integer:
+        there = window == window
+        test = there if test is None else there & test
+    return window, test
+
+
+def _filled(window: Value, test: Value | None, number: float) -> Any:
+    """The window with a number in the place of what is left out."""
+    if test is None:
+        return window
+    return select(test, window, replace(cast(lift(number), window.dtype), weak=window.weak))
+
+
+def _counted(window: Value, test: Value) -> Any:
+    """How many elements are taken."""
+    if not test.shape:
+        return select(test, math.prod(window.shape), 0)
+    return reduce("sum", test)
+
+
+def _mean_of(window: Value, test: Value | None) -> Any:
+    """The mean of what is taken; NaN of nothing."""
+    if test is None:
+        return reduce("mean", window)
+    # Added to, -0.0 changes nothing at all: what is left out needs no choice beforehand.
+    terms = _filled(window, test, 0 if window.dtype.is_complex else -0.0)
+    # A sum that does not wrap, for it becomes a float.
+    exact = DType.F64 if terms.dtype in (DType.INT, DType.UINT) else None
+    total = reduce("sum", terms, dtype=exact)
+    return total / _counted(window, test)
+
+
+def _nan(value: Value) -> Value:
+    return Value(Const(value.dtype, "nan"))
+
+
+# The reductions, by the names that NumPy has for them: "nansum" leaves NaN out.
+
+
+def _total(
+    name: str, value: Any, axis: Any = None, *, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    window, test = _taken(name, value, axis, where)
+    kind: Any = name.removeprefix("nan")
+    first, op = (0, "+") if kind == "sum" else (1, "*")
+    found = reduce(kind, _filled(window, test, first))
+    return found if initial is None else binary(op, found, initial)
+
+
+def _mean(name: str, value: Any, axis: Any = None, *, where: Any = None) -> Any:
+    return _mean_of(*_taken(name, value, axis, where))
+
+
+def _extreme(
+    name: str, value: Any, axis: Any = None, *, initial: Any = None,
+    where: Any = None,
+) -> Any:  # fmt: skip
+    kind: Any = name.removeprefix("nan")
+    window, test = _taken(name, value, axis, where)
+    skips = name != kind and window.dtype.is_float
+    if where is not None and where is not True:
+        if initial is None:
+            raise mistake("where-initial", name if skips else kind)
+        if lift(initial).shape:
+            raise mistake("bad-operand", "'initial'", words(initial))
+    if skips:
+        window = _filled(window, test, math.inf if kind == "min" else -math.inf)
+    elif test is not None:
+        window = select(test, window, initial)
+    found = reduce(kind, window)
+    if skips:
+        found = select(reduce("any", test), found, _nan(found))
+    if initial is None:
+        return found
+    if skips:
+        return float_function(f"f{kind}", False, found, initial)
+    return binary(f"{kind}imum", found, initial)
+
+
+def _truths(kind: ReduceKind, value: Any, axis: Any = None, *, where: Any = None) -> Any:
+    window, test = _taken(kind, value, axis, where)
+    return reduce(kind, _filled(truth(window), test, kind == "all"))
+
+
+def _spread(
+    name: str, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
+    ddof: Any = 0, *, where: Any = None,
+) -> Any:  # fmt: skip
+    """`np.var` or its like, or the square root of it."""
+    variance = name.replace("std", "var")
+    if dtype is not None or out is not None:
+        raise NotUnderstood("the arguments 'dtype' and 'out'")
+    if not is_number(ddof) or isinstance(ddof, complex):
+        raise mistake("wrong-arguments", variance, "'ddof' is not a constant number")
+    window, test = _taken(variance, value, axis, where)
+    skips = name.startswith("nan") and window.dtype.is_float
+    found = _variance(window, test, ddof, skips)
+    return call("sqrt", found.dtype, found) if name != variance else found
+
+
+def _variance(window: Value, test: Value | None, ddof: Any, skips: bool) -> Any:
+    if test is None:
+        return reduce("var", window, float(ddof))
+    left = _counted(window, test) - ddof
+    divisor = left if skips else select(left > 0, left, left * 0)
+    # In two passes, as NumPy does it: nothing cancels.
+    apart = window - _mean_of(window, test)
+    found = reduce("sum", _filled(apart * apart, test, -0.0)) / divisor
+    return select(left > 0, found, _nan(found)) if skips else found
+
+
+def _reduction(kind: ReduceKind, value: Any, axis: Any = None) -> Any:
+    return reduce(kind, window_of(value, kind, axis))
+
+
+def _fraction(q: Any, scale: float, name: str) -> float:
+    """A constant from 0 to `scale` as a fraction."""
+    if isinstance(q, Value) and not q.shape:
+        raise NotUnderstood("a fraction that is not constant")
+    if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
+        raise mistake("fraction", name, scale, words(q))
+    return float(q) / scale
+
+
+def _quantile(name: str, value: Any, q: Any, axis: Any = None) -> Any:
+    skips, scale = name.startswith("nan"), 100.0 if name.endswith("percentile") else 1.0
+    window = window_of(value, f"np.{name}" if skips else "quantile", axis, ordered=True)
+    plain = window.dtype.is_integer or not skips
+    kind: ReduceKind = "quantile" if plain else "nanquantile"
+    return reduce(kind, window, _fraction(q, scale, name))
+
+
+def _peak_to_peak(value: Any) -> Any:
+    most, least = (lift(reduce(kind, value)) for kind in ("max", "min"))
+    if most.dtype is DType.UINT:
+        # Never negative, so that 64 bits hold it.
+        return in_common("-", DType.UINT, most, least)
+    return most - least
+
+
+def _any_all(kind: ReduceKind, op: str, items: Any) -> Any:
+    """Builtin any/all of a tuple."""
+    if not isinstance(items, tuple):
+        return reduce(kind, items)
+    result: Any = op == "&"
+    for item in items:
+        result = logical(op, result, truth(item))
+    return result
+
+
+def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
+    window = window_of(value, "np.average", axis)
+    if weights is None:
+        return reduce("mean", window)
+    if isinstance(weights, tuple | list):
+        weights = np.array(weights)
+    if isinstance(weights, np.ndarray):
+        items = weights.ravel().tolist()
+        total = sum(items) if weights.dtype.kind != "f" else math.fsum(items)
+        if not total:
+            raise mistake("wrong-arguments", "average", "the sum of the weights is zero")
+    else:
+        total = reduce("sum", as_window(weights, window.shape))
+    return reduce("sum", window * weights) / total
+
+
+def _ranked(value: Any, percentage: Any) -> Any:
+    # Only filters call it, by these names.
+    window = window_of(value, "median' or 'percentile", ordered=True)
+    if window.dtype.is_integer:
+        window = cast(window, DType.F64)
+    _fraction(percentage, 100.0, "ranked()")
+    return reduce("nanrank", window, float(percentage))
+
+
+def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
+    """The elements in order, by a network."""
+    window = window_of(value, name, ordered=True)
+    count = math.prod(window.shape)
+    _fraction(cut, 0.5, name)
+    if 2 * int(cut * count) >= count:
+        raise mistake("wrong-arguments", name, f"nothing is left of {count} elements")
+    if count > NETWORK:
+        raise NotUnderstood(f"a window of more than {NETWORK} elements in order")
+    # Three operations for each of so many comparators, and others for what is made of them.
+    reading.body.limit += 3 * count * count.bit_length() ** 2
+    elements = [picked(window, place, name).atom for place in np.ndindex(window.shape)]
+    ordered = sort(elements, lambda expr: emit(expr).atom)
+    if window.dtype.is_float:
+        known = reduce("all", window == window)
+        ordered[-1] = select(known, Value(ordered[-1]), _nan(window)).atom
+    return tuple(Value(one, window.weak) for one in ordered)
+
+
+# The table.
 
 
 def _named(module: Any, names: str, build: Builder) -> dict[Any, Builder]:
@@ -293,6 +580,21 @@ _TYPES: tuple[Any, ...] = (
 
 _RADIANS, _DEGREES = math.pi / 180, 180 / math.pi
 
+# Those that there are for numbers that are no NaN as well.
+_BOTH: dict[str, Builder] = {
+    "sum": _total,
+    "prod": _total,
+    "mean": _mean,
+    "min": _extreme,
+    "max": _extreme,
+    "std": _spread,
+    "var": _spread,
+    "median": lambda name, value, axis=None: _quantile(name, value, 0.5, axis),
+    "quantile": _quantile,
+    "percentile": _quantile,
+}
+
+# Every function that is understood.
 FUNCTIONS: dict[Any, Builder] = {
     **{
         getattr(np, name): partial(float_function, name, False)
@@ -311,10 +613,10 @@ FUNCTIONS: dict[Any, Builder] = {
     **_named(math, "isnan isinf isfinite", _test),
     **_named(np, "floor ceil trunc", partial(_rounded, False)),
     **_named(math, "floor ceil trunc", partial(_rounded, True)),
-    **dict.fromkeys((np.degrees, np.rad2deg), partial(_scaled, _DEGREES, False)),
-    **dict.fromkeys((np.radians, np.deg2rad), partial(_scaled, _RADIANS, False)),
+    **dict.fromkeys((np.degrees, np.rad2deg), _of_floats("degrees", lambda x: x * _DEGREES)),
+    **dict.fromkeys((np.radians, np.deg2rad), _of_floats("radians", lambda x: x * _RADIANS)),
     **dict.fromkeys((np.round, np.around), _numpy_round),
-    **dict.fromkeys((np.divmod, divmod), _divmod),
+    **dict.fromkeys((np.divmod, divmod), lambda a, b: (binary("//", a, b), binary("%", a, b))),
     **{one: partial(_cast, one) for one in _TYPES},
     complex: _complex,
     abs: _absolute,
@@ -325,8 +627,8 @@ FUNCTIONS: dict[Any, Builder] = {
     sum: _sum,
     math.log: _log,
     math.fabs: lambda v: _absolute(_cast(float, v)),
-    math.degrees: partial(_scaled, _DEGREES, True),
-    math.radians: partial(_scaled, _RADIANS, True),
+    math.degrees: lambda x: _cast(float, x) * _DEGREES,
+    math.radians: lambda x: _cast(float, x) * _RADIANS,
     np.logical_not: partial(unary, "not"),
     np.logical_and: partial(_logical, "&"),
     np.logical_or: partial(_logical, "|"),
@@ -335,11 +637,35 @@ FUNCTIONS: dict[Any, Builder] = {
     np.where: _where,
     np.clip: _clip,
     np.nan_to_num: _nan_to_num,
-    np.heaviside: _heaviside,
-    np.logaddexp: _logaddexp,
-    np.sinc: _sinc,
+    np.heaviside: _of_floats(
+        "heaviside",
+        # NaN of NaN.
+        lambda x, h: select(x < 0, 0.0, select(x > 0, 1.0, select(x == 0, h, x))),
+    ),
+    np.logaddexp: _of_floats("logaddexp", _logaddexp),
+    np.sinc: _of_floats(
+        "sinc", lambda x: select(x == 0, 1.0, call("sin", x.dtype, x * math.pi) / (x * math.pi))
+    ),
     np.angle: _angle,
     np.isclose: _is_close,
     np.square: lambda v: lift(v) * v,
     np.reciprocal: partial(binary, "/", 1.0),
+    **{
+        getattr(np, f"{nan}{name}"): partial(make, f"{nan}{name}")
+        for name, make in _BOTH.items()
+        for nan in ("", "nan")
+    },
+    np.any: partial(_truths, "any"),
+    np.all: partial(_truths, "all"),
+    np.argmin: partial(_reduction, "argmin"),
+    np.argmax: partial(_reduction, "argmax"),
+    np.ptp: _peak_to_peak,
+    builtins.any: partial(_any_all, "any", "|"),
+    builtins.all: partial(_any_all, "all", "&"),
+    np.amin: partial(_extreme, "min"),
+    np.amax: partial(_extreme, "max"),
+    np.count_nonzero: lambda value: reduce("sum", truth(window_of(value, "np.count_nonzero"))),
+    np.average: _average,
+    ranked: _ranked,
+    in_order: _elements,
 }

@@ -18,11 +18,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
+from .definitions import Spacing, index
 from .errors import mistake
 from .functions import from_numpy, is_shape
 from .ir import Coefficients, DType, Field, Position, Read, Ref
 from .operations import lift, strong
-from .positions import Spacing, index
 from .statistics import PRIMITIVE
 from .values import (
     Index,
@@ -238,30 +238,22 @@ def _position(field: Any = None, /) -> Any:
     """What `npt.index` gives: a number for each axis, or for one axis that number."""
     if reading.pointwise:
         raise mistake("ufunc-position")
-    if field is not None and not isinstance(field, Field):
-        raise mistake("position-field", words(field))
     if field is not None:
+        if not isinstance(field, Field):
+            raise mistake("position-field", words(field))
         reading.stages.read.add(field.name)
     reading.count = count = reading.count or reading.shown or 1
-    found = tuple(_along(axis, count, field is not None) for axis in range(count))
-    return found if len(found) > 1 else found[0]
-
-
-def _along(axis: int, count: int, element: bool) -> Any:
-    """The position along an axis, which is a number of Python's.
-
-    Of several results around an element those of one phase are k * I + r.
-    """
-    label = f"{'index' if element else 'place'}{axis}"
-    reading.positions[label] = Position(axis, "elements" if element else "results")
-    read = Read(DType.INT, label, (0,) * count)
-    where, factors = emit(read, weak=True), reading.factors
-    if not factors:
-        return where
-    point = Index(where.atom, True)
-    if element:
-        return point
-    return point * factors[axis] + reading.phase[axis]
+    found: list[Any] = []
+    for axis in range(count):
+        label = f"{'index' if field else 'place'}{axis}"
+        reading.positions[label] = Position(axis, "elements" if field else "results")
+        found.append(emit(Read(DType.INT, label, (0,) * count), weak=True))
+        if reading.factors:
+            found[axis] = Index(found[axis].atom, True)
+            if not field:
+                # Of several results around an element those of one phase are k * I + r.
+                found[axis] = found[axis] * reading.factors[axis] + reading.phase[axis]
+    return tuple(found) if count > 1 else found[0]
 
 
 def _measured(shape: tuple[Any, ...], name: str) -> Any:

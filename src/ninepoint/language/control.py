@@ -261,14 +261,17 @@ class Frame(ABC):
 
     def block(self, statements: list[ast.stmt]) -> None:
         steps: list[Callable[[], None]] = []
-        for place, statement in enumerate(statements, 1):
-            # Read so, a name that one side alone gives a value has it where that side goes on.
-            if isinstance(statement, ast.If) and leaves(statement.body) != leaves(
-                statement.orelse
-            ):
-                steps.append(partial(self.statement, with_rest(statement, statements[place:])))
-                break
-            steps.append(partial(self.statement, statement))
+        for place, one in enumerate(statements, 1):
+            if not isinstance(one, ast.If) or leaves(one.body) == leaves(one.orelse):
+                steps.append(partial(self.statement, one))
+                continue
+            # One side leaves the turn: what comes after is read in the other, so that a name that
+            # this alone gives a value has it there.
+            body, orelse = [*one.body], [*one.orelse]
+            (orelse if leaves(body) else body).extend(statements[place:])
+            branch = ast.copy_location(ast.If(one.test, body, orelse), one)
+            steps.append(partial(self.statement, branch))
+            break
         self._follow(steps)
 
     def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
@@ -328,7 +331,9 @@ class Frame(ABC):
         try:
             follow()
         except (NotUnderstood, StencilError) as error:
-            reading.body.cut(size)
+            names, values = reading.body.names, reading.body.values
+            for name in list(values)[size:]:
+                del names[values.pop(name)]
             self.begin(before)
             return error
         return None
@@ -440,41 +445,22 @@ class CarriedLoop:
         self.frame.block(self.node.body)
         self.frame.left = False
 
-    def _turn(self) -> Any:
-        """Follow a turn; gives the truth that there is another."""
-        frame, index = self.frame, Value(self.index, True)
-        self.once(index)
-        ended = frame.ended(loop=True)
-        if ended is True:
-            return False
-        with under(ended, False):
-            again = truth(self.test(index + 1))
-        self.endless = again is True
-        return logical("&", unary("not", ended), again)
-
     def _read(self) -> bool:
         """Read turns until the types are known; gives whether there may be more than one turn."""
-        if reading.unsigned:
-            # A literal takes the sign of what it meets first.
-            self._read_turn(literal=True)
-            self.types = self._joined()
-        for _ in range(_READ):
-            self._read_turn()
-            if self.going is False:
+        # A literal takes the sign of what it meets first.
+        for literal in [True] * reading.unsigned + [False] * _READ:
+            self._read_turn(literal)
+            if self.going is False and not literal:
                 return False
-            joined = self._joined()
-            if joined == self.types:
+            triples = zip(self.types, self.initial, self._now(), strict=True)
+            joined = [kind.joined(one, after) for kind, one, after in triples]
+            if joined == self.types and not literal:
                 return True
             self.types = joined
         raise NotUnderstood("a loop that changes the types of its values", self.span)
 
-    def _joined(self) -> list[_Type]:
-        """The types of what names hold before and after the turn that was read."""
-        triples = zip(self.types, self.initial, self._now(), strict=True)
-        return [kind.joined(one, after) for kind, one, after in triples]
-
-    def _read_turn(self, *, literal: bool = False) -> None:
-        frame = self.frame
+    def _read_turn(self, literal: bool) -> None:
+        frame, index = self.frame, Value(self.index, True)
         self.refs = []
         frame.begin(self.before)
         if not literal:
@@ -485,7 +471,15 @@ class CarriedLoop:
         self.body = Body(f"u{self.level}_", self.span, outer.limit, self.level, outer, begins)
         # What is computed in a turn is so only if the turn is.
         with reading.changed(body=self.body, path=()):
-            self.going = self._turn()
+            self.once(index)
+            ended = frame.ended(loop=True)
+            # The truth that there is another.
+            self.going: Any = False
+            if ended is not True:
+                with under(ended, False):
+                    again = truth(self.test(index + 1))
+                self.endless = again is True
+                self.going = logical("&", unary("not", ended), again)
 
     def _ref(self, dtype: DType) -> Ref:
         """A name for one more value that is carried."""
@@ -554,7 +548,7 @@ class CarriedLoop:
             ends = given(self.going, after)
         going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
         carried = tuple(zip([going, *self.refs], given(start, before), strict=True))
-        body = self.body.assignments(ends)
+        body = self.body.assignments(ends, own=True)
         return reading.body.emit(Loop(carried, body, ends, self.index, self.most))
 
 
@@ -567,14 +561,6 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
             return leaves(body) and leaves(orelse)
         case _:
             return False
-
-
-def with_rest(branch: ast.If, rest: list[ast.stmt]) -> ast.If:
-    """A branch, one side of which leaves the turn, with what comes after in the other side."""
-    first = leaves(branch.body)
-    body = branch.body if first else [*branch.body, *rest]
-    orelse = [*branch.orelse, *rest] if first else branch.orelse
-    return ast.copy_location(ast.If(branch.test, body, orelse), branch)
 
 
 def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:

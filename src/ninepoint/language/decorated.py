@@ -96,32 +96,24 @@ def decorator(kind: str, function: Any, make: Callable[[types.FunctionType], T])
 
     @door
     def decorate(function: Callable[..., Any]) -> T:
-        plain = _python_function(function, kind)
+        # Behind a function of `numba.njit` is one of Python.
+        plain = getattr(function, "py_func", function)
+        if isinstance(function, Decorated):
+            raise TypeError(
+                f"'{function.definition.name}' is a {function.definition.kind} already."
+            )
+        whole = False
+        if isinstance(plain, types.FunctionType):
+            # Functions of this package take whole arrays.
+            own = (plain.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
+            whole = own and bool(plain.__code__.co_flags & inspect.CO_VARARGS)
+        if not isinstance(plain, types.FunctionType) or whole:
+            raise TypeError(
+                f"a {kind} is made from a Python function, {_not_from(function, kind)}."
+            )
         return with_room(functools.partial(make, plain), plain)
 
     return decorate if function is NOTHING else decorate(function)
-
-
-def _python_function(value: Any, kind: str) -> types.FunctionType:
-    """What a decorator of some kind was given, if that is a function with a text.
-
-    Raises
-    ------
-    TypeError
-        If it is not; says what it is instead, and what to do.
-    """
-    plain = getattr(value, "py_func", value)
-    if isinstance(value, Decorated):
-        raise TypeError(f"'{value.definition.name}' is a {value.definition.kind} already.")
-    if not isinstance(plain, types.FunctionType) or _is_filter(plain):
-        raise TypeError(f"a {kind} is made from a Python function, {_not_from(value, kind)}.")
-    return plain
-
-
-def _is_filter(function: types.FunctionType) -> bool:
-    """Whether it is a function of this package that takes whole arrays."""
-    own = (function.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
-    return own and bool(function.__code__.co_flags & inspect.CO_VARARGS)
 
 
 def _not_from(value: Any, kind: str) -> str:
@@ -185,7 +177,10 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
         calls it.
     """
     try:
-        return _with_room(work, function)
+        with suppress(RecursionError):
+            return work()
+        with suppress(RecursionError):
+            return _elsewhere(work)
     except StencilError as error:
         at = error.diagnostic.span
         home = package(at.file)
@@ -197,13 +192,6 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
         span, name = call
         reason = f"{error.diagnostic.message.rstrip('.')} (line {at.line})"
         raise mistake("foreign-function", span, name, home, reason) from None
-
-
-def _with_room(work: Callable[[], _Result], function: Function | types.FunctionType) -> _Result:
-    with suppress(RecursionError):
-        return work()
-    with suppress(RecursionError):
-        return _elsewhere(work)
     if isinstance(function, Function):
         raise mistake("too-deep", function.place, function.name)
     code, name = function.__code__, function.__name__

@@ -72,7 +72,9 @@ class Diagnostic:
 
     def __str__(self) -> str:
         at, gutter = self.span, len(str(self.span.line))
-        carets = _blank(at.text[: at.start]) + "^" * max(1, _width(at.text[at.start : at.end]))
+        # As wide as what is above them; a tab is as wide as the tab above it.
+        blank = "\t".join(" " * _width(part) for part in at.text[: at.start].split("\t"))
+        carets = blank + "^" * max(1, _width(at.text[at.start : at.end]))
         return "\n".join(
             [
                 f"{self.message} [{self.code}]",
@@ -88,11 +90,6 @@ def _width(text: str) -> int:
     """Count the columns that a terminal gives to `text`: two for a wide letter."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
-
-
-def _blank(text: str) -> str:
-    """Give space as wide as `text`; a tab is as wide as the tab above it."""
-    return "\t".join(" " * _width(part) for part in text.split("\t"))
 
 
 class StencilError(ValueError):

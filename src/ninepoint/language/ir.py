@@ -7,11 +7,11 @@ outputs.  There are no borders and no schedule here.
     atom   := Const | Ref
     expr   := Read(field, offset) | Unary(op, atom) | Binary(op, atom, atom)
             | Select(atom, atom, atom) | Cast(atom) | Call(function, atom*) | Element(array, index)
-            | Reduce(kind, shape, body, result) | Gather(field, origin, index, box, active)
-            | Inside(index, length, active)
+            | Reduce(kind, shape, body, result) | Gather(field, offset, index, low, high)
+            | Inside(index, low, high, active)
             | Loop(carried, body, next) | Carried(loop, number)
     and, only inside the body of a `Reduce`, which is computed at each index of its window,
-            | Tap(field, origin) | Weight(values) | Coefficient(array)
+            | Weight(values)
 
 An operation takes atoms only, so every sub-expression has one name, equal operations are one
 assignment, and an analysis is one walk down the list.  Nodes are frozen, typed from birth,
@@ -130,11 +130,29 @@ Atoms: TypeAlias = tuple[Atom, ...]
 
 @frozen
 class Read:
-    """The element of a field, `offset` steps away from the point."""
+    """The element of a field, `offset` steps away from the point.
+
+    Inside a window it is as many steps further as the window's index says.  `axes` says along
+    which core axis each axis of the window runs: x[0, -1:2] is a window of one axis, which runs
+    along the second.  Where elements are `picked` the reduction is over these alone, along one
+    axis: each is an index of the window.  A step along the last core axis is `lanes` elements;
+    more than one only where the lowering has interleaved them.
+    """
 
     dtype: DType
     field: str
     offset: Offset
+    axes: Offset = ()
+    picked: tuple[Offset, ...] = ()
+    lanes: int = 1
+
+    def place(self, index: Offset) -> Offset:
+        """The offset of the element at `index` in the window."""
+        moved = list(self.offset)
+        index = self.picked[index[0]] if self.picked else index
+        for axis, step in zip(self.axes, index, strict=True):
+            moved[axis] += step * self.lanes if axis == len(moved) - 1 else step
+        return tuple(moved)
 
 
 @frozen
@@ -199,44 +217,16 @@ class Call:
 
 @frozen
 class Element:
-    """The element of a coefficient array at a constant, absolute index."""
+    """The element of a coefficient array at a constant, absolute index.
 
-    dtype: DType
-    array: str
-    index: Offset
-
-
-@frozen
-class Tap:
-    """Inside a window: the element of a field at `origin` plus the window's index.
-
-    `axes` says along which core axis each axis of the window runs: x[0, -1:2] is a window of
-    one axis, which runs along the second.  Where elements are `picked` the reduction is over
-    these alone, along one axis: each is an index of the window.  A step along the last core axis
-    is `lanes` elements; more than one only where the lowering has interleaved them.
+    Inside a window it is that at the window's index, and has none itself.  Of some elements
+    `picked` says which they are, as for a `Read`.
     """
 
     dtype: DType
-    field: str
-    origin: Offset
-    axes: Offset
+    array: str
+    index: Offset = ()
     picked: tuple[Offset, ...] = ()
-    lanes: int = 1
-
-    def offset(self, index: Offset) -> Offset:
-        """The offset of the element at `index` in the window."""
-        moved = list(self.origin)
-        index = self.picked[index[0]] if self.picked else index
-        for axis, step in zip(self.axes, index, strict=True):
-            moved[axis] += step * self.lanes if axis == len(moved) - 1 else step
-        return tuple(moved)
-
-    def ends(self, shape: Offset) -> tuple[Offset, Offset]:
-        """The first and the last offset along each axis of a window of this shape."""
-        if not self.picked:
-            return self.origin, self.offset(tuple(n - 1 for n in shape))
-        axes = list(zip(*(self.offset((k,)) for k in range(shape[0])), strict=True))
-        return tuple(map(min, axes)), tuple(map(max, axes))
 
 
 @frozen
@@ -245,22 +235,6 @@ class Weight:
 
     dtype: DType
     texts: tuple[str, ...]
-
-
-@frozen
-class Coefficient:
-    """Inside a window: the element of a coefficient array at the window's index.
-
-    Of some elements `picked` says which they are, as for a `Tap`.
-    """
-
-    dtype: DType
-    array: str
-    picked: tuple[Offset, ...] = ()
-
-    def place(self, index: Offset) -> Offset:
-        """The place in the array of the element at `index` in the window."""
-        return self.picked[index[0]] if self.picked else index
 
 
 @frozen
@@ -284,34 +258,31 @@ class Reduce:
 
 @frozen
 class Gather:
-    """The element of a field that is `index` steps away from `origin`, an offset.
+    """The element of a field that is `index` steps away from `offset`.
 
-    The index is known at run time only.  Where the point is `active` and it is not within
-    `low` .. `high`, that is an error of the user's, who reads there at `place`; where it surely
-    is, that is empty.
+    The index is known at run time only; it is within `low` .. `high`.
     """
 
     dtype: DType
     field: str
-    origin: Offset
+    offset: Offset
     index: Atoms
     low: Offset
     high: Offset
-    active: Atom
-    place: str
 
 
 @frozen
 class Inside:
-    """Which of `length` elements an index means, from 0; negative ones count from the end.
+    """An index within `low` .. `high`.
 
-    Where the point is `active` and there is no such element, that is an error of the user's at
-    `place`, which is empty where there surely is.
+    Where the point is `active` and it is not, that is an error of the user's, who reads there at
+    `place`; where it surely is, that is empty.
     """
 
     dtype: DType
     index: Atom
-    length: int
+    low: int
+    high: int
     active: Atom
     place: str
 
@@ -347,12 +318,12 @@ class Carried:
 
 
 Expr: TypeAlias = (
-    Read | Unary | Binary | Select | Cast | Call | Element | Tap | Weight | Coefficient | Reduce
+    Read | Unary | Binary | Select | Cast | Call | Element | Weight | Reduce
     | Gather | Inside | Loop | Carried
 )  # fmt: skip
 
 # What may find a mistake of the user's, or never end, while it is computed.
-Noting: TypeAlias = Gather | Inside | Loop
+Noting: TypeAlias = Inside | Loop
 
 
 @frozen
@@ -503,8 +474,8 @@ Argument: TypeAlias = Field | Coefficients | Scalar
 class Kernel:
     """One whole kernel, for given types of its arguments.
 
-    Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
-    field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
+    Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` names a field or a
+    stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
     name with its storage type, `scalars` each name with its value type; as a kernel is read,
     its last scalars are the lengths of the whole array along some axes, which `lengths` names, and
     its last fields the `positions`, which are read at the point itself; as a part of another
@@ -639,10 +610,8 @@ def inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
 def shifted(expr: Expr, by: Offset) -> Expr:
     """The operation at the point that lies `by` from here."""
     match expr:
-        case Read():
+        case Read() | Gather():
             return replace(expr, offset=added(expr.offset, by))
-        case Tap() | Gather():
-            return replace(expr, origin=added(expr.origin, by))
         case Reduce() | Loop():
             return inside(expr, lambda inner: shifted(inner, by))
         case _:
@@ -652,9 +621,9 @@ def shifted(expr: Expr, by: Offset) -> Expr:
 def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
     """The operation on other arrays in the place of some."""
     match expr:
-        case Read() | Tap() | Gather():
+        case Read() | Gather():
             return replace(expr, field=names.get(expr.field, expr.field))
-        case Element() | Coefficient():
+        case Element():
             return replace(expr, array=names.get(expr.array, expr.array))
         case Reduce() | Loop():
             return inside(expr, lambda inner: of_arrays(inner, names))
@@ -692,12 +661,13 @@ def added(one: Offset, other: Offset) -> Offset:
 def at_index(expr: Expr, index: Offset, position: int) -> Expr | Const:
     """What an operation in a window is at an index of it, the element of this position."""
     match expr:
-        case Tap():
-            return Read(expr.dtype, expr.field, expr.offset(index))
+        case Read():
+            return Read(expr.dtype, expr.field, expr.place(index))
         case Weight():
             return Const(expr.dtype, expr.texts[position])
-        case Coefficient():
-            return Element(expr.dtype, expr.array, expr.place(index))
+        case Element():
+            picked = expr.picked
+            return Element(expr.dtype, expr.array, picked[index[0]] if picked else index)
         case _:
             return expr
 

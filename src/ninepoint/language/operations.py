@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .definitions import Line
 from .dtypes import promote, value_type
 from .errors import mistake
 from .functions import FLOAT_FUNCTIONS, PYTHON, UFUNCS, UNARY, UNARY_UFUNCS
@@ -33,16 +34,15 @@ from .ir import (
     Binary,
     Call,
     Cast,
-    Coefficient,
     Coefficients,
     Const,
     DType,
+    Element,
     Offset,
     Select,
     Unary,
     Weight,
 )
-from .positions import Line
 from .values import (
     OPERATORS,
     Index,
@@ -102,7 +102,7 @@ def as_window(value: Any, shape: Offset) -> Value:
         raise mistake("window-shape", shape, value.shape)
     if isinstance(value, Coefficients):
         dtype = value_type(value.storage)
-        return emit(Coefficient(dtype, value.label), False, shape)
+        return emit(Element(dtype, value.label), False, shape)
     texts = tuple(map(repr, value.ravel().tolist()))
     return emit(Weight(value_type(value.dtype), texts), False, shape)
 
@@ -175,7 +175,11 @@ def binary(op: str, left: Any, right: Any) -> Any:
     (a, b), _ = together(left, right)
     if line is not None:
         return Index(in_common(op, DType.INT, a, b).atom, True, (), line)
-    _check_operands(op, a.dtype, b.dtype)
+    if op in (*_BITWISE, "<<", ">>") and not (a.dtype.is_integer and b.dtype.is_integer):
+        raise mistake("bad-operand", f"'{op}'", "floats")
+    if op in _ORDERED and (a.dtype.is_complex or b.dtype.is_complex):
+        name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
+        raise mistake("bad-operand", name, "complex numbers")
     mixed = _mixed(a, b)
     if mixed:
         if op in COMPARISONS:
@@ -203,15 +207,6 @@ def binary(op: str, left: Any, right: Any) -> Any:
         case "-" if kind is DType.UINT:
             kind = DType.INT
     return in_common(op, kind, a, b)
-
-
-def _check_operands(op: str, left: DType, right: DType) -> None:
-    """Raise where an operator has no meaning for values of these types."""
-    if op in (*_BITWISE, "<<", ">>") and not (left.is_integer and right.is_integer):
-        raise mistake("bad-operand", f"'{op}'", "floats")
-    name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
-    if op in _ORDERED and (left.is_complex or right.is_complex):
-        raise mistake("bad-operand", name, "complex numbers")
 
 
 def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:

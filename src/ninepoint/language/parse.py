@@ -25,7 +25,15 @@ import numpy as np
 from .callables import FUNCTIONS
 from .calls import Given, attribute
 from .control import UNDEFINED, Frame, refuse_node
-from .definitions import ArrayFunction, Function, SelfReference, Unusable, dotted, target_names
+from .definitions import (
+    ArrayFunction,
+    Function,
+    SelfReference,
+    Unusable,
+    dotted,
+    indices,
+    target_names,
+)
 from .dtypes import value_type
 from .errors import here, mistake
 from .functions import SYMBOLS
@@ -44,8 +52,6 @@ from .ir import (
     operands,
 )
 from .operations import alike, binary, folded, lift, logical, select, truth, unary, under
-from .parameters import indices
-from .reductions import REDUCTIONS
 from .signature import signature
 from .stages import stage
 from .subscripts import made, stored, subscript, which
@@ -67,9 +73,6 @@ from .values import (
     several,
     words,
 )
-
-# Every function that is understood.
-KNOWN = FUNCTIONS | REDUCTIONS
 
 
 def read(
@@ -275,7 +278,7 @@ class Expressions(Frame):
                 base = self.buffer(node.value) or self.eval(node.value)
                 return subscript(base, self.eval(node.slice), node)
             case ast.Attribute():
-                return attribute(self.eval(node.value), node.attr, KNOWN)
+                return attribute(self.eval(node.value), node.attr, FUNCTIONS)
             case ast.Call():
                 return self.call(node)
             case ast.Lambda():
@@ -421,7 +424,7 @@ class Expressions(Frame):
                 if len(self.active) > 50:
                     raise mistake("recursion", given.name)
             case _:
-                return given.to(function, KNOWN)
+                return given.to(function, FUNCTIONS)
         names = names | given.bound(signature(definition, defaults))
         return type(self)(seen, names, self.active, self.hidden).run(definition)
 

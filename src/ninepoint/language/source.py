@@ -38,16 +38,18 @@ from .definitions import (
     Definition,
     Function,
     SelfReference,
+    Spacing,
     Unusable,
     characters,
     dotted,
+    index,
     own_nodes,
     parsed,
+    spacing,
 )
 from .dtypes import is_masked, widened
 from .errors import Span, StencilError, alike, mistake
 from .functions import from_numpy, is_shape
-from .positions import Spacing, index, spacing
 
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]
@@ -69,7 +71,11 @@ _FOLDERS = tuple(
 )
 
 
-def capture(function: Any) -> Function:
+# The functions that are captured already, each for the one that calls it.
+_Active: TypeAlias = frozenset[types.CodeType]
+
+
+def capture(function: types.FunctionType, active: _Active = frozenset()) -> Function:
     """Find the source of `function` and freeze the values of the names in it.
 
     Raises
@@ -78,32 +84,24 @@ def capture(function: Any) -> Function:
         If the source cannot be found, is not that of the function any more, or refers to a
         name that does not exist.
     """
-    # Behind a function of `numba.njit` is one of Python.
-    plain = getattr(function, "py_func", function)
-    assert isinstance(plain, types.FunctionType), plain
-    return _capture(plain, frozenset())
-
-
-# The functions that are captured already, each for the one that calls it.
-_Active: TypeAlias = frozenset[types.CodeType]
-
-
-def _capture(function: types.FunctionType, active: _Active) -> Function:
     code = function.__code__
     lines, node = locate(function)
-    last = node.end_lineno or node.lineno
     captured = Function(
-        name=function.__name__,
-        file=code.co_filename,
-        first_line=node.lineno,
-        text="\n".join(lines[node.lineno - 1 : last]),
-        columns=(node.col_offset, node.end_col_offset or 0)
-        if isinstance(node, ast.Lambda)
-        else None,
-        constants={},
-        defaults={},
+        function.__name__,
+        code.co_filename,
+        node.lineno,
+        "\n".join(lines[node.lineno - 1 : node.end_lineno]),
+        (node.col_offset, node.end_col_offset or 0) if isinstance(node, ast.Lambda) else None,
+        {},
+        {},
     )
-    _check_signature(captured)
+    arguments = captured.definition.args
+    for extra in filter(None, (arguments.vararg, arguments.kwarg)):
+        raise mistake("parameter-kind", captured.span(extra), extra.arg)
+    for one in own_nodes(captured.definition):
+        if isinstance(one, ast.Yield | ast.YieldFrom | ast.Await):
+            word = "await" if isinstance(one, ast.Await) else "yield"
+            raise mistake("generator", captured.span(one), word)
     active |= {code}
     constants = dict(_constants(captured, function, active))
     # Not by its signature: annotations may name what does not exist.
@@ -119,35 +117,30 @@ def _capture(function: types.FunctionType, active: _Active) -> Function:
     return replace(captured, constants=constants, defaults=defaults)
 
 
-def _check_signature(function: Function) -> None:
-    arguments = function.definition.args
-    for extra in filter(None, (arguments.vararg, arguments.kwarg)):
-        raise mistake("parameter-kind", function.span(extra), extra.arg)
-    for node in own_nodes(function.definition):
-        if isinstance(node, ast.Yield | ast.YieldFrom | ast.Await):
-            word = "await" if isinstance(node, ast.Await) else "yield"
-            raise mistake("generator", function.span(node), word)
-
-
 # Freezing what the names mean.
 
 
 def _constants(
     function: Function, live: types.FunctionType, active: _Active
 ) -> Iterator[tuple[str, Any]]:
-    enclosing = closure(live)
-    space = {**vars(builtins), **live.__globals__, **enclosing}
+    code, enclosing = live.__code__, dict[str, Any]()
+    for name, cell in zip(code.co_freevars, live.__closure__ or (), strict=True):
+        # It may have no value yet.
+        with suppress(ValueError):
+            enclosing[name] = cell.cell_contents
+    empty = dict.fromkeys(code.co_freevars, _EMPTY)
+    space = {**vars(builtins), **live.__globals__, **empty, **enclosing}
     # What the code, or a function inside it, looks up outside of all functions.
-    steps = (step for one in codes_in(live.__code__) for step in dis.get_instructions(one))
-    outside = {*enclosing, *(step.argval for step in steps if step.opname == "LOAD_GLOBAL")}
+    steps = (step for one in codes_in(code) for step in dis.get_instructions(one))
+    outside = {*empty, *(step.argval for step in steps if step.opname == "LOAD_GLOBAL")}
     for node, (root, *attributes) in _name_uses(function.definition.body):
         if root not in outside:
             continue
         value = space.get(root, _EMPTY)
-        if root == live.__name__ and enclosing.get(root, _EMPTY) is _EMPTY:
+        if root == live.__name__ and root not in enclosing:
             value = SelfReference(root)
         if value is _EMPTY:
-            known = () if root in enclosing else (*live.__code__.co_varnames, *space)
+            known = () if root in empty else (*code.co_varnames, *space)
             raise mistake("undefined-name", function.span(node), root, _perhaps(root, known))
         name = root
         for attribute in attributes:
@@ -169,17 +162,6 @@ def _perhaps(name: str, known: Iterable[str]) -> str:
 
 # What stands for a variable of the enclosing function that has no value yet.
 _EMPTY = object()
-
-
-def closure(live: types.FunctionType) -> dict[str, Any]:
-    """The variables of enclosing functions that `live` uses."""
-    found: dict[str, Any] = {}
-    for name, cell in zip(live.__code__.co_freevars, live.__closure__ or (), strict=True):
-        try:
-            found[name] = cell.cell_contents
-        except ValueError:
-            found[name] = _EMPTY
-    return found
 
 
 def _name_uses(body: Any) -> Iterator[tuple[ast.expr, list[str]]]:
@@ -225,9 +207,10 @@ def _freeze(value: Any, active: _Active) -> Any:
             return Unusable(words)
         case types.ModuleType():
             return Unusable(f"the module '{value.__name__}'")
-        case None | int() | float() | complex() | str() | slice() | np.generic() | np.ufunc():
-            return value
-        case SelfReference() | ArrayFunction() | types.BuiltinFunctionType():
+        case (
+            None | int() | float() | complex() | str() | slice() | np.generic() | np.ufunc()
+            | SelfReference() | ArrayFunction() | types.BuiltinFunctionType()
+        ):  # fmt: skip
             return value
     plain = getattr(value, "py_func", value)
     if not isinstance(plain, types.FunctionType):
@@ -244,7 +227,7 @@ def _freeze(value: Any, active: _Active) -> Any:
     if ours and plain.__code__.co_filename != statistics.__file__:
         return Unusable("for outside: give what it makes as a field, or to the decorator")
     try:
-        return _capture(plain, active)
+        return capture(plain, active)
     except StencilError as error:
         if error.diagnostic.code == "source-missing":
             return Unusable(f"a function whose source cannot be found ('{plain.__name__}')")
@@ -288,11 +271,9 @@ def rebuild(
     given `by_place`.
     """
     names = live_names(function) if names is None else names
-    # Without defaults and annotations: their names may mean nothing here.
+    # Without defaults: their names may mean nothing here.  Annotations are no code in this file.
     definition = function.tree or function.parsed()
     given = definition.args
-    for one in (*given.posonlyargs, *given.args, *given.kwonlyargs):
-        one.annotation = None
     if by_place:
         given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
         given.posonlyargs, given.kwonlyargs = [], []
@@ -300,7 +281,7 @@ def rebuild(
     if isinstance(definition, ast.Lambda):
         made = eval(compile(ast.Expression(definition), function.file, "eval"), names)
     else:
-        definition.decorator_list, definition.returns = [], None
+        definition.decorator_list = []
         exec(compile(ast.Module([definition], []), function.file, "exec"), names)
         made = names[definition.name]
         made.__name__ = function.name

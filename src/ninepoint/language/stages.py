@@ -22,6 +22,7 @@ import numpy as np
 
 from ..base.frozen import frozen
 from ..base.remembered import digest
+from .definitions import Spacing
 from .errors import Span, here, hint, mistake
 from .functions import PYTHON, UNARY
 from .ir import (
@@ -39,7 +40,6 @@ from .ir import (
     Unary,
     atoms,
 )
-from .positions import Spacing
 from .signature import OPTIONS, signature, with_options
 from .values import Choice, Value, reading
 
@@ -127,11 +127,6 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
 _PLAIN = (Unary, Binary, Select, Cast, Call, Element)
 
 
-def evaluated(given: Mapping[str, Any], scalars: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a call, for values of the kernel's scalars."""
-    return {name: _evaluated(value, scalars) for name, value in given.items()}
-
-
 def is_told(value: Any) -> bool:
     """Whether an argument depends on the kernel's scalars."""
     if isinstance(value, tuple):
@@ -139,12 +134,15 @@ def is_told(value: Any) -> bool:
     return isinstance(value, Told | Coefficients | Choice)
 
 
-def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
+def evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
+    """The arguments of a call, or one of them, for values of the kernel's scalars."""
     match value:
+        case dict():
+            return {name: evaluated(one, scalars) for name, one in value.items()}
         case tuple():
-            return tuple(_evaluated(one, scalars) for one in value)
+            return tuple(evaluated(one, scalars) for one in value)
         case Choice(test, then, other):
-            return _evaluated(then if _evaluated(test, scalars) else other, scalars)
+            return evaluated(then if evaluated(test, scalars) else other, scalars)
         case Coefficients(name=name):
             return scalars[name]
     if not isinstance(value, Told):

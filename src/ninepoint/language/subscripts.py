@@ -1,7 +1,7 @@
 """Subscripts: reads of fields at offsets, values at other points, elements of what is known.
 
 x[-1, 0]        ->     Read(x, (-1, 0))
-x[-1:2, 0]      ->     Tap(x, from (-1, 0), along axis 0), a window of 3
+x[-1:2, 0]      ->     Read(x, (-1, 0), along axis 0), a window of 3
 
 A local that holds an expression of fields is read relative to the point, as a field is.
 
@@ -44,7 +44,6 @@ from .ir import (
     Read,
     Reduce,
     Ref,
-    Tap,
     added,
     named,
     operands,
@@ -121,10 +120,7 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> 
         return _gather(field, ends)
     first, last, shape = _box(ends, along)
     reading.check(field.name, first, last)
-    dtype = value_type(field.storage)
-    if not along:
-        return emit(Read(dtype, field.label, first))
-    return emit(Tap(dtype, field.label, first, along), False, shape)
+    return emit(Read(value_type(field.storage), field.label, first, along), False, shape)
 
 
 def _gather(field: Field, ends: list[Any]) -> Value:
@@ -132,16 +128,20 @@ def _gather(field: Field, ends: list[Any]) -> Value:
     # Of each axis what is known of the offset, what is computed, and between which ends.
     within = dict(enumerate(reading.neighborhood or ()))
     parts = [
-        (0, cast(one, DType.INT).atom, *within.get(axis, (0, 0)))
+        (0, *within[axis], _inside(one, *within[axis], str(axis)).atom)
         if isinstance(one, Value)
-        else (one[0], Const(DType.INT, "0"), 0, 0)
+        else (one[0], 0, 0, Const(DType.INT, "0"))
         for axis, one in enumerate(ends)
     ]
-    origins, steps, low, high = zip(*parts, strict=True)
-    reading.check(field.name, added(origins, low), added(origins, high))
-    inside = lift(active()).atom
-    dtype, where = value_type(field.storage), f"{here.span.file}|{here.span.line}"
-    return emit(Gather(dtype, field.label, origins, steps, low, high, inside, where))
+    offset, low, high, steps = zip(*parts, strict=True)
+    reading.check(field.name, added(offset, low), added(offset, high))
+    return emit(Gather(value_type(field.storage), field.label, offset, steps, low, high))
+
+
+def _inside(index: Value, low: int, high: int, name: str) -> Value:
+    """An index that is computed, which must be within these."""
+    step, place = cast(index, DType.INT).atom, f"{name}|{here.span.file}|{here.span.line}"
+    return emit(Inside(DType.INT, step, low, high, lift(active()).atom, place))
 
 
 def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subscript) -> Value:
@@ -168,7 +168,10 @@ def _ends(
     """
     found: list[Any] = []
     along: Offset = ()
-    for axis, (index, part) in enumerate(zip(indices, _parts(node, len(indices)), strict=True)):
+    # Where each of the indices stands.
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    parts = parts if len(parts) == len(indices) else [node.slice] * len(indices)
+    for axis, (index, part) in enumerate(zip(indices, parts, strict=True)):
         here.at(part)
         window = isinstance(index, slice)
         if window:
@@ -212,12 +215,6 @@ def _offset(index: Any, part: ast.expr) -> int | Value:
     raise mistake("offset-position" if positioned else "offset-not-constant", text)
 
 
-def _parts(node: ast.Subscript, count: int) -> list[ast.expr]:
-    """Where each of so many indices stands."""
-    nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    return nodes if len(nodes) == count else [node.slice] * count
-
-
 def _box(ends: list[Any], along: Offset) -> tuple[Offset, Offset, Offset]:
     """The first and the last offset of each axis, and the shape of a window."""
     first, last = zip(*ends, strict=True)
@@ -238,11 +235,14 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
         case Read():
             yield expr.offset, expr.offset
         case Gather():
-            yield added(expr.origin, expr.low), added(expr.origin, expr.high)
-        case Reduce():
+            yield added(expr.offset, expr.low), added(expr.offset, expr.high)
+        case Reduce(shape=shape):
             for inner in expr.body:
-                if isinstance(inner.value, Tap):
-                    yield inner.value.ends(expr.shape)
+                if isinstance(inner.value, Read):
+                    ends = [(0,) * len(shape), tuple(n - 1 for n in shape)]
+                    at = map(inner.value.place, np.ndindex(shape) if inner.value.picked else ends)
+                    axes = list(zip(*at, strict=True))
+                    yield tuple(map(min, axes)), tuple(map(max, axes))
         case Loop():
             for inner in expr.body:
                 yield from _extents(inner.value)
@@ -250,7 +250,7 @@ def _extents(expr: Expr) -> Iterator[tuple[Offset, Offset]]:
 
 def _behind(atom: Atom) -> list[Expr]:
     """The operations that a value comes from."""
-    return [one.value for one in reading.body.behind((atom,))]
+    return [one.value for one in reading.body.assignments((atom,))]
 
 
 # At other points.
@@ -270,21 +270,21 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
             raise NotUnderstood("a window of what holds a window or a loop")
         position = _position(expr)
         if position is None:
-            if along and isinstance(expr, Read):
-                origin = added(expr.offset, first)
-                return emit(Tap(expr.dtype, expr.field, origin, along), False, shape).atom
-            return emit(shifted(new, first), False, shape).atom
+            there = shifted(new, first)
+            if isinstance(there, Read):
+                there = replace(there, axes=along)
+            return emit(there, False, shape).atom
         point, axis = emit(expr), position.axis
-        there: Any = first[axis]
+        steps: Any = first[axis]
         if along:
             # How many steps along the axis each element of the window is from the point.
-            steps = np.indices(shape)[along.index(axis)] if axis in along else np.zeros(shape, int)
-            there = as_window(steps + there, shape)
-        elif not there:
+            own = np.indices(shape)[along.index(axis)] if axis in along else np.zeros(shape, int)
+            steps = as_window(own + steps, shape)
+        elif not steps:
             return point.atom
-        return in_common("+", expr.dtype, point, lift(there)).atom
+        return in_common("+", expr.dtype, point, lift(steps)).atom
 
-    body = reading.body.behind((value.atom,))
+    body = reading.body.assignments((value.atom,))
     known = named(body)
     (atom,) = replayed(body, (value.atom,), write)
     # Of a position it is one no more: what lies where it is told by the point alone.
@@ -300,14 +300,13 @@ def made(array: np.ndarray, maker: Any, owner: object) -> Any:
     if not known or not array.ndim or array.size > _MOST:
         return array
     # What an empty one holds is nobody's business, but the same each time.
-    numbers = (array * 0 if maker is np.empty else array).ravel()
+    numbers = (np.zeros_like(array) if maker is np.empty else array).ravel()
     items = tuple(replace(lift(one), weak=False) for one in numbers)
     return Buffer(value_type(array.dtype), array.shape, items, owner)
 
 
 def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
     """Absolute indices, checked, one for each axis; negative ones count from the end."""
-    span = here.span
     if len(indices) > len(shape):
         raise mistake(
             "window-index", name, f"{len(indices)} indices, and so many axes: {len(shape)}"
@@ -320,10 +319,8 @@ def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
     found: list[Any] = []
     for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
         if isinstance(index, Value) and index.dtype.is_integer:
-            inside = lift(active()).atom
-            where = f"{name}, axis {axis}|{span.file}|{span.line}"
-            step = cast(index, DType.INT).atom
-            found.append(emit(Inside(DType.INT, step, length, inside, where)))
+            step = _inside(index, -length, length - 1, f"{name}, axis {axis}")
+            found.append(select(step < 0, step + length, step))
         elif isinstance(index, bool) or not isinstance(index, int):
             raise mistake("window-index", name, f"this is {words(index)}")
         elif not -length <= index < length:

@@ -31,7 +31,6 @@ from .ir import (
     Select,
     Stage,
     State,
-    Tap,
     Unary,
     Values,
 )
@@ -97,7 +96,6 @@ def _inner(assign: Assign) -> str:
 
 # How operations are written that have a form of their own.
 _FORMS = {
-    Read: "{field}[{offset}]",
     Binary: "{left} {op} {right}",
     Select: "{then} if {test} else {other}",
     Call: "{function}({args})",
@@ -115,10 +113,10 @@ def _expression(expr: Expr) -> str:
             return f"{expr.op}{'' if expr.op in '-~' else ' '}{_shown(expr.arg)}"
         case Cast():
             return f"{expr.storage or expr.dtype.value}({_shown(expr.arg)})"
-        case Tap():
+        case Read():
             lanes = f" {expr.lanes} lanes apart" if expr.lanes > 1 else ""
             picked = f" at {_shown(expr.picked)}" if expr.picked else ""
-            return f"{expr.field}[{_origin(expr)}]{lanes}{picked}"
+            return f"{expr.field}[{_offset(expr)}]{lanes}{picked}"
         case Reduce():
             inner = "; ".join(map(_inner, expr.body))
             kind: str = expr.kind
@@ -127,7 +125,11 @@ def _expression(expr: Expr) -> str:
             size = "x".join(map(str, expr.shape))
             return f"{kind} of {_shown(expr.result)} over {size} {{{inner}}}"
         case _:
-            told = (f"{name} {_shown(part)}" for name, part in parts.items() if name != "place")
+            told = (
+                f"{name} {_shown(part)}"
+                for name, part in parts.items()
+                if name != "place" and part != ()
+            )
             return f"{type(expr).__name__.lower()} of {', '.join(told)}"
 
 
@@ -151,9 +153,9 @@ def _several(parts: Iterable[Any]) -> str:
     return ", ".join(map(_shown, parts))
 
 
-def _origin(tap: Tap) -> str:
+def _offset(read: Read) -> str:
     """The first offset; axes of the window with a plus, numbered where they are not in order."""
-    if tap.axes == tuple(sorted(tap.axes)):
-        return ", ".join(f"{o}+" if a in tap.axes else str(o) for a, o in enumerate(tap.origin))
-    numbered = {a: f"+{k}" for k, a in enumerate(tap.axes)}
-    return ", ".join(f"{o}{numbered.get(a, '')}" for a, o in enumerate(tap.origin))
+    if read.axes == tuple(sorted(read.axes)):
+        return ", ".join(f"{o}+" if a in read.axes else str(o) for a, o in enumerate(read.offset))
+    numbered = {a: f"+{k}" for k, a in enumerate(read.axes)}
+    return ", ".join(f"{o}{numbered.get(a, '')}" for a, o in enumerate(read.offset))

@@ -7,7 +7,7 @@ assignment in a `Body`.  A value with a shape is a window, element by element, a
 assigned in the body of windows until a reduction makes a number of it.
 
 w = x[-1:2, -1:2];  cross = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
-w[cross]      ->     a window of 5: Tap(x, from (-1, -1), picked (0, 1), (1, 0), (1, 1), ...)
+w[cross]      ->     a window of 5: Read(x, (-1, -1), picked (0, 1), (1, 0), (1, 1), ...)
 w[0, 2]       ->     Read(x, (-1, 1))
 
 What is picked of a window, at constant places, is a window of one axis, or a single element; the
@@ -27,25 +27,25 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..base.frozen import frozen
-from .definitions import ArrayFunction, Definition, Function, SelfReference
+from .definitions import ELEMENT, ArrayFunction, Definition, Function, Line, SelfReference
 from .errors import Span, here, mistake
 from .ir import (
     FAR,
     Assign,
     Atom,
     Atoms,
-    Coefficient,
     Coefficients,
     Const,
     DType,
+    Element,
     Expr,
     Field,
     Neighborhood,
     Noting,
     Offset,
     Position,
+    Read,
     Ref,
-    Tap,
     Weight,
     at_index,
     needed,
@@ -53,7 +53,6 @@ from .ir import (
     replayed,
     zero_product,
 )
-from .positions import ELEMENT, Line
 
 # More assignments than this are not worth unrolling: the compiler would take many seconds.
 # (Numba 0.68 on straight lines of additions: 1000 take 0.9 s, 4000 take 7 s.)
@@ -178,22 +177,12 @@ class Body:
             self.values[found.name] = expr
         return found
 
-    def behind(self, wanted: Atoms) -> tuple[Assign, ...]:
-        """The assignments that `wanted` need, also those of the bodies around, in order."""
-        return needed(starmap(Assign, self.reachable().items()), wanted)
-
-    def assignments(self, wanted: Atoms) -> tuple[Assign, ...]:
-        """The assignments that `wanted` need, in order."""
-        return needed(starmap(Assign, self.values.items()), wanted)
-
-    def cut(self, size: int) -> None:
-        """Forget all assignments but the first."""
-        for name in list(self.values)[size:]:
-            del self.names[self.values.pop(name)]
-
-    def reachable(self) -> dict[str, Expr]:
-        """All operations that may be used here, by their names."""
-        return self.values if self.outer is None else self.outer.reachable() | self.values
+    def assignments(self, wanted: Atoms, own: bool = False) -> tuple[Assign, ...]:
+        """The assignments that `wanted` need, in order; its `own`, or of bodies around too."""
+        values, outer = self.values, None if own else self.outer
+        while outer is not None:
+            values, outer = outer.values | values, outer.outer
+        return needed(starmap(Assign, values.items()), wanted)
 
 
 def constant(value: Any) -> Any:
@@ -394,7 +383,7 @@ def picked(window: Value, index: Any, text: str) -> Value:
 
     def some(_: str, new: Expr) -> Atom:
         match new:
-            case Tap() | Coefficient():
+            case Read() | Element():
                 # Where in the field's own window, or in the array, the elements lie.
                 own = tuple(new.picked[i[0]] for i in at) if new.picked else tuple(at)
                 new = replace(new, picked=own)

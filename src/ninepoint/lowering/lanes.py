@@ -25,7 +25,6 @@ from ..language.ir import (
     Offset,
     Read,
     Reduce,
-    Tap,
     inside,
     mapped,
     within,
@@ -67,14 +66,12 @@ class Turn:
 
     def _expression(self, expr: Any) -> Any:
         match expr:
-            case Read():
-                return replace(expr, offset=self.offset(expr.offset))
-            case Tap(axes=axes, lanes=lanes):
+            case Read(axes=axes, lanes=lanes):
                 if isinstance(self.how, tuple):
                     axes = tuple(map(self.how.index, axes))
-                else:
+                elif axes:
                     lanes *= self.how
-                return replace(expr, origin=self.offset(expr.origin), axes=axes, lanes=lanes)
+                return replace(expr, offset=self.offset(expr.offset), axes=axes, lanes=lanes)
             case Reduce() | Loop():
                 return inside(expr, self._expression)
             case _:

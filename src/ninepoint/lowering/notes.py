@@ -31,13 +31,12 @@ from ..language.ir import (
     Read,
     Reduce,
     Stage,
-    Tap,
     named,
 )
 from ..language.signature import many
-from .algorithms import stages_of
 from .rolling import abreast
 from .schedule import Refused, Schedule
+from .staging import stages_of
 from .windows import small
 
 
@@ -137,7 +136,7 @@ def work(kernel: Kernel) -> Work:
                 case Reduce():
                     # A loop at each point.
                     for value in (*named(expr.body).values(), expr):
-                        lane = load if isinstance(value, Tap) else value.dtype.numpy.name
+                        lane = load if isinstance(value, Read) else value.dtype.numpy.name
                         lanes[lane] += math.prod(expr.shape)
                 case Loop():
                     known.update(turn_ranges(expr, known))

@@ -46,17 +46,17 @@ from ..language.ir import (
     Binary,
     BinaryOp,
     Cast,
-    Coefficient,
     Const,
     DType,
+    Element,
     Emit,
     Expr,
     Kernel,
     Offset,
+    Read,
     Reduce,
     Ref,
     Select,
-    Tap,
     at_index,
     merge,
     named,
@@ -108,15 +108,15 @@ def most(reduce: Reduce, schedule: Schedule) -> int:
 
 def is_picked(reduce: Reduce) -> bool:
     """Whether a window is not a box, but some elements of one."""
-    return any(isinstance(a.value, Tap | Coefficient) and a.value.picked for a in reduce.body)
+    return any(isinstance(a.value, Read | Element) and a.value.picked for a in reduce.body)
 
 
-def ordered_by(reduce: Reduce) -> Tap | None:
+def ordered_by(reduce: Reduce) -> Read | None:
     """The first values of a window, which are a field's, if its elements are in their order."""
     match [assign.value for assign in reduce.body]:
-        case [Tap() as tap]:
+        case [Read() as tap]:
             return tap
-        case [Tap(dtype=dtype) as tap, Cast(storage=storage) as cast]:
+        case [Read(dtype=dtype) as tap, Cast(storage=storage) as cast]:
             # To round integers keeps their order.
             rounded = dtype.is_integer and cast.dtype.is_float and not storage
             last = reduce.body[-1]

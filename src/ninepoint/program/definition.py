@@ -39,18 +39,21 @@ from ..backends.compiled import Compiled, is_known
 from ..base.remembered import Registry, Remembered, cached_property, digest
 from ..base.undisturbed import Later
 from ..language.decorated import with_room
-from ..language.definitions import ArrayFunction, Function, Unusable, dotted
-from ..language.dtypes import value_type
-from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
-from ..language.ir import Argument, Coefficients, DType, Field, Scalar
-from ..language.parameters import (
+from ..language.definitions import (
+    ArrayFunction,
+    Function,
+    Spacing,
+    Unusable,
     array_parameters,
     array_uses,
     divides_position,
+    dotted,
     indexed_parameters,
     indices,
 )
-from ..language.positions import Spacing
+from ..language.dtypes import value_type
+from ..language.errors import SLOWER, PerformanceWarning, StencilError, mistake, warn
+from ..language.ir import Argument, Coefficients, DType, Field, Scalar
 from ..lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,

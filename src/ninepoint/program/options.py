@@ -23,10 +23,9 @@ from ..arrays.accepted import (
 from ..arrays.borders import Boundary
 from ..backends.threads import thread_count
 from ..base.frozen import frozen
-from ..language.definitions import Function
+from ..language.definitions import Function, Spacing
 from ..language.errors import hint
 from ..language.ir import FAR, Neighborhood
-from ..language.positions import Spacing
 from ..language.signature import OPTIONS, signature
 
 if TYPE_CHECKING:

@@ -28,11 +28,17 @@ from numba.np.numpy_support import as_dtype
 from ...base.remembered import digest
 from ...base.undisturbed import undisturbed
 from ...language.control import refuse
-from ...language.definitions import Function, meaning, returned_values, with_helpers
+from ...language.definitions import (
+    Function,
+    indexed_parameters,
+    meaning,
+    passed,
+    returned_values,
+    with_helpers,
+)
 from ...language.dtypes import common, computed
 from ...language.errors import Span, mistake
 from ...language.ir import Argument, Box, Coefficients, Field, Kernel, Scalar
-from ...language.parameters import indexed_parameters, passed
 from ...language.source import live_names
 from ...language.statistics import in_order
 from ...language.values import constant, words, wrapped

@@ -28,7 +28,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...analysis.control import outside
 from ...analysis.footprint import live
 from ...analysis.ranges import Interval, interval, machine_type, turn_ranges, window_range
 from ...analysis.rewrite import copied
@@ -40,7 +39,6 @@ from ...language.ir import (
     Atom,
     Binary,
     Carried,
-    Coefficient,
     Const,
     DType,
     Element,
@@ -49,9 +47,9 @@ from ...language.ir import (
     Inside,
     Loop,
     Offset,
+    Read,
     Reduce,
     Ref,
-    Tap,
     Weight,
 )
 from ...loops.nodes import SHORT
@@ -337,14 +335,14 @@ class Point(Operations):
             one = replace(reduce, result=Ref(expr.dtype, inner))
             self.known[inner] = window_range(one, self.known)
         match expr:
-            case Tap():
+            case Read():
                 places = self._picked(f"{inner}_{name}", expr, dims)
                 self._as_stored(inner, expr.field)
                 along = dict(zip(expr.axes, places, strict=True))
-                last = len(expr.origin) - 1
+                last = len(expr.offset) - 1
                 if expr.lanes > 1 and last in along:
                     along[last] = f"{expr.lanes} * {along[last]}"
-                text = self.element(expr.field, expr.origin, along)
+                text = self.element(expr.field, expr.offset, along)
                 return [f"{inner} = {self._guarded(name, inner, reduce, text)}"]
             case Weight():
                 machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
@@ -352,7 +350,7 @@ class Point(Operations):
                 texts = [number(machine, value) for value in values]
                 table = self._table(f"{inner}_{name}", texts, machine)
                 return [f"{inner} = {table}[{_flat(reduce.shape)}]"]
-            case Coefficient():
+            case Element():
                 self._as_stored(inner, expr.array)
                 places = self._picked(f"{inner}_{name}", expr, dims)
                 return [f"{inner} = {expr.array}[{', '.join(places)}]"]
@@ -378,7 +376,7 @@ class Point(Operations):
         self.constants.append(f"{name} = np.array([\n    {body},\n], dtype=np.{dtype})")
         return name
 
-    def _picked(self, name: str, expr: Tap | Coefficient, dims: list[str]) -> list[str]:
+    def _picked(self, name: str, expr: Read | Element, dims: list[str]) -> list[str]:
         """The index in the window, which tables say where elements are picked."""
         if not expr.picked:
             return dims
@@ -426,45 +424,33 @@ class Point(Operations):
 
     def _gather(self, name: str, expr: Gather) -> list[str]:
         self._as_stored(name, expr.field)
-        lines: list[str] = []
-        along: dict[int, str] = {}
-        for axis, step in enumerate(expr.index):
-            if step == Const(DType.INT, "0"):
-                continue
-            own = along[axis] = f"{name}_i{axis}"
-            lines.append(f"{own} = {self.atom(step, 'int64')}")
-            if outside(expr, axis, self.known):
-                place = f"{axis}|{expr.place}"
-                lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-        return [*lines, f"{name} = {self.element(expr.field, expr.origin, along)}"]
+        along = {
+            axis: self.atom(step, "int64")
+            for axis, step in enumerate(expr.index)
+            if step != Const(DType.INT, "0")
+        }
+        return [f"{name} = {self.element(expr.field, expr.offset, along)}"]
 
     def _inside(self, name: str, expr: Inside) -> list[str]:
-        index, length = interval(expr.index, self.known), expr.length
+        """Note an index that is outside, and take one that is not."""
+        low, high, active = expr.low, expr.high, self.atom(expr.active)
         self.types[name] = "int64"
         lines = [f"{name} = {self.atom(expr.index, 'int64')}"]
-        if index.low < -length or length <= index.high:
-            lines += self._checked(name, expr, expr.place, -length, length - 1)
-        if index.low < 0:
-            lines += [f"{name} = {name} + {length} if {name} < 0 else {name}"]
-        return lines
-
-    def _checked(
-        self, own: str, expr: Gather | Inside, place: str, low: int, high: int
-    ) -> list[str]:
-        """Note a number that is outside, and take one that is not."""
-        active = self.atom(expr.active)
+        if interval(expr.index, self.known).within(Interval(low, high)):
+            return lines
         if not expr.place:
             # It is inside wherever it is read.
-            return [f"{own} = {own} if {active} else {high}"]
+            return [*lines, f"{name} = {name} if {active} else {high}"]
         self.looks = True
-        if place not in self.places:
-            self.places.append(place)
+        if expr.place not in self.places:
+            self.places.append(expr.place)
         return [
-            f"if {own} < {low} or {own} > {high}:",
+            *lines,
+            f"if {name} < {low} or {name} > {high}:",
             f"    if {active}:",
-            f"        note(notes, {self.places.index(place) + 1}, {own})",
+            f"        note(notes, {self.places.index(expr.place) + 1}, {name})",
             "        turns = 1",
-            f"    {own} = {high}",
+            f"    {name} = {high}",
         ]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..positions import Line
+from ..definitions import Line
 from .functions import METHODS, PARAMETRIC, reduced
 from .number import (
     Array,

@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from ..decorated import with_room
-from ..definitions import ArrayFunction, Function, Unusable
+from ..definitions import ArrayFunction, Function, Unusable, index
 from ..functions import is_shape
-from ..positions import index
 from ..source import rebuild
 from ..statistics import ranked
 from . import functions
