@@ -314,7 +314,7 @@ class Launches:
         asked = partial(_positions, first, compiled, part, lengths)
 
         def step(run: Run) -> Step:
-            return Step(partial(_at, asked, run), taken, outputs, there, own, reads)
+            return Step(partial(_with_positions, asked, run), taken, outputs, there, own, reads)
 
         return step, [*fields, *asked(fields)], into
 
@@ -351,7 +351,7 @@ def _positions(
     return made
 
 
-def _at(
+def _with_positions(
     asked: Callable[..., list[Array]],
     run: Run,
     fields: PlainArrays,
