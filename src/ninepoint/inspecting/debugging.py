@@ -7,8 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import accepted, ghosts
-from ..arrays.accepted import Arrays, is_chunked, is_xarray, whole_shape
+from ..arrays import ghosts
+from ..arrays.accepted import (
+    Arrays,
+    as_field,
+    bare,
+    broadcast_shape,
+    check_values,
+    is_chunked,
+    is_xarray,
+    native,
+    whole_shape,
+)
 from ..arrays.regions import cut_shapes, finer_values
 from ..language import reference
 from ..language.ir import joined
@@ -24,12 +34,12 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     for value, name in zip(given, names, strict=True):
         if is_chunked(value) or is_xarray(value):
             raise no_array("debug() takes arrays of NumPy,", name, value)
-    fields: Arrays = [accepted.as_field(*pair) for pair in zip(given, names, strict=True)]
-    types = [accepted.native(field.dtype) for field in fields]
+    fields: Arrays = [as_field(*pair) for pair in zip(given, names, strict=True)]
+    types = [native(field.dtype) for field in fields]
     function = call.definition.function
     if call.definition.pointwise:
         # Raises where they do not go together.
-        shape = accepted.broadcast_shape([field.shape for field in fields])
+        shape = broadcast_shape([field.shape for field in fields])
         dtypes = compiled(call, types).out_dtypes
         # What is given for fields as numbers are scalars, as are those that have a default.
         setting = reference.Setting(
@@ -43,7 +53,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     if axes is not None:
         made = tuple(np.moveaxis(one, range(-last.ndim, 0), last.along) for one in made)
     rule = call.options.overflow
-    return accepted.bare([reference.store(*pair, rule) for pair in zip(made, dtypes, strict=True)])
+    return bare([reference.store(*pair, rule) for pair in zip(made, dtypes, strict=True)])
 
 
 def _around(
@@ -56,7 +66,7 @@ def _around(
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
-    accepted.check_values(last.border, last.cval, last.compiled)
+    check_values(last.border, last.cval, last.compiled)
     boundary = ghosts.turned(call.options.boundary, points.shape, along)
     if axes is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
