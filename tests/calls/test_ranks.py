@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from compared import same
-from threads_comm import on_threads
+from compared import refuses, same
+from own_process import on_threads
 
 
 @npt.stencil(boundary="nearest")
@@ -73,17 +73,14 @@ def test_until_callback_scalars_and_out():
 def test_parts_that_do_not_go_together(words, name, values):
     def part(comm):
         given = {"u": np.zeros(9), "steps": 3} | {name: values[comm.Get_rank()]}
-        with pytest.raises(ValueError, match=words):
-            driven.iterate(**given, comm=comm)
+        refuses(ValueError, words, driven.iterate, **given, comm=comm)
 
     on_threads(2, part)
 
 
 def test_what_is_no_communicator_and_no_axis():
-    with pytest.raises(TypeError, match="communicator of mpi4py"):
-        driven.iterate(np.zeros(9), steps=1, comm=3)
-    with pytest.raises(ValueError, match="axis=2 does not exist"):
-        npt.distribute(np.zeros(3), None, axis=2)
+    refuses(TypeError, "communicator of mpi4py", driven.iterate, np.zeros(9), steps=1, comm=3)
+    refuses(ValueError, "axis=2 does not exist", npt.distribute, np.zeros(3), None, axis=2)
 
 
 SCRIPT = """

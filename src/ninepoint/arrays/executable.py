@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
@@ -34,6 +34,7 @@ from ..backends.llvm import native
 from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel, thread_count
 from ..base import limits
+from ..base.frozen import frozen
 from .accepted import check_values, check_writable, listed, whole_shape, write
 from .arranging import Turned, are_writable, arranged, core_last, plain, scattered, stacked
 from .borders import Boundary
@@ -245,7 +246,7 @@ class GhostCall:
         return border, Executable(call, fields, node.along, out, self._threads)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Single:
     """A program on whole arrays, and what stands outside of its fields: a border and its constant.
 

@@ -74,10 +74,6 @@ class Group:
     chain: Any = None
 
 
-# Values, and what is taken of each: nothing where it is taken as it is.
-Taken: TypeAlias = Sequence[tuple[int, Index]]
-
-
 @frozen
 class Step:
     """A call of one node, or of several as one, on arrays of one kind.
@@ -89,7 +85,7 @@ class Step:
     """
 
     run: Run
-    fields: Taken
+    fields: Sequence[tuple[int, Index]]
     outputs: tuple[int, ...]
     targets: bool
     own: Sequence[Any]
@@ -204,8 +200,8 @@ class Launches:
         whole = [(before != "valid", after != "valid") for before, after in border.rules]
         made = zip(node.outputs, does.reaches, strict=True)
         gives = {value: _left(part, along, reach, whole) for value, reach in made}
-        lie = self._arrays(part, gives, node.fields, values, {} if thins else outs)
-        _, fields, into = lie
+        group = Group((does,), node.fields, node.outputs)
+        step, fields, into = self._placed(group, part, gives, values, {} if thins else outs)
         run: Run
         if node.boundary.conditions:
             run = GhostCall(does, fields, sides, self._threads)
@@ -221,7 +217,7 @@ class Launches:
                 run = partial(_finer, does, run)
         if thins:
             run = partial(_thinned, node, run)
-        return self._step([does], run, gives, lie)
+        return step(run)
 
     def _chained(self, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
         """What does several nodes as one kernel; None if they have to be done one by one.
@@ -236,8 +232,7 @@ class Launches:
         if not all(within(self._needs.get(value, left), left) for value in group.outputs):
             return None
         gives = dict.fromkeys(group.outputs, left)
-        lie = self._arrays(part, gives, group.fields, values, outs)
-        _, fields, into = lie
+        step, fields, into = self._placed(group, part, gives, values, outs)
         for node in nodes:
             # As where it is done alone, whatever is read of all this.
             check_values(node.border, node.cval, node.compiled)
@@ -259,7 +254,7 @@ class Launches:
                 # Each node does those where they lie.
                 return None
         run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
-        return self._step(nodes, run, gives, lie)
+        return step(run)
 
     def _closed(self, node: Node, part: Spans) -> tuple[Sides, ...]:
         """At which sides of the part that a node takes its border's rules apply."""
@@ -273,47 +268,37 @@ class Launches:
             found.append((low and high, low and high) if ring else (low, high))
         return tuple(found)
 
-    def _arrays(
+    def _placed(
         self,
+        group: Group,
         part: Spans,
         gives: Mapping[int, Spans],
-        fields: Sequence[int],
         values: ByNumber,
         outs: ByNumber,
-    ) -> tuple[Taken, list[Array], list[Array] | None]:
-        """What a part takes of fields, that of these values, and the arrays to write results to.
+    ) -> tuple[Callable[[Run], Step], list[Array], list[Array] | None]:
+        """The step of a group by what runs it; what that is bound to: fields, arrays for results.
 
-        None where there are none for just these points.
+        It takes a part of the fields, that of these values, and notes where its results stand.
+        There are no arrays for results where there are none for just these points.
         """
-        found, taken = [], list[Array]()
-        shapes = [values[value].shape for value in fields]
-        fitting = cut_shapes(shapes, fields, self._finer)
-        for value, whole, shape in zip(fields, shapes, fitting, strict=True):
+        found, fields = [], list[Array]()
+        shapes = [values[value].shape for value in group.fields]
+        fitting = cut_shapes(shapes, group.fields, self._finer)
+        for value, whole, shape in zip(group.fields, shapes, fitting, strict=True):
             index: Index = tuple(map(slice, shape))
             if shape == whole:
                 index = index_of(values[value], self._at.get(value, ()), part)
             found.append((value, index))
-            taken.append(values[value][index] if index else values[value])
+            fields.append(values[value][index] if index else values[value])
         # An array is there for what is wanted of a value, so far as there is any.
         wanted = self._domain.region
         there = all(v in outs and within(at, wanted) for v, at in gives.items())
         into = [outs[value] for value in gives] if there else None
-        return tuple(found), taken, into
-
-    def _step(
-        self,
-        nodes: Sequence[Node],
-        run: Run,
-        gives: Mapping[int, Spans],
-        lie: tuple[Taken, list[Array], list[Array] | None],
-    ) -> Step:
-        """The step that runs nodes on arrays; notes where its results stand."""
-        pairs, fields, into = lie
         self._at |= gives
         # Another array of this shape is as long.
         lengths = self._domain.lengths or self._domain.shape or whole_shape(fields)
         own, reads = list[Any](), list[Read]()
-        for which, node in itertools.product((0, 1), nodes):
+        for which, node in itertools.product((0, 1), group.nodes):
             for name, read in node.compiled.takes[which]:
                 if isinstance(name, int):
                     own.append(lengths[node.along[name]])
@@ -321,7 +306,8 @@ class Launches:
                 else:
                     own.append(read(node.call.scalars[name]))
                     reads.append((node.number, name, read))
-        return Step(run, pairs, tuple(gives), into is not None, own, reads)
+        taken, outputs = tuple(found), tuple(gives)
+        return lambda run: Step(run, taken, outputs, there, own, reads), fields, into
 
 
 def _finer(

@@ -21,11 +21,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..language.ir import Box, Expr, Kernel, Reduce
-from .algorithms import staged
-from .fusion import flattened
 from .rolling import LONGEST, effort, rolled, suitable, together
 from .schedule import NEAR, Request, Schedule
-from .sharing import evened, shared
+from .sharing import evened, flattened, shared
+from .staging import staged
 from .storage import stored, wholesome, widened
 from .windows import unrolled
 

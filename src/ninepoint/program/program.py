@@ -51,8 +51,8 @@ from ..base.remembered import Remembered, cached_property
 from ..language.dtypes import short
 from ..language.ir import Box, Position
 from ..lowering.chain import Link, unchainable
-from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
+from ..lowering.sharing import unlike
 from .definition import Call
 from .graph import Graph, Made, Node, Nodes, Values, pipeline, read_by
 
