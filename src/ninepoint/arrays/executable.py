@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
@@ -34,6 +34,7 @@ from ..backends.llvm import native
 from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel, thread_count
 from ..base import limits
+from ..base.frozen import frozen
 from .accepted import check_values, check_writable, listed, whole_shape, write
 from .arranging import Turned, are_writable, arranged, core_last, plain, scattered, stacked
 from .borders import Boundary
@@ -47,6 +48,7 @@ from .layout import (
     Index,
     Piece,
     PlainArrays,
+    Shape,
     Sides,
     Span,
     Zone,
@@ -78,12 +80,14 @@ class Given(NamedTuple):
 
     The `leaves` are the numbers of all calls by name, in the order in which they were recorded;
     None where they are those of the calls.  Functions at the border are told the `step` of an
-    iteration; a border of conditions may have other values, those of a `boundary`.
+    iteration; a border of conditions may have other values, those of a `boundary`.  A point of a
+    block is so far `on` in the whole array.
     """
 
     leaves: Sequence[Mapping[str, Any]] | None = None
     step: int | None = None
     boundary: Any = None
+    on: Shape | None = None
 
 
 NOTHING = Given()
@@ -245,7 +249,7 @@ class GhostCall:
         return border, Executable(call, fields, node.along, out, self._threads)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Single:
     """A program on whole arrays, and what stands outside of its fields: a border and its constant.
 
