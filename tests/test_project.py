@@ -18,7 +18,7 @@ def read(name):
     return yaml.safe_load((ROOT / name).read_text())
 
 
-def test_the_citation_and_the_version():
+def test_the_citation_the_versions_and_what_the_workflow_runs():
     cited, project = read("CITATION.cff"), PROJECT["project"]
     assert "version" in project["dynamic"]
     assert cited["version"] == npt.__version__
@@ -26,9 +26,6 @@ def test_the_citation_and_the_version():
     assert [cited[key] for key in ("license", "keywords", "authors")] == [
         project[key] for key in ("license", "keywords", "authors")
     ]
-
-
-def test_the_versions_of_python_and_what_the_workflow_runs():
     kind = "Programming Language :: Python :: "
     classifiers = PROJECT["project"]["classifiers"]
     versions = [c.removeprefix(kind) for c in classifiers if kind + "3." in c]
@@ -40,7 +37,7 @@ def test_the_versions_of_python_and_what_the_workflow_runs():
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
 
 
-def test_groups_are_for_us_and_extras_for_users():
+def test_groups_are_for_us_and_extras_for_users_who_ask_for_a_gpu():
     groups = PROJECT["dependency-groups"]
     extras = PROJECT["project"]["optional-dependencies"]
     assert not set(groups) & set(extras)
@@ -50,9 +47,6 @@ def test_groups_are_for_us_and_extras_for_users():
     assert set(used) <= set(groups)
     named = re.findall(r"'\.\[([\w,]+)\]'", makefile)
     assert {extra for some in named for extra in some.split(",")} <= set(extras)
-
-
-def test_what_needs_a_gpu_comes_only_where_it_is_asked_for():
     project = PROJECT["project"]
     for name, some in {**project["optional-dependencies"], "": project["dependencies"]}.items():
         assert all(("cupy" in one or "cuda" in one) == ("cuda" in name) for one in some)

@@ -106,7 +106,7 @@ def test_chunks_of_unknown_size_along_a_stack(chunks):
     equal(far(some, flat), far(kept, flat))
 
 
-def test_schedulers(dask_client):
+def test_schedulers_and_graphs_that_are_cloned_and_bound(dask_client):
     x = whole(40, 50)
     made = far(da.from_array(x, chunks=(13, 9)), x, boundary=("wrap", "mirror"))
     made = pickle.loads(pickle.dumps(made))
@@ -116,9 +116,6 @@ def test_schedulers(dask_client):
         found = dask.compute(*made, **way)
         for one, other in zip(found, far(x, x, boundary=("wrap", "mirror")), strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_a_graph_can_be_cloned_and_bound():
     a = image(30, 30)
     x = da.from_array(a, chunks=10).map_blocks(np.positive)
     y = mean(x)

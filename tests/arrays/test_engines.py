@@ -130,14 +130,11 @@ def test_what_cubed_does_itself_and_may_not_do(tmp_path):
     refuses(ValueError, "exceeds allowed_mem", mean9(x).compute)
 
 
-def test_an_expression_is_a_few_kilobytes():
+def test_expressions_are_small_and_chains_take_as_long_as_they_have_calls():
     """Its tasks are written out where it is computed, not where it is made."""
     x = DaskArray(None).library.zeros((400, 400), chunks=4, dtype="float32")
     assert len(pickle.dumps(mean9(x, boundary="wrap").expr)) < 10_000
-
-
-def test_a_chain_of_dask_array_takes_as_long_as_it_has_calls():
-    """Each call took twice as long as the one before it."""
+    # Each call took twice as long as the one before it.
     lazy, wanted = DaskArray(None).cut(X, 15), X
     for _ in range(30):
         lazy, wanted = mean9(lazy, boundary="wrap"), mean9(wanted, boundary="wrap")

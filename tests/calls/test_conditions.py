@@ -232,7 +232,7 @@ def test_polynomials_go_on(q: int) -> None:
             np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-6)
 
 
-def test_what_knows_no_values_says_so() -> None:
+def test_what_knows_no_values_and_what_they_do_not_fit_says_so() -> None:
     # Others are on the pages of messages about borders and calls.
     unfit, slope = npt.dirichlet(1e5, at="cell"), npt.neumann(1.0)
     with pytest.raises(ValueError, match=r"'u', which is float16; use numbers up to 6.55e\+04"):
@@ -241,6 +241,9 @@ def test_what_knows_no_values_says_so() -> None:
         heat(field, boundary=slope, device="cuda")
     with pytest.raises(TypeError, match="comm= knows no border values but"):
         heat.iterate(field, steps=2, boundary=slope, comm=object())
+    lazy = da.zeros((4, 4), chunks=2, dtype="uint8")
+    with pytest.raises(TypeError, match="dirichlet at the face makes fractions, and field"):
+        heat(lazy, boundary=npt.dirichlet(1))
 
 
 def test_some_points_of_results_that_look_to_different_sides() -> None:
@@ -250,7 +253,7 @@ def test_some_points_of_results_that_look_to_different_sides() -> None:
         equal(made, tuple(one[::2, ::2] for one in wanted))
 
 
-def test_values_that_no_result_looks_at_are_not_asked_for() -> None:
+def test_values_that_no_result_looks_at_and_beside_no_elements() -> None:
     def one(x):
         if x[-2, 0] > 1:
             unused = x[-2, 1] + 1
@@ -259,9 +262,6 @@ def test_values_that_no_result_looks_at_are_not_asked_for() -> None:
 
     x, nobody = np.arange(12.0).reshape(4, 3), npt.dirichlet(np.zeros(7))
     same(npt.stencil(one), x, boundary=((nobody, "mirror"), "nearest"))
-
-
-def test_values_beside_no_elements() -> None:
     across = npt.stencil(lambda u: u[-1, 0] + u[0, 1])
     empty = np.empty((2, 0))
     assert across(empty, boundary=("nearest", npt.dirichlet(np.ones(2)))).shape == (2, 0)
@@ -270,12 +270,6 @@ def test_values_beside_no_elements() -> None:
             call(empty, boundary=("nearest", npt.dirichlet(np.ones(3))))
     for value in (np.zeros(0), np.zeros((0, 1))[:, 0], lambda step, i: np.zeros(len(i))):
         same(heat, np.empty((0, 4)), boundary=("nearest", npt.dirichlet(value, at="cell")))
-
-
-def test_values_that_do_not_fit_a_lazy_array_are_refused_when_it_is_called() -> None:
-    lazy = da.zeros((4, 4), chunks=2, dtype="uint8")
-    with pytest.raises(TypeError, match="dirichlet at the face makes fractions, and field"):
-        heat(lazy, boundary=npt.dirichlet(1))
 
 
 def test_rules_with_names_hold_for_what_conditions_extend() -> None:

@@ -178,31 +178,16 @@ def test_integers_are_rounded_to_nearest_and_saturated_and_slopes_exact(name, dt
         equal(got, np.rint(exact))
 
 
-def test_a_dtype_of_ones_own():
+def test_types_of_results():
     x = image((9, 8), "uint8")
     fractions = filters.mean(x, dtype="float64")
     close(fractions / 255, ndimage.uniform_filter(x / 255, 3))
     equal(filters.mean(x / 1.0, dtype="int16"), np.rint(fractions))
     equal(filters.sobel(x, dtype="uint8"), ndimage.sobel(x.astype("int64")).clip(0, 255))
-
-
-def test_unsharp_adds_what_gaussian_takes_away():
-    x = image((20, 30))
-    close(filters.unsharp(x, 0.5, 2), x + 2 * (x - ndimage.gaussian_filter(x, 0.5)))
-    assert filters.unsharp(x.astype("float32"), 0.5, np.float64(2)).dtype == "float32"
-    x = image((20, 30), "uint8")
-    exact = x + 2 * (x - ndimage.gaussian_filter(x / 1.0, 0.5))
-    equal(filters.unsharp(x, 0.5, 2), np.rint(exact.clip(0, 255)))
-
-
-def test_truths():
     x = image((12, 11), "bool")
     for ours, theirs, _ in (PAIRS["minimum"], PAIRS["median"]):
         equal(ours(x), theirs(x.astype("uint8"), 3) > 0, strict=True)
     close(filters.mean(x), ndimage.uniform_filter(x / 1.0, 3))
-
-
-def test_floats_keep_their_width():
     x = image((15, 14), "float32")
     for name in ("mean", "gaussian", "correlate", "sobel"):
         ours, theirs, given = PAIRS[name]
@@ -213,6 +198,15 @@ def test_floats_keep_their_width():
     x = image((6, 5)) + 1j * image((6, 5), seed=1)
     close(filters.correlate(x, KERNEL * 1j), ndimage.correlate(x, KERNEL * 1j))
     assert filters.correlate(x.real, KERNEL * 1j).dtype == "complex128"
+
+
+def test_unsharp_adds_what_gaussian_takes_away():
+    x = image((20, 30))
+    close(filters.unsharp(x, 0.5, 2), x + 2 * (x - ndimage.gaussian_filter(x, 0.5)))
+    assert filters.unsharp(x.astype("float32"), 0.5, np.float64(2)).dtype == "float32"
+    x = image((20, 30), "uint8")
+    exact = x + 2 * (x - ndimage.gaussian_filter(x / 1.0, 0.5))
+    equal(filters.unsharp(x, 0.5, 2), np.rint(exact.clip(0, 255)))
 
 
 @pytest.mark.parametrize(
@@ -355,13 +349,10 @@ def test_windows_of_any_size_on_what_may_be_no_image():
     equal(x, expected)
 
 
-def test_a_rank_never_mixes_two_values():
+def test_ranks_never_mix_two_values_and_are_counted_from_above():
     x = np.array([1.0, np.inf, 1.0, np.inf, 1.0, np.inf, 1.0])
     for q in (0, 30, 100):
         equal(filters.percentile(x, q, 6), ndimage.percentile_filter(x, q, 6))
-
-
-def test_a_rank_that_no_quantile_hits_is_counted_from_above():
     for x in (image((60,), "bool"), image((60,), "uint64") >> np.uint64(12)):
         expected = ndimage.rank_filter(x.astype("float64"), 28, 52).astype(x.dtype)
         equal(filters.percentile(x, 100 * 28.5 / 52, 52), expected, strict=True)

@@ -165,7 +165,7 @@ def test_results_over_an_input():
     equal(GUFUNCS[cumulated](y[:-1], out=y[1:]), np.arange(5).cumsum())
 
 
-def test_numbers_by_name_and_by_default():
+def test_numbers_by_name_and_by_default_and_other_dtypes_for_results():
     powers = npt.gufunc("(n)->(n)")(lambda x, base, *, factor=2: base**x * factor)
     x = np.arange(3)
     equal(powers(x, 3), [2, 6, 18])
@@ -173,27 +173,6 @@ def test_numbers_by_name_and_by_default():
     equal(powers.debug(x, 2, factor=5), [5, 10, 20])
     assert powers(x, 2.0).dtype == np.float64
     assert powers(x, np.int64(2)).dtype == np.int64
-
-
-def test_sizes_that_only_results_have():
-    first = npt.gufunc("(n)->(k)", sizes={"k": 2})(lambda x: x[: x[0] + 2] * 1)
-    x = np.arange(0, 6, 2) % 3
-    counts = COUNTED(np.array([x, x + 3.0]), 4)
-    equal(counts, [[1, 1, 1, 0], [1, 1, 0, 1]])
-    assert [COUNTED(x + 0.0, bins=k).shape for k in range(1, 4)] == [(k,) for k in range(1, 4)]
-    for call in (first, first.debug):
-        equal(call(x), x[:2])
-        equal(call(x + 1, sizes={"k": 3}), x + 1)
-
-
-def test_no_items_and_no_elements():
-    assert TOTAL(np.zeros((0, 3))).shape == (0,)
-    equal(TOTAL(np.zeros((2, 0))), [0, 0])
-    made = PRODUCT(np.zeros((2, 0)), np.zeros((0, 3)))
-    equal(made, np.zeros((2, 3)))
-
-
-def test_other_dtypes_for_results():
     x = np.arange(6.0).reshape(2, 3)
     assert TOTAL(x, dtype="float32").dtype == np.float32
     made = GUFUNCS[shared](x, dtype=("float32", "complex128", "float64"))
@@ -203,6 +182,21 @@ def test_other_dtypes_for_results():
     out = np.zeros((2, 3), "float32")
     assert GUFUNCS[cumulated](x, out=out) is out
     equal(out, np.cumsum(x, axis=1))
+
+
+def test_sizes_that_only_results_have_and_sizes_of_nothing():
+    first = npt.gufunc("(n)->(k)", sizes={"k": 2})(lambda x: x[: x[0] + 2] * 1)
+    x = np.arange(0, 6, 2) % 3
+    counts = COUNTED(np.array([x, x + 3.0]), 4)
+    equal(counts, [[1, 1, 1, 0], [1, 1, 0, 1]])
+    assert [COUNTED(x + 0.0, bins=k).shape for k in range(1, 4)] == [(k,) for k in range(1, 4)]
+    for call in (first, first.debug):
+        equal(call(x), x[:2])
+        equal(call(x + 1, sizes={"k": 3}), x + 1)
+    assert TOTAL(np.zeros((0, 3))).shape == (0,)
+    equal(TOTAL(np.zeros((2, 0))), [0, 0])
+    made = PRODUCT(np.zeros((2, 0)), np.zeros((0, 3)))
+    equal(made, np.zeros((2, 3)))
 
 
 def test_names_of_the_rewritten_text_are_free():
@@ -220,7 +214,7 @@ def test_names_of_the_rewritten_text_are_free():
     equal(named(np.arange(3)), [20, 21, 22])
 
 
-def test_functions_written_for_numba():
+def test_functions_written_for_numba_also_with_arrays_of_their_own():
     @npt.gufunc("(n)->(n)")
     def doubled(x, out):
         for k in range(len(x)):
@@ -242,8 +236,6 @@ def test_functions_written_for_numba():
     equal(extremes(x, offset=1)[1], [3, 6])
     assert extremes(x.astype("float32"))[0].dtype == np.float64
 
-
-def test_functions_written_for_numba_may_have_arrays_of_their_own():
     @npt.gufunc("(n)->(n)")
     def smoothed(x, out):
         one, other = np.zeros(len(x), np.float32), np.zeros(len(x), np.float32)
@@ -280,7 +272,7 @@ def numbers(*shape):
     return np.random.default_rng(len(shape)).random(shape)
 
 
-def test_dask_is_lazy_and_equal():
+def test_dask_is_lazy_and_equal_along_any_axes():
     x = numbers(3, 4, 5)
     for chunks in ((1, 2, -1), (2, 3, -1)):
         lazy = da.from_array(x, chunks=chunks)
@@ -297,9 +289,6 @@ def test_dask_is_lazy_and_equal():
     counts = pickle.loads(pickle.dumps(counts))
     equal(counts, COUNTED(10 * x, bins=3))
     assert halves(lazy, dtype="float32").compute().dtype == np.float32
-
-
-def test_dask_axes():
     x = numbers(3, 4, 5)
     lazy = da.from_array(x, chunks=(3, 2, 2))
     options = {"axis": 0, "keepdims": True}

@@ -49,7 +49,7 @@ def test_names_of_rules_and_pairs() -> None:
 
 
 @pytest.mark.usefixtures("as_python")
-def test_values_that_fit() -> None:
+def test_values_that_fit_and_one_that_is_refused_before_anything_runs() -> None:
     for cval, dtype in [
         (2.0, "i4"), (255, "u1"), (True, "u1"), (np.int16(-4), "i1"), (0.1, "f4"), (np.inf, "f4"),
         (np.nan, "f4"), (-0.0, "f8"), (1 + 2j, "c8"), (2**64 - 1, "u8"), (np.array(3), "i8"),
@@ -58,11 +58,7 @@ def test_values_that_fit() -> None:
         wanted = np.asarray(cval).astype(dtype)
         equal(made, wanted[()], strict=True)
         assert np.signbit(made.real) == np.signbit(wanted.real)
-
-
-@pytest.mark.usefixtures("as_python")
-def test_a_value_that_does_not_fit_is_refused_before_anything_runs() -> None:
-    """The words are on the page of messages about options."""
+    # The words are on the page of messages about options.
     kernel = npt.stencil(lambda x: x[-1])
     x, out = np.zeros(4), np.full(4, 9.0)
     for rule in ("fill", "constant"):

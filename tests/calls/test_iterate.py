@@ -232,13 +232,10 @@ def walled(u, r=1.0):
     return inside[-1] + beside[1]
 
 
-def test_options_of_calls_inside_differ_from_step_to_step():
+def test_options_of_calls_inside_differ_from_step_to_step_and_no_steps_take_no_values():
     x, values = image("float64", (99,)), [1.0, 2.0, 3.0, 0.5]
     with interpreted():
         same(walled.iterate(x, values, steps=4), with_each(walled, x, values))
-
-
-def test_no_steps_take_an_empty_list_of_whole_numbers():
     masked = npt.stencil(lambda u, k: u[0] & k)
     same(masked.iterate(np.arange(5), [], steps=0), np.arange(5))
 
@@ -318,7 +315,7 @@ def test_what_steps_in_chunks_take_is_told_beforehand():
     assert pickle.loads(pickle.dumps(heat.iterate))(image(), steps=0).shape == (41, 53)
 
 
-def test_dask_goes_on_from_the_state_at_a_look():
+def test_dask_goes_on_from_the_state_at_a_look_and_ends_graphs_that_would_grow(limited):
     x = image("float64", (40,))
     made = []
     lazy = da.from_array(x, chunks=20).map_blocks(lambda b: made.append(1) or b, meta=x[:0])
@@ -327,9 +324,6 @@ def test_dask_goes_on_from_the_state_at_a_look():
         assert len(made) == lazy.npartitions
         same(got, one_by_one(driven, x, steps=8))
         assert len(made) == lazy.npartitions
-
-
-def test_dask_ends_graphs_that_would_grow_for_ever(limited):
     limited(later_tasks=8)
     limited(later_steps=2)
     x = image("float64", (40,))

@@ -59,13 +59,10 @@ def same(function: Any, *images: Any, **options: Any) -> None:
         equal(out, wanted)
 
 
-def test_a_histogram_and_sums_that_run() -> None:
+def test_a_histogram_sums_that_run_and_pipelines() -> None:
     same(far_median, np.tile(FRAME, (3, 2, 1)))
     same(box, FRAME)
     same(box, np.tile(FRAME, (3, 2, 14)))
-
-
-def test_pipelines() -> None:
     image = np.tile(FRAME, (3, 2, 1))
     for threads in (1, 2):
         same(edges, image, threads=threads)

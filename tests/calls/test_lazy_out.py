@@ -124,15 +124,12 @@ def test_what_is_wanted_is_computed_before_it_is_overwritten(name):
             same((z, y), wanted)
 
 
-def test_a_gufunc_may_be_given_its_result_by_position_again_and_again():
+def test_results_by_position_again_and_again_and_of_out_itself():
     """What was remembered of the first call took the result for an input."""
     for _ in range(4):
         out = spare()
         into(spare(), out)
         assert (out == 1).all()
-
-
-def test_results_of_out_itself_are_as_if_nothing_overlapped():
     a = fresh()
     wanted = k(k(a))
     y = k(npt.lazy(a))

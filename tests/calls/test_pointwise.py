@@ -40,7 +40,7 @@ IMAGE = np.random.default_rng(0).random((40, 30))
 SMALL = IMAGE[:5, :6]
 
 
-def test_numbers_and_arrays_without_axes_give_numbers():
+def test_numbers_alone_give_numbers_and_beside_arrays_widen_nothing():
     result = mix(2, 5)
     assert (result, type(result)) == (1, np.int64)
     assert type(mix(np.float32(2), np.float32(1))) is np.float32
@@ -50,9 +50,6 @@ def test_numbers_and_arrays_without_axes_give_numbers():
     assert type(found[1]) is np.bool
     assert mix.debug(2, 5) == 1
     assert type(halvings(1000)) is np.int64
-
-
-def test_numbers_beside_arrays_are_scalars_and_widen_nothing():
     x = np.arange(4, dtype="float32")
     assert mix(x, 0.5).dtype == "float32"
     assert mix(x, np.float64(0.5)).dtype == mix(x, np.array(0.5)).dtype == "float64"

@@ -67,7 +67,7 @@ def test_calls_take_the_spacing_of_the_coordinates():
     equal(slopes(bare, 2), slopes(bare, 2, 0.25))
 
 
-def test_each_variable_of_a_dataset_has_its_own():
+def test_each_variable_of_a_dataset_and_each_lazy_result_has_its_own():
     u = field()
     fine = u.isel(time=0, lat=slice(0, 4))
     made = slopes(xr.Dataset({"u": u, "v": 2 * u}))[1]
@@ -75,9 +75,6 @@ def test_each_variable_of_a_dataset_has_its_own():
     line = xr.Dataset({"a": fine.isel(lon=0, drop=True), "b": fine.isel(lat=0, drop=True)})
     assert set(heat(line[["a"]], 0.1)) == {"a"}
     assert heat(line, 0.1, dims="lon").b.identical(heat(line.b, 0.1, 0.25))
-
-
-def test_lazy_values_have_those_of_their_results():
     other = npt.stencil(boundary="valid", every=2)(lambda u: u[0])
     u = field()[0, 0]
     made = heat(other(npt.lazy(u)), 0.1).compute()

@@ -322,7 +322,7 @@ lap = npt.stencil(
 )
 
 
-def test_a_stage_called_as_its_field():
+def test_stages_and_parameters_of_any_name():
     @npt.stencil
     def twice(u):
         u = lap(u)
@@ -338,8 +338,6 @@ def test_a_stage_called_as_its_field():
     wanted[:, -1] = 0
     same(twice(plane), wanted)
 
-
-def test_the_schedule_means_stages_of_any_name():
     def around(x):
         s_0 = lap(x)
         return s_0[1, 0] + s_0[-1, 0] + s_0[0, 2]
@@ -348,8 +346,6 @@ def test_the_schedule_means_stages_of_any_name():
         kernel = npt.stencil(schedule=npt.Schedule(stages=(("s_0", how),)))(around)
         assert ("the schedule says so" in kernel.explain("float64")) == (how == "whole")
 
-
-def test_a_parameter_called_self():
     @npt.stencil(boundary="keep")
     def half(self, by=0.5):
         return self[0] * by

@@ -64,7 +64,7 @@ class Capsule:
         return self._array
 
 
-def test_what_lies_on_a_gpu_is_known_and_read_in_place(cupy):
+def test_what_lies_on_a_gpu_is_known_and_read_and_written_in_place(cupy):
     there = cupy.asarray(X)
     for one in (there, Shown(there), Tensor(there), Capsule(there)):
         cupy.fake.log.clear()
@@ -76,9 +76,6 @@ def test_what_lies_on_a_gpu_is_known_and_read_in_place(cupy):
     assert isinstance(turn(da.ones((3, 4))), da.Array)
     for one in (None, "x", object(), Tensor(X, on_gpu=False)):
         refuses(TypeError, "'x' must be an array", turn, one)
-
-
-def test_out_of_another_library(cupy):
     out = Shown(cupy.empty(X.shape, F4))
     assert turn(cupy.asarray(X), out=out) is out
     same(out._array, turn.debug(X))

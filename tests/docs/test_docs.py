@@ -241,13 +241,10 @@ def test_every_public_name_has_an_example_that_runs():
     assert not without
 
 
-def test_the_gallery_shows_every_program():
+def test_pages_list_every_program_of_the_gallery_and_every_filter():
     page = (ROOT / "docs" / "gallery.md").read_text()
     named = re.findall(r"\(\.\./examples/gallery/(\w+)\.py\)", page)
     assert sorted(named) == sorted(path.stem for path in (ROOT / "examples/gallery").glob("*.py"))
-
-
-def test_the_page_of_filters_names_all_with_their_defaults():
     page = (ROOT / "docs" / "filters.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| `?(.*?)`? ?\| ", page, re.MULTILINE))
     wanted = {}

@@ -268,15 +268,12 @@ def test_what_no_kernel_may_be_is_found():
         refuses(AssertionError, "beyond", verify_kernels.verify, KERNEL, Box(low, high))
 
 
-def test_text_that_would_mean_something_else_is_not_read():
+def test_text_means_what_it_says_or_is_not_read():
     """What reads generated text takes a name for one type, and nothing for what it may mean."""
     types = [("float32", 1), ("float32", 1)]
     two_types = "t = 0\n    for j in range(2):\n        t = x[j]"
     for line in ("import os", "x.sort()", "out[0] = [1]", "del x", "out[0] = unknown", two_types):
         refuses(NotRead, "", read, f"def band(x, out):\n    {line}\n", {}, {}, types)
-
-
-def test_a_name_keeps_what_a_parameter_was_before_it_changes():
     text = (
         "def turned(a, b):\n    before = a\n    a, b = b, a\n    return before + b\n"
         "def band(out):\n    out[0] = turned(1, 2)\n"

@@ -279,16 +279,13 @@ def test_a_mistake_in_data_or_kernel_is_one_line(here, capsys, words, said):
     assert not (here / "o").exists()
 
 
-def test_a_wrong_kernel_points_at_its_place(here, capsys):
+def test_a_wrong_kernel_points_at_its_place_and_an_interrupt_has_a_code(here, capsys):
     said = refused(capsys, "apply wrong.py:f grey out")
     assert [word for word in ("line 5", "^", "Help:") if word not in said] == []
     assert main("apply mean no.png o.png --debug".split()) == 1
     said = capsys.readouterr().err
     assert said.startswith("Traceback")
     assert said.endswith("ninepoint: [Errno 2] No such file or directory: 'no.png'\n")
-
-
-def test_an_interrupt_has_a_code_and_words_of_its_own(here, capsys):
     (here / "stop.py").write_text("raise KeyboardInterrupt\n")
     assert main("apply stop.py:f grey out".split()) == 130
     said = capsys.readouterr().err
@@ -403,7 +400,7 @@ except SystemExit as end:
     assert said.endswith("\n0")
 
 
-def test_exit_codes_and_streams_of_a_process(here, capsys):
+def test_exit_codes_and_streams_of_a_process_also_if_nobody_reads_to_the_end(here, capsys):
     tifffile.imwrite(here / "a.ome.tif", np.stack([GREY, GREY]), metadata={"axes": "TCYX"})
     good = run(
         "apply", "kernels.py:later", "a.ome.tif", "grey/f1.png", "out/{:02d}.png", "--quiet"
@@ -416,9 +413,6 @@ def test_exit_codes_and_streams_of_a_process(here, capsys):
     assert bad.stderr == "ninepoint: [Errno 2] No such file or directory: 'no.png'\n"
     refuses(SystemExit, "", main, ["--version"])
     assert capsys.readouterr().out == f"ninepoint {npt.__version__}\n"
-
-
-def test_output_that_nobody_reads_to_its_end():
     process = subprocess.Popen(
         [sys.executable, "-m", "ninepoint", "explain", "median"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

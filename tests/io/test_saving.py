@@ -152,7 +152,7 @@ def test_what_is_refused_writes_nothing(tmp_path):
         assert not os.listdir(tmp_path)
 
 
-def test_what_is_there_is_replaced_only_where_that_is_said(tmp_path):
+def test_what_is_there_is_replaced_only_where_that_is_said_and_a_store(tmp_path):
     path = npt.save(lazy(), tmp_path / "a.zarr")
     refuses(FileExistsError, r"exists; overwrite=True replaces it", npt.save, lazy(), path)
     with pytest.raises(ValueError, match="still to be read"):
@@ -163,9 +163,6 @@ def test_what_is_there_is_replaced_only_where_that_is_said(tmp_path):
     np.save(tmp_path / "a.npy", IMAGE)
     with pytest.raises(FileExistsError, match=r"a\.npy' exists; overwrite=True replaces it"):
         npt.save(lazy(), tmp_path / "a.npy")
-
-
-def test_what_is_no_store_is_not_replaced(tmp_path):
     (tmp_path / "folder.zarr").mkdir()
     (tmp_path / "folder.zarr" / "thesis").touch()
     (tmp_path / "file.zarr").touch()

@@ -176,7 +176,7 @@ def test_gufuncs(dtype) -> None:
 
 
 # What is none of them, though it has as many bytes.
-def test_what_is_refused() -> None:
+def test_what_is_refused_also_by_files(tmp_path) -> None:
     x, out = IMAGE.astype(BFLOAT), np.empty(IMAGE.shape, BFLOAT)
     stencil = npt.stencil(blur.__wrapped__, dtype=BFLOAT, boundary="reflect")
     for other in ("V2", np.dtype([("a", "u1"), ("b", "u1")])):
@@ -192,9 +192,6 @@ def test_what_is_refused() -> None:
         blur(IMAGE.astype("complex64"), dtype=BFLOAT)
     with pytest.raises(npt.StencilError, match=r"'ml_dtypes\.bfloat16' cannot be used in a ker"):
         npt.stencil(lambda x: ml_dtypes.bfloat16(x[0]))
-
-
-def test_files_that_know_no_bfloat16(tmp_path) -> None:
     x = IMAGE.astype(BFLOAT)
     for name in ("a.npy", "a.zarr", "a.nc", "a.tif"):
         refuses(TypeError, "bfloat16", npt.save, x, tmp_path / name)

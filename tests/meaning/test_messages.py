@@ -199,12 +199,10 @@ def test_functions_of_other_packages_are_shown_where_they_are_called():
         assert name in caught.value.diagnostic.span.text
 
 
-def test_options_of_other_packages_are_refused_in_kernels():
+def test_options_of_other_packages_and_functions_of_numba_are_refused():
     with pytest.raises(npt.StencilError, match="'mode'; what lies beyond the border is boundary="):
         npt.stencil(lambda x: smooth(x, mode="wrap")[0])
 
-
-def test_numba_function_that_calls_a_stencil():
     @numba.njit
     def twice(x):
         return smooth(x) * 2

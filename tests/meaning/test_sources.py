@@ -265,7 +265,7 @@ def test_texts_that_are_deeper_than_the_stack():
     assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, stack)
 
 
-def test_names_are_read_once():
+def test_names_are_read_once_also_of_a_global_that_a_comprehension_shadows():
     weight = 2
     offsets = [(-1,), (1,)]
     table = np.array([1, 10])
@@ -280,9 +280,6 @@ def test_names_are_read_once():
     table[0] = 100
     assert run(smooth) == before == by_text(smooth, X).tolist() == [0, 82, 164, 0]
     assert run(pickle.loads(pickle.dumps(smooth))) == before
-
-
-def test_a_global_that_a_comprehension_shadows():
     smooth = npt.stencil(lambda x: sum([x[WEIGHT] for WEIGHT in range(2)]) * WEIGHT)
     assert run(smooth) == [9, 18, 36, 0]
 
