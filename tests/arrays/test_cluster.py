@@ -86,12 +86,7 @@ def test_workers_with_too_little_memory_are_refused(dask_client):
 
 
 def test_workers_may_share_a_process():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=False
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with lost_workers.clients(processes=False) as client:
         u = np.random.default_rng(3).random(60)
         made = driven.iterate(da.from_array(u, chunks=7), steps=100)
         np.testing.assert_array_equal(made.compute(), driven.iterate(u, steps=100))
@@ -188,18 +183,14 @@ def test_workers_that_come_and_go():
         time.sleep(0.02)
         return block
 
-    options = {"threads_per_worker": 1, "dashboard_address": ":0", "processes": False}
-    with (
-        distributed.LocalCluster(n_workers=2, **options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with lost_workers.clients(processes=False) as client:
         x = da.from_array(a, chunks=40).map_blocks(slow).persist()
         made = mean(x).map_blocks(slow).persist()
         done = distributed.as_completed(distributed.futures_of(made))
         next(done)
-        cluster.scale(4)
+        client.cluster.scale(4)
         client.wait_for_workers(4)
-        client.sync(cluster.workers[0].close)
+        client.sync(client.cluster.workers[0].close)
         np.testing.assert_array_equal(made.compute(), mean(a))
 
 
