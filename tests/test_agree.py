@@ -19,7 +19,7 @@ import ninepoint as npt
 import scale
 import seams
 import ways
-from nightly import at_night
+from compared import at_night
 from own_process import printed
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
@@ -181,23 +181,17 @@ def test_what_is_refused_in_the_same_words(ways, fields, options, words):
     assert len(told) == 1
 
 
-def test_no_steps_give_numbers_of_the_machines_byte_order():
+def test_numbers_that_random_programs_found():
     made = alike_row.iterate(np.arange(3.0).astype(">f8"), steps=0)
     assert made.dtype == np.dtype("f8")
     assert made.dtype.isnative
-
-
-def test_a_border_value_where_nobody_looks_need_not_fit():
+    kernel = npt.stencil(lambda x, k: x[0] * (k * 0.5) + k / 4)
+    image = np.arange(5, dtype="float32")
+    assert kernel(image, 3).dtype == "float32"
+    np.testing.assert_array_equal(kernel(image, 3), kernel.debug(image, 3))
     here = npt.stencil(lambda x: x[0] * 2, boundary=npt.dirichlet(0))
     beside = npt.stencil(lambda x: here(x)[1])
     x = np.arange(6)
     for kernel, right in ((here, x * 2), (beside, [*x[1:] * 2, 0])):
         for made in (kernel(x), kernel.debug(x), kernel(da.from_array(x, chunks=3)).compute()):
             np.testing.assert_array_equal(made, right)
-
-
-def test_numbers_that_are_given_mix_with_floats_as_literals_do():
-    kernel = npt.stencil(lambda x, k: x[0] * (k * 0.5) + k / 4)
-    image = np.arange(5, dtype="float32")
-    assert kernel(image, 3).dtype == "float32"
-    np.testing.assert_array_equal(kernel(image, 3), kernel.debug(image, 3))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nightly import only
+from compared import only
 
 # The table is no part of the package: it lies beside `tests` in the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

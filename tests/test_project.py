@@ -52,7 +52,7 @@ def test_groups_are_for_us_and_extras_for_users_who_ask_for_a_gpu():
         assert all(("cupy" in one or "cuda" in one) == ("cuda" in name) for one in some)
 
 
-def test_forms_have_what_the_site_asks_for():
+def test_forms_and_names_of_files_of_tests():
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text())
         if path.name == "config.yml":
@@ -60,9 +60,6 @@ def test_forms_have_what_the_site_asks_for():
         assert {"name", "description", "body"} <= set(form), path.name
         fields = [one["id"] for one in form["body"] if one["type"] != "markdown"]
         assert len(set(fields)) == len(fields) > 0
-
-
-def test_no_two_files_of_tests_have_one_name():
-    """Such files run apart, and not together: pytest imports them by their names alone."""
+    # Such files run apart, and not together: pytest imports them by their names alone.
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))

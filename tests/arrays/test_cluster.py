@@ -14,9 +14,8 @@ from chunked import image, mean, near
 
 import lost_workers
 import ninepoint as npt
-from compared import refuses
+from compared import only, refuses
 from lost_workers import wave
-from nightly import only
 from ninepoint import imread, imsave
 from own_process import printed
 
@@ -67,7 +66,7 @@ def test_callback_until_and_scalars(dask_client):
     assert len(looks[0]) < 30
 
 
-def test_a_state_in_chunks_where_that_is_asked_for_and_in_tasks(dask_client):
+def test_a_state_in_chunks_where_that_is_asked_for_and_none_that_is_too_large(dask_client):
     x = da.zeros(60, chunks=30)
     for asked in ({"ninepoint.actors": False}, {"scheduler": "sync"}):
         with dask.config.set(asked):
@@ -77,9 +76,6 @@ def test_a_state_in_chunks_where_that_is_asked_for_and_in_tasks(dask_client):
         return lies_there(driven.iterate(da.zeros(60, chunks=30), steps=20))
 
     assert dask_client.submit(inside).result() is False
-
-
-def test_workers_with_too_little_memory_are_refused(dask_client):
     x = da.zeros((1 << 20, 1 << 17), chunks=(1 << 14, 1 << 14))
     with pytest.raises(MemoryError, match=r"would hold .* GB of the state, and may have"):
         wave.iterate(x, x, x, steps=1000)

@@ -72,7 +72,7 @@ def assert_same(engine, found, wanted):
     np.testing.assert_array_equal(engine.computed(found), wanted)
 
 
-def test_equal_to_numpy_to_the_bit(engine):
+def test_equal_to_numpy_to_the_bit_also_of_stacks_slices_and_steps(engine):
     for boundary in ("wrap", ("valid", "nearest")):
         found = mean9(engine.cut(X, (7, 11)), boundary=boundary)
         assert_same(engine, found, mean9(X, boundary=boundary))
@@ -80,9 +80,6 @@ def test_equal_to_numpy_to_the_bit(engine):
     found = staged(engine.cut(X, (2, 30)), K, boundary="mirror")
     for one, wanted in zip(found, staged(X, K, boundary="mirror"), strict=True):
         assert_same(engine, one, wanted)
-
-
-def test_axes_stacks_slices_and_steps(engine):
     stack = np.stack([X, X[::-1]])
     x = engine.cut(stack, (1, 20, 30))
     wanted = mean9(stack, boundary="nearest")

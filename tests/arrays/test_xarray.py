@@ -50,7 +50,7 @@ def test_last_dimensions_and_all_that_belongs_to_them(chunks):
     xr.testing.assert_identical(got, x.copy(data=down(x.values, boundary="wrap")))
 
 
-def test_dimensions_by_name():
+def test_dimensions_by_name_and_coordinates_that_are_cut_under_valid():
     x = weather()
     for dims in [("lon", "time"), ("time", "lat")]:
         got = down(x, dims=dims, boundary="mirror")
@@ -58,9 +58,6 @@ def test_dimensions_by_name():
         want = down(x.transpose(..., *dims).values, boundary="mirror")
         np.testing.assert_array_equal(got.transpose(..., *dims).values, want)
     xr.testing.assert_identical(down(x, axes=(2, 0)), down(x, dims=("lon", "time")))
-
-
-def test_coordinates_are_cut_under_valid():
     x = weather()
     for fields in (x, x.chunk({"lat": 2})):
         made = sided(fields, boundary="valid")
@@ -239,7 +236,7 @@ def test_each_variable_that_has_the_dimensions(options):
         xr.testing.assert_identical(lazy.compute(), wanted)
 
 
-def test_several_datasets_and_results():
+def test_several_datasets_and_results_and_variables_that_become_smaller():
     data, k = climate(), xr.DataArray(np.arange(5.0), dims="lat", coords={"lat": np.arange(5.0)})
     for given in (k, data):
         made = slopes(data, given)
@@ -249,9 +246,6 @@ def test_several_datasets_and_results():
                 xr.testing.assert_identical(got[name], want)
     with pytest.raises(ValueError, match="the dataset given for 'k' has no variable 'height'"):
         slopes(data, data.drop_vars("height"))
-
-
-def test_a_border_that_makes_variables_smaller():
     data = climate()
     found = smooth(data, boundary="valid")
     assert dict(found.sizes) == {"t": 3, "lat": 3, "lon": 5}
@@ -261,7 +255,7 @@ def test_a_border_that_makes_variables_smaller():
         smooth(data.assign(width=("lat", np.arange(5.0))), boundary="valid")
 
 
-def test_map_is_a_call():
+def test_map_is_a_call_and_a_tree_is_mapped_by_xarray():
     data = climate()
     q, k, options = data.temperature, 3.0, {"dims": ("lon", "t"), "boundary": "wrap"}
     for one in (q, data.chunk(lat=1)):
@@ -275,6 +269,13 @@ def test_map_is_a_call():
         q.npt.map(smooth, dims=("depth", "lon"))
     with pytest.raises(ValueError, match="no variable of the dataset has the dimensions 'depth'"):
         data.npt.map(smooth, dims=("depth", "lon"))
+    data = climate()
+    tree = xr.DataTree.from_dict({"/fine": data, "/coarse/2": data.isel(lon=slice(None, None, 2))})
+    words = r"'u' is a xarray.DataTree; .* u.map_over_datasets\(lambda"
+    refuses(TypeError, words, smooth, tree)
+    found = tree.map_over_datasets(lambda data: smooth(data) if data.data_vars else data)
+    coarse = smooth(data.temperature[..., ::2])
+    xr.testing.assert_identical(found["coarse/2"].to_dataset().temperature, coarse)
 
 
 def test_how_it_is_stored_is_kept_and_how_numbers_are_packed_is_not():
@@ -289,16 +290,6 @@ def test_how_it_is_stored_is_kept_and_how_numbers_are_packed_is_not():
         assert found.y.encoding == {"dtype": "int8"}
         assert found.y.attrs == {"units": "m"}
     assert smooth(field, boundary="valid").encoding == layout
-
-
-def test_a_tree_is_mapped_by_xarray():
-    data = climate()
-    tree = xr.DataTree.from_dict({"/fine": data, "/coarse/2": data.isel(lon=slice(None, None, 2))})
-    words = r"'u' is a xarray.DataTree; .* u.map_over_datasets\(lambda"
-    refuses(TypeError, words, smooth, tree)
-    found = tree.map_over_datasets(lambda data: smooth(data) if data.data_vars else data)
-    coarse = smooth(data.temperature[..., ::2])
-    xr.testing.assert_identical(found["coarse/2"].to_dataset().temperature, coarse)
 
 
 @npt.stencil(boundary=("valid", "wrap"))

@@ -89,7 +89,7 @@ def test_an_overlapping_out_is_seen_each_time(shape, given):
         refuses(ValueError, "read-only", call, image(*shape), out)
 
 
-def test_memory_that_looks_alike():
+def test_memory_that_looks_alike_and_coefficients_are_read_each_time():
     raw = np.zeros(8 * 72 + 1, "uint8")
     odd, even = raw[1:].view("float64").reshape(8, 9), raw[:-1].view("float64").reshape(8, 9)
     foreign = image(8, 9).astype(image(8, 9).dtype.newbyteorder())
@@ -97,9 +97,6 @@ def test_memory_that_looks_alike():
         for one in (even, odd, foreign):
             one[...] = image(8, 9)
             same(difference(one), difference(image(8, 9)))
-
-
-def test_coefficients_are_read_each_time():
     x, w = image(9, 8), np.arange(9.0).reshape(3, 3)
     for one in (w, w.T, w.astype(w.dtype.newbyteorder()), np.ones((3, 6))[:, ::2]):
         weighted(x, one, 2)

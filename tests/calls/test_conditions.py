@@ -193,7 +193,7 @@ def test_stages_and_pickles() -> None:
         twice(da.from_array(row, chunks=2))
 
 
-def test_steps() -> None:
+def test_steps_also_to_steady_heat() -> None:
     wanted = field
     for start in range(4):
         now = lambda step, j, start=start: wall(start, j)  # noqa: E731
@@ -205,10 +205,7 @@ def test_steps() -> None:
     equal(own, wanted)
     on_chunks(partial(heat.iterate, steps=4), wanted, (6, 7), boundary=border)
     equal(heat.iterate(xr.DataArray(field), steps=4, boundary=border), wanted)
-
-
-def test_steady_heat() -> None:
-    """A rod of 4 cells between 0 and 1 ends at the straight line that the equation has."""
+    # A rod of 4 cells between 0 and 1 ends at the straight line that the equation has.
     for border, first in (
         ((npt.dirichlet(1.0), npt.dirichlet(3.0)), 1),
         ((npt.dirichlet(1.0), npt.neumann(2.0, dx=1 / 4)), 1),
@@ -246,14 +243,7 @@ def test_what_knows_no_values_and_what_they_do_not_fit_says_so() -> None:
         heat(lazy, boundary=npt.dirichlet(1))
 
 
-def test_some_points_of_results_that_look_to_different_sides() -> None:
-    for u in (rng.random((2, 3)).astype("f2"), rng.random((17, 19)).astype("f2")):
-        wanted = far.debug(u, u, boundary=npt.neumann(0.5))
-        made = far(u, u, boundary=npt.neumann(0.5), every=2)
-        equal(made, tuple(one[::2, ::2] for one in wanted))
-
-
-def test_values_that_no_result_looks_at_and_beside_no_elements() -> None:
+def test_values_that_not_all_results_look_at_and_beside_no_elements() -> None:
     def one(x):
         if x[-2, 0] > 1:
             unused = x[-2, 1] + 1
@@ -270,6 +260,10 @@ def test_values_that_no_result_looks_at_and_beside_no_elements() -> None:
             call(empty, boundary=("nearest", npt.dirichlet(np.ones(3))))
     for value in (np.zeros(0), np.zeros((0, 1))[:, 0], lambda step, i: np.zeros(len(i))):
         same(heat, np.empty((0, 4)), boundary=("nearest", npt.dirichlet(value, at="cell")))
+    for u in (rng.random((2, 3)).astype("f2"), rng.random((17, 19)).astype("f2")):
+        wanted = far.debug(u, u, boundary=npt.neumann(0.5))
+        made = far(u, u, boundary=npt.neumann(0.5), every=2)
+        equal(made, tuple(one[::2, ::2] for one in wanted))
 
 
 def test_rules_with_names_hold_for_what_conditions_extend() -> None:

@@ -85,7 +85,7 @@ def test_labels_are_those_of_the_points():
         same(low.values, of_pyramid(FILM)[0])
 
 
-def test_what_is_smaller_does_not_go_with_what_is_not():
+def test_what_is_smaller_does_not_go_with_what_is_not_nor_a_wrong_every():
     @npt.stencil
     def mixed(x):
         half = smooth(x, every=2)
@@ -97,9 +97,6 @@ def test_what_is_smaller_does_not_go_with_what_is_not():
         thin.iterate(FILM.astype(float), steps=2)
     with pytest.raises(ValueError, match="every=2 of 'smooth' makes the state smaller"):
         pyramid.iterate(np.ones((1, 1)), steps=2)
-
-
-def test_a_wrong_every_is_refused_in_the_decorator_too():
     # As those of calls, which are on the page of messages about options.
     with pytest.raises(ValueError, match="has 3 entries, but the stencil has 2 axes"):
         npt.stencil(every=(2, 2, 2))(lambda x: x[0, 0])(FILM)

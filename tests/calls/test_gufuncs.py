@@ -327,7 +327,7 @@ def test_xarray_keeps_what_remains():
     assert PRODUCT(named, numbers(5, 2)).dims == ("t", "y", "m")
 
 
-def test_pandas_keeps_the_index():
+def test_pandas_keeps_the_index_and_others_are_asked():
     column = pd.Series([1.0, 2.0, 5.0], index=list("abc"), name="v")
     pd.testing.assert_series_equal(halves(column), column / 2)
     assert extremes(column)[1] == 5
@@ -336,6 +336,7 @@ def test_pandas_keeps_the_index():
     pd.testing.assert_frame_equal(halves(table), table / 2)
     with pytest.raises(ValueError, match="index of 'y' is another"):
         npt.gufunc("(n),(n)->()")(lambda x, y: x[0] * y[0])(column, pd.Series([1.0, 2.0, 3.0]))
+    equal(halves(Metres(np.arange(3.0))).values, [0, 0.5, 1])
 
 
 class Metres:
@@ -349,10 +350,6 @@ class Metres:
         assert (function.nin, function.nout, function.__name__) == (1, 1, "ninepoint.halves")
         assert function.signature == "(n)->(n)"
         return Metres(getattr(function, method)(*plain, **options))
-
-
-def test_others_are_asked_as_by_functions_of_numpy():
-    equal(halves(Metres(np.arange(3.0))).values, [0, 0.5, 1])
 
 
 def run(path, text, *arguments, **variables):
@@ -561,7 +558,7 @@ def test_an_index_that_is_outside_is_told_at_its_line(
         assert not (room == 7).any()
 
 
-def test_checks_are_left_out_where_it_is_asked():
+def test_checks_are_left_out_where_it_is_asked_and_lines_are_those_of_the_file(tmp_path):
     def after(x):
         return x[len(x)]
 
@@ -574,9 +571,6 @@ def test_checks_are_left_out_where_it_is_asked():
     for one in (bare, again):
         equal(one(np.r_[stack, stack])[:3], [3, 0, 3])
     refuses(IndexError, "", full, stack)
-
-
-def test_lines_are_those_of_the_file_as_it_is_now(tmp_path):
     text = (
         "import ninepoint as npt\n\n@npt.gufunc('(n)->()')\ndef last(x):\n    return x[len(x)]\n"
     )

@@ -123,10 +123,13 @@ def test_so_they_are_by_machine_code_in_tiles(step, shape):
     same(step.iterate(state, steps=4, threads=2), one_by_one(step, state, steps=4))
 
 
-def test_several_states_and_a_coefficient_of_more_axes():
+def test_several_states_and_an_array_that_no_cache_holds():
     u, speed = image("float64"), image("float64", (2, 41, 53), seed=1) / 400
     made = wave.iterate(u, u, speed, steps=6)
     same(made, one_by_one(wave, np.stack([u, u]), np.stack([u, u]), steps=6, rest=(speed,)))
+    eager = npt.stencil(boundary="keep")(heat.__wrapped__)
+    x = image(shape=(1500, 1500))
+    same(eager.iterate(x, steps=33), one_by_one(eager, x, steps=33))
 
 
 def test_steps_of_four_axes_are_done_one_after_the_other(as_python):
@@ -151,12 +154,6 @@ def test_steps_of_float_windows_in_one_pass_give_the_bits_of_calls(tmp_path, mon
     same(averaged.iterate(state, steps=3), one_by_one(averaged, state, steps=3))
     # Besides that of a call there is a kernel of three steps.
     assert len(list(tmp_path.glob("averaged_*.o"))) == 2
-
-
-def test_many_steps_of_an_array_that_no_cache_holds():
-    eager = npt.stencil(boundary="keep")(heat.__wrapped__)
-    x = image(shape=(1500, 1500))
-    same(eager.iterate(x, steps=33), one_by_one(eager, x, steps=33))
 
 
 # Steps of small arrays, whose calls are bound once.
@@ -294,7 +291,7 @@ def test_until_with_truths_infinities_and_nan():
     assert looks(np.array([np.inf, np.nan, np.inf, np.inf]), until=1e9) == [1, 2, 3]
 
 
-def test_progress(capsys):
+def test_progress_and_what_steps_in_chunks_take_are_told(capsys):
     told = []
     heat.iterate(image(), steps=10, progress=lambda *both: told.append(both))
     assert told == [(4, 10), (8, 10), (9, 10), (10, 10)]
@@ -302,9 +299,6 @@ def test_progress(capsys):
     for progress in (True, None):
         heat.iterate(image(), steps=10, progress=progress)
         assert ("steps" in capsys.readouterr().err) == bool(progress)
-
-
-def test_what_steps_in_chunks_take_is_told_beforehand():
     x = da.zeros((400, 400), chunks=100)
     text = heat.iterate.explain(x, 0.2, steps=202, boundary="wrap")
     assert text.startswith("Give each thread ")

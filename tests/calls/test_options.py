@@ -154,15 +154,12 @@ def test_lazy_calls_along_several_axes(target):
     same(found.compute(), wanted)
 
 
-def test_lazy_calls_along_named_dimensions():
+def test_dims_out_and_threads_of_lazy_calls():
     x = TARGETS["xarray"](FILM)
     wanted = kernel(kernel(x, dims=("t", "x"), boundary="valid"), dims=("y", "t"))
     found = kernel(kernel(npt.lazy(x), dims=("t", "x"), boundary="valid"), dims=("y", "t"))
     assert (found.shape, found.dims) == (wanted.shape, wanted.dims)
     same(found.compute(), wanted)
-
-
-def test_out_and_threads_of_a_lazy_call():
     out = fits()
     recorded = edges(npt.lazy(FILM))
     assert kernel(recorded, out=out) is out

@@ -161,7 +161,7 @@ def edges(x):
     return near[0, 1] - near[0, -1]
 
 
-def test_a_stage_in_one_pass():
+def test_in_kernels_it_is_a_stage_of_arrays_and_a_helper_of_numbers():
     inner = mix(blur(IMAGE), IMAGE, k=1)
     wide = np.pad(inner, 1, mode="edge")
     equal(edges(IMAGE), (wide[:, 2:] - wide[:, :-2])[1:-1])
@@ -169,9 +169,6 @@ def test_a_stage_in_one_pass():
     equal(edges.debug(SMALL), edges(SMALL))
     large = np.random.default_rng(0).random((600, 500))
     equal(edges(large, axes=(1, 0)), edges(large.T.copy()).T)
-
-
-def test_on_numbers_it_is_a_helper():
     distance = npt.ufunc(lambda x, y: x - y if x > y else mix(y, x, k=1))
 
     @npt.stencil(boundary="nearest")
@@ -183,8 +180,6 @@ def test_on_numbers_it_is_a_helper():
     equal(rough(IMAGE, 1.5), wanted)
     equal(rough.debug(SMALL, 1.5), rough(SMALL, 1.5))
 
-
-def test_numbers_beside_arrays_in_a_stage():
     @npt.stencil(boundary="nearest")
     def twice(x, s):
         a = mix(x, 2.0)

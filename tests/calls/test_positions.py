@@ -237,7 +237,7 @@ def test_positions_of_large_arrays_are_read_where_they_lie(threads):
     equal(box(x.T, axes=(2, 1, 0), threads=threads).T, wanted)
 
 
-def test_calls_that_ask_for_positions_are_one_pass():
+def test_positions_take_one_pass_and_other_shapes_compile_nothing():
     stages = Schedule(stages=(("s", "rows"), ("t", "rows")))
     one = npt.stencil(boundary="nearest", schedule=stages)(staged.__wrapped__)
     x = np.random.default_rng(4).integers(0, 99, (33, 41)).astype("int32")
@@ -245,9 +245,6 @@ def test_calls_that_ask_for_positions_are_one_pass():
     for _ in range(3):
         equal(one(np.stack([x, x])[:, None], threads=2)[1, 0], staged(x))
     equal(one(da.from_array(x, chunks=(17, 20))).compute(scheduler="sync"), staged(x))
-
-
-def test_other_shapes_chunks_and_numbers_compile_nothing():
     for steps in (1, 2):
         elsewhere.iterate(X.astype("int64"), 1, steps=steps)
     wanted, _ = elsewhere(X, 1), plain(X)

@@ -21,8 +21,7 @@ import ninepoint as npt
 import protected
 import seams
 import verify_kernels
-from compared import refuses
-from nightly import only
+from compared import only, refuses
 from ninepoint import Schedule
 from ninepoint.backends.llvm.native import Kind
 from ninepoint.language import ir
@@ -47,7 +46,7 @@ def test_pages_beside_an_array_are_protected(shape):
         assert protected.survives(peek(last, array.nbytes - 1)) == 0
 
 
-def test_copies_lie_as_the_arrays_do():
+def test_copies_lie_as_the_arrays_do_and_looks_outside_are_told():
     x = np.arange(24.0).reshape(4, 6)
     for array in (x, x.T, x[::-1, ::-1], x[:, ::2], np.broadcast_to(x[0], (4, 6))):
         for at_end in (False, True):
@@ -57,8 +56,6 @@ def test_copies_lie_as_the_arrays_do():
             if all(array.strides):
                 assert [a > 0 for a in copy.strides] == [a > 0 for a in array.strides]
 
-
-def test_a_look_outside_and_a_written_input_are_told():
     def before(x, out):
         ctypes.string_at(x.__array_interface__["data"][0] - 1, 1)
 

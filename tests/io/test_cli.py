@@ -178,7 +178,7 @@ def test_folder_to_folder_and_resume(here, capsys):
     assert capsys.readouterr().out.startswith("nothing to do: all of it is there, out/f1.png")
 
 
-def test_names_formats_and_sizes_are_those_of_the_files(here, capsys):
+def test_names_formats_sizes_and_axes_are_those_of_the_files(here, capsys):
     shapes = {"b.jpg": (20, 30, 3), "a.png": (12, 17), "tall.tif": (30, 20), "s.tif": (4, 12, 17)}
     for name, shape in shapes.items():
         npt.imsave(pixels(shape), here / "mixed" / name)
@@ -199,19 +199,9 @@ def test_names_formats_and_sizes_are_those_of_the_files(here, capsys):
     npt.imsave(pixels((5, 5)), here / "other" / "a.png")
     said = misused(capsys, ["apply", "mean", "mixed", "other", "new/{name}.png"])
     assert "several files of INPUT have the same name" in said
-
-
-def test_axes_go_through(here):
     tifffile.imwrite(here / "a.ome.tif", np.stack([GREY, GREY]), metadata={"axes": "TCYX"})
     assert main(["apply", "kernels.py:later", "a.ome.tif", "o.ome.tif", "--quiet"]) == 0
     assert npt.open("o.ome.tif").dims == ("t", "c", "y", "x")
-
-
-def test_filters_are_listed(capsys):
-    assert main(["filters"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == npt.filters.__all__
-    assert all(line.endswith(".") for line in lines)
 
 
 def test_the_bar_is_for_terminals_only(here, monkeypatch):
@@ -347,16 +337,20 @@ def test_explain(here, capsys, words, shown):
     assert [word for word in shown if word not in out] == []
 
 
-def test_explain_gives_source_and_refuses(here, capsys):
+def test_explain_gives_source_and_refuses_and_filters_are_listed(here, capsys):
     for words in ("one.py:f", "sobel"):
         assert main(["explain", *words.split(), "--source", "--dtype", "int16"]) == 0
         compile(capsys.readouterr().out, "source", "exec")
     for words, said in (("--param sice=5", "has no option 'sice'"),
                         ("--dtype u1 --dtype u1", "takes one image")):  # fmt: skip
         assert said in misused(capsys, ["explain", "median", *words.split()])
+    assert main(["filters"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == npt.filters.__all__
+    assert all(line.endswith(".") for line in lines)
 
 
-def test_info_names_what_a_report_needs(here, capsys):
+def test_info_names_what_a_report_needs_and_the_cache_is_cleared(here, capsys, monkeypatch):
     assert main(["info"]) == 0
     lines = capsys.readouterr().out.splitlines()
     facts = {line.split(maxsplit=1)[0]: line.split(maxsplit=1)[1] for line in lines}
@@ -366,9 +360,6 @@ def test_info_names_what_a_report_needs(here, capsys):
     assert facts["cache"].startswith(os.environ["NINEPOINT_CACHE_DIR"])
     assert {"Python", "numba", "llvmlite", "dask", "system", "processor", "vectors", "memory",
             "cores", "threads", "GPU", "settings"} <= facts.keys()  # fmt: skip
-
-
-def test_cache_is_shown_and_cleared(here, capsys, monkeypatch):
     cache = here / "cache"
     monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(cache))
     cache.mkdir()

@@ -21,8 +21,7 @@ import zarr
 from PIL import Image
 
 import ninepoint as npt
-from compared import refuses
-from nightly import only
+from compared import only, refuses
 from ninepoint import ImageReadError, imread, imsave
 
 X = np.random.default_rng(1).integers(0, 50, (40, 48)).astype("float32")
@@ -311,11 +310,14 @@ def test_an_odd_file_is_named(tmp_path, suffix):
         )
 
 
-def test_a_damaged_file_and_an_odd_page_have_the_number_of_their_frame(tmp_path):
+def test_a_damaged_file_among_several_has_the_number_of_its_frame(tmp_path):
     for number in range(40):
         imsave(np.zeros((1 + (number == 3), 4, 5), np.uint8), tmp_path / f"{number}.tif")
     (tmp_path / "39.tif").write_bytes(b"II*\0\x08\0\0\0")
     refuses(ImageReadError, r"cannot read frame 40 from .*39\.tif: it is trunc", imread, tmp_path)
+
+
+def test_an_odd_page_is_named(tmp_path):
     with tifffile.TiffWriter(tmp_path / "s.tif") as writer:
         for rows in (4, 4, 5):
             writer.write(np.zeros((rows, 5), np.uint8), photometric="minisblack")
@@ -358,7 +360,7 @@ def test_images_of_other_kinds(tmp_path):
     assert imread(tmp_path / "a.scan").shape == (4, 40, 64)
 
 
-def test_what_is_no_file_and_one_that_goes_missing(tmp_path):
+def test_what_is_no_file(tmp_path):
     """Other such sources are on the page of messages about files."""
     (tmp_path / "empty").mkdir()
     os.mkfifo(tmp_path / "pipe.png")
@@ -368,6 +370,9 @@ def test_what_is_no_file_and_one_that_goes_missing(tmp_path):
         (tmp_path / "pipe.png", ImageReadError, "it is a pipe or a device, not a file"),
     ):
         refuses(error, words, imread, given)
+
+
+def test_chunks_of_no_frames_and_a_file_that_goes_missing(tmp_path):
     paths = imsave(np.zeros((3, 4, 5), np.uint8), tmp_path / "{}.png")
     with pytest.raises(ValueError, match="chunks is a number of frames or 'auto', not 0"):
         imread(tmp_path, chunks=0)

@@ -142,7 +142,7 @@ def test_files_are_read_in_natural_order_and_lists_in_theirs(tmp_path):
         assert imread(tmp_path / name).shape == (1, 3, 4)
 
 
-def test_stacks_tiles_and_planes_of_tiffs(tmp_path):
+def test_several_stacks_become_one(tmp_path):
     stack = images((11, 5, 6), "uint16")
     packed = {"compression": "zlib", "bigtiff": True}
     parts = [("s1", slice(0, 4), {}), ("s2", slice(4, 5), packed),
@@ -152,6 +152,9 @@ def test_stacks_tiles_and_planes_of_tiffs(tmp_path):
     for chunks in (1, 3, 20, "auto"):
         np.testing.assert_array_equal(imread(tmp_path, chunks=chunks).compute(), stack)
     assert imread(tmp_path, chunks=3).chunks[0] == (3, 3, 3, 2)
+
+
+def test_tiles_and_planes_of_tiffs(tmp_path):
     colour, image = images((5, 6, 3)), images((50, 70), "float32")
     planes = np.moveaxis(colour, -1, 0)
     given = [(colour, colour, {"photometric": "rgb"}),

@@ -149,12 +149,18 @@ def test_hdf5() -> None:
     assert is_right(scaled)
 
 
-def test_npy() -> None:
+def test_npy_and_images_that_imread_reads() -> None:
     for order in "CF":
         np.save("a.npy", np.asarray(A, order=order))
         assert is_right(npt.open("a.npy", chunks=20))
     np.save("empty.npy", A[:0])
     assert npt.open("empty.npy").compute().shape == (0, 80)
+    stack = (A[None] * [[[1]], [[200]]]).astype("u1")
+    npt.imsave(stack, "a.tif", progress=False)
+    npt.imsave(stack, "f/{}.png", progress=False)
+    for found in (npt.open("a.tif"), npt.open("f"), npt.open("f/*.png"), npt.open(["f/0.png"])):
+        assert found.shape[1:] == A.shape
+    assert (npt.open("a.tif", chunks=1).compute() == stack).all()
 
 
 @pytest.mark.parametrize("options", [{"tile": (16, 32)}, {"rowsperstrip": 7}])
@@ -201,15 +207,6 @@ def test_what_a_tiff_says_and_holds() -> None:
         file.write(A, tile=(16, 16), subifds=0)
         file.write(A[::2, ::2], tile=(16, 16), subfiletype=1)
     assert npt.open("o.tif").shape == A.shape
-
-
-def test_images_are_read_by_imread() -> None:
-    stack = (A[None] * [[[1]], [[200]]]).astype("u1")
-    npt.imsave(stack, "a.tif", progress=False)
-    npt.imsave(stack, "f/{}.png", progress=False)
-    for found in (npt.open("a.tif"), npt.open("f"), npt.open("f/*.png"), npt.open(["f/0.png"])):
-        assert found.shape[1:] == A.shape
-    assert (npt.open("a.tif", chunks=1).compute() == stack).all()
 
 
 # Of the library that rasterio multiplies its matrices with.
@@ -269,7 +266,7 @@ def test_ome_zarr(version: str) -> None:
     refuses(ValueError, r"has 2 levels.*there is no level=2", npt.open, "i.zarr", level=2)
 
 
-def test_urls_of_zarr() -> None:
+def test_urls_of_zarr_and_folders_that_are_no_stores() -> None:
     fsspec = pytest.importorskip("fsspec")
     put("a.zarr")
     target = fsspec.filesystem("memory")
@@ -277,10 +274,7 @@ def test_urls_of_zarr() -> None:
         for name in names:
             target.pipe(f"/{folder}/{name}", Path(folder, name).read_bytes())
     assert is_right(npt.open("memory://a.zarr", chunks=20))
-
-
-def test_folders_that_are_no_stores() -> None:
-    """What else cannot be opened is on the page of messages about files."""
+    # What else cannot be opened is on the page of messages about files.
     for name, text, words in (
         ("empty", "", "is no Zarr store"),
         ("bad", "[]", "cannot be opened"),

@@ -14,8 +14,7 @@ from scipy import ndimage
 
 import kernels
 import ninepoint as npt
-from compared import agree, by_text, views
-from nightly import only
+from compared import agree, by_text, only, views
 from seams import interpreted, plan_of
 
 # Windows: height, width, and the offset of the first element, one-sided ones among them.

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from compared import agree, refuses
-from nightly import only
+from compared import agree, only, refuses
 from seams import plan_of
 
 pytestmark = pytest.mark.filterwarnings("error::ninepoint.PerformanceWarning")
@@ -162,7 +161,7 @@ def test_as_machine_code(kernel: Any) -> None:
     agrees(kernel, RULES[list(KERNELS).index(kernel) % 3 - 1], "compiled")
 
 
-def test_steps_threads_points_and_chunks() -> None:
+def test_threads_points_chunks_positions_and_finer_results() -> None:
     da = pytest.importorskip("dask.array")
     stencil = npt.stencil(neighborhood=((0, 0), (0, 3)), boundary="wrap")(searching)
     whole = np.tile(BYTES, (40, 40))
@@ -172,8 +171,6 @@ def test_steps_threads_points_and_chunks() -> None:
         np.testing.assert_array_equal(made, wanted)
     np.testing.assert_array_equal(stencil(whole, every=3), wanted[::3, ::3])
 
-
-def test_positions_and_lengths_and_finer_results() -> None:
     @npt.stencil(upsample=2, boundary="nearest")
     def kernel(x):
         i, n = npt.index(), 0

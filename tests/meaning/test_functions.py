@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from compared import WAYS, each
-from nightly import only
+from compared import WAYS, each, only
 
 PARTS = np.array([0.0, -0.0, 0.5, -1.25, 3.0, -40.0, 1e-3, np.inf, -np.inf, np.nan])
 REAL = PARTS[np.isfinite(PARTS)]

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from compared import alike, refuses
-from nightly import only
+from compared import alike, only, refuses
 from own_process import printed
 from seams import plan_of
 

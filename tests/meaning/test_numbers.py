@@ -14,8 +14,7 @@ import pytest
 
 import kernels
 import ninepoint as npt
-from compared import WAYS, agree, alike, by_text, each, refuses, views
-from nightly import only
+from compared import WAYS, agree, alike, by_text, each, only, refuses, views
 from ninepoint import StencilError
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")

@@ -12,8 +12,7 @@ from scipy import stats
 
 import kernels
 import ninepoint as npt
-from compared import agree, by_text, of_windows, refuses, views
-from nightly import only
+from compared import agree, by_text, of_windows, only, refuses, views
 from seams import plan_of
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=bool)
@@ -67,13 +66,10 @@ def test_masks_are_windows(name: str) -> None:
         agree(KERNELS[name], reals(dtype), close=close, **options)
 
 
-def test_the_definition_is_that_of_numpy() -> None:
+def test_the_definition_is_that_of_numpy_and_the_reach_of_what_is_picked() -> None:
     x = reals("float64", (9, 10))
     found = npt.stencil(boundary="valid")(KERNELS["median-of-a-disk"]).debug(x)
     np.testing.assert_array_equal(found, of_windows(lambda w: np.median(w[DISK]), x, 7, 7))
-
-
-def test_reach_is_that_of_the_picked_elements() -> None:
     for function, reach in (
         (lambda x: x[-1:2, -1:2][ASIDE].sum(), ((0, 0), (0, 1))),
         (lambda x: x[-1:2, -1:2][0, 2], ((-1, 1), (-1, 1))),
@@ -340,15 +336,12 @@ def test_kernels_that_are_not_analysed(name: str) -> None:
     np.testing.assert_allclose(stencil(x), of_windows(STATISTICS[name][1], x, 3))
 
 
-def test_arrays_outside_of_kernels() -> None:
+def test_arrays_outside_of_kernels_and_what_is_no_window() -> None:
     x = image("float64")
     assert npt.mode(x) == stats.mode(x, axis=None).mode
     np.testing.assert_allclose(npt.entropy(x), entropy(x))
     np.testing.assert_allclose(npt.trimmed_mean(x, 0.2), stats.trim_mean(x, 0.2, axis=None))
     refuses(ValueError, "leaves nothing of 4 elements", npt.trimmed_mean, x[0, :4], 0.5)
-
-
-def test_what_is_no_window_is_refused_where_it_stands() -> None:
     for kernel, x, words in (
         (lambda x: npt.mode(x[0]), np.ones(4), r"'npt\.mode' has no meaning for a single number"),
         (lambda x: npt.entropy(x[0:2]), np.ones(4, complex), "complex numbers"),

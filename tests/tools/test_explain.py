@@ -102,12 +102,9 @@ def test_how_it_is_done_is_noted(kernel, schedule, dtype, words):
     assert words in plan_of(npt.stencil(kernel, schedule=Schedule(**schedule)), dtype).text
 
 
-def test_nothing_is_noted_of_what_is_not_done():
+def test_nothing_is_noted_of_what_is_not_done_and_bytes_are_those_of_the_call():
     greedy = npt.stencil(roots, schedule=Schedule(rows=1, shared=1000.0))
     assert "neighbours share" not in plan_of(greedy, "float64").text
-
-
-def test_bytes_and_borders_are_those_of_the_call():
     for stencil, dtype in ((nine, "int16"), (npt.stencil(middle), "uint8"), (near, "float64")):
         inside, outside = np.dtype(dtype).itemsize, plan_of(stencil, dtype).dtypes[0].itemsize
         expected = f"{inside + outside} bytes a point: {inside} read once, {outside} written once"
@@ -311,7 +308,7 @@ def test_a_picture_shows_what_is_read(stencil):
     assert (colours, lines) == PICTURES[stencil]
 
 
-def test_what_has_no_picture_and_how_stages_are_drawn():
+def test_what_has_no_picture_and_what_a_prompt_shows():
     lines, colours = lines_of(corners._repr_svg_())
     assert 'steep = laplace(x, boundary="nearest")' in lines
     assert colours == (1, 1)
@@ -324,9 +321,6 @@ def test_what_has_no_picture_and_how_stages_are_drawn():
     assert picking._repr_svg_() is None
     assert npt.stencil(lambda x: x[-9:10, 0, 0].sum())._repr_svg_() is None
     assert repr(beyond) == "<stencil beyond(x, w=...)>"
-
-
-def test_what_a_prompt_shows_is_what_print_does():
     found = nine.bench(np.ones((30, 30), "uint8"), repeat=1)
     assert repr(found) == str(found)
     for text in (laplace.explain("uint8"), laplace.ir("uint8"), laplace.source("uint8")):

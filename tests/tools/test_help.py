@@ -174,7 +174,7 @@ def test_a_damaged_file_is_as_if_it_were_not_there():
         assert found == npt.Schedule()
 
 
-def test_it_takes_what_is_faster():
+def test_it_takes_what_is_faster_and_gives_the_same_bits():
     """Told by a clock of its own: which of real schedules is faster is not for a test to say."""
     naps = {"rows": 0.02, "inline": 0.004, "whole": 0.03, "": 0.015}
 
@@ -190,8 +190,6 @@ def test_it_takes_what_is_faster():
     assert found.gain > 1.1
     assert len(found.trials) == 3
 
-
-def test_what_gives_other_bits_is_not_taken():
     def variant(schedule):
         return schedule.tile, lambda: np.array([1.0 + schedule.tile])
 
