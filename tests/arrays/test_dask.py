@@ -205,10 +205,8 @@ def test_explain_tells_the_plan_and_where_a_halo_that_would_cost_much_is_split()
     assert "mean: groups, 2 tasks a block, 200 in all" in mean.explain(square.rechunk((2, 400)))
     assert "far: edges, 3 tasks a block" in far.explain(square, square)
     text = behind.explain(da.zeros((5000, 5000), chunks=1000))
-    assert [line.split()[2] for line in text.splitlines() if "on Dask" in line] == [
-        "slopes:",
-        "behind:",
-    ]
+    told = [line.split()[2] for line in text.splitlines() if "on Dask" in line]
+    assert told == ["slopes:", "behind:"]
     assert behind.explain(da.zeros((9000, 9000), chunks=4500)).count("on Dask") == 1
     a = np.random.default_rng(0).random((30, 30))
     equal(behind(da.from_array(a, chunks=15)), behind(a))

@@ -65,13 +65,8 @@ def test_lazy_values_along_axes_in_another_order():
 
 
 def test_labels_are_those_of_the_points():
-    image = xr.DataArray(
-        FILM,
-        dims=("t", "y", "x"),
-        coords={"y": np.arange(7.0), "x": np.arange(10) * 2, "name": ("y", list("abcdefg"))},
-        attrs={"units": "K"},
-        name="t2m",
-    )
+    coords = {"y": np.arange(7.0), "x": np.arange(10) * 2, "name": ("y", list("abcdefg"))}
+    image = xr.DataArray(FILM, coords, ("t", "y", "x"), name="t2m", attrs={"units": "K"})
     for field in (image, image.chunk({"y": 3, "x": 4})):
         wanted = smooth(image).isel(y=slice(None, None, 2), x=slice(None, None, 3))
         xr.testing.assert_identical(thin(field).compute(), wanted)
@@ -336,11 +331,9 @@ def test_a_call_may_ask_for_other_factors():
 def test_what_cannot_be_finer_says_so():
     with pytest.raises(ValueError, match="iterate takes steps that leave all arrays as large"):
         bilinear.iterate(SMALL, steps=2)
-    for call in (
-        lambda: bilinear.source("float32", target="cuda"),
-        lambda: bilinear(SMALL, device="cuda"),
-    ):
-        refuses(TypeError, "a GPU computes no finer results", call)
+    words = "a GPU computes no finer results"
+    refuses(TypeError, words, bilinear.source, "float32", target="cuda")
+    refuses(TypeError, words, bilinear, SMALL, device="cuda")
 
 
 @npt.stencil(upsample=2, boundary="nearest")

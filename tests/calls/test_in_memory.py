@@ -230,10 +230,8 @@ def test_results_take_the_place_of_fields(rule, threads):
 
 @pytest.mark.parametrize("dtype", [">u2", ">c16"])
 def test_dtype_of_the_other_byte_order(dtype):
-    x, options = (
-        np.arange(60, dtype=">u1").reshape(6, 10),
-        {"dtype": dtype, "overflow": "saturate"},
-    )
+    x = np.arange(60, dtype=">u1").reshape(6, 10)
+    options = {"dtype": dtype, "overflow": "saturate"}
     plain = npt.stencil(lambda x: 2 * x[0, 0] + x[0, 1])
     decorated = npt.stencil(**options)(plain.__wrapped__)
     staged = npt.stencil(
