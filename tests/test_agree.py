@@ -91,7 +91,7 @@ def test_many_that_lie_in_stores():
         printed(scale.__file__, *options)
 
 
-def test_a_failure_is_a_program(capsys):
+def test_a_failure_is_a_program_and_the_table_of_refusals_is_read(capsys):
     """It says which seed and which way, and can be run as it is printed."""
     program = drawing.draw("kernel", 3)
     running = agree.Running(program)
@@ -104,9 +104,6 @@ def test_a_failure_is_a_program(capsys):
     half = len(told) // 2
     assert half
     assert told[:half] == told[half:]
-
-
-def test_the_table_of_refusals_is_read():
     targets = {target for target, _ in agree.refusals()}
     assert targets >= {"GPU", "comm", "xarray", "Dask"}
     words = "comm= takes arrays of NumPy, in each process its own part: the points on"

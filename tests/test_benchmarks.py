@@ -41,7 +41,7 @@ def test_ours_equals_numpy_and_scipy(number: int, problem: Problem) -> None:
         assert difference <= bound, f"{peer.name} differs by {difference}"
 
 
-def test_names_of_problems_and_peers_are_unique_and_tolerances_have_reasons() -> None:
+def test_names_are_unique_tolerances_have_reasons_and_a_wrong_peer_is_not_timed() -> None:
     assert len({(one.group, one.name) for one in groups.ITEMS}) == len(groups.ITEMS)
     for problem in PROBLEMS:
         names = [problem.ours.name, *(peer.name for peer in problem.peers)]
@@ -49,9 +49,6 @@ def test_names_of_problems_and_peers_are_unique_and_tolerances_have_reasons() ->
         for peer in problem.peers:
             if peer.tolerance is not None and peer.tolerance.integers:
                 assert peer.why, (problem.name, peer.name)
-
-
-def test_a_wrong_peer_is_refused_and_not_timed() -> None:
     problem = next(problem for problem in PROBLEMS if problem.name == "laplace")
     wrong = Peer("wrong", "numpy", lambda x, threads: lambda: x.astype(np.int16))
     absent = Peer("absent", "no_such_package", lambda x, threads: lambda: x)

@@ -345,7 +345,7 @@ def test_calls_take_the_spacing_of_the_coordinates():
     equal(rises(bare, 2), rises(bare, 2, 0.25))
 
 
-def test_each_variable_of_a_dataset_and_each_lazy_result_has_its_own():
+def test_each_variable_each_lazy_result_steps_and_stages_have_their_own():
     u = field()
     fine = u.isel(time=0, lat=slice(0, 4))
     made = rises(xr.Dataset({"u": u, "v": 2 * u}))[1]
@@ -357,9 +357,6 @@ def test_each_variable_of_a_dataset_and_each_lazy_result_has_its_own():
     u = field()[0, 0]
     made = diffused(other(npt.lazy(u)), 0.1).compute()
     assert made.identical(diffused(other(u), 0.1, 0.5))
-
-
-def test_steps_and_stages():
     u = field()[0, 0]
     for _ in range(2):
         for r in (0.01, lambda step: 0.01 * step):

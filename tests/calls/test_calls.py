@@ -264,7 +264,7 @@ def test_threads_and_children_in_one_prepared_call():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_the_number_of_threads_is_asked_for_each_time(monkeypatch):
+def test_calls_that_are_shared_among_threads_whose_number_is_asked_for_each_time(monkeypatch):
     # Work enough that it is shared.
     x = image(700, 800)
     wanted = unnumbered(x), difference(x)
@@ -278,9 +278,6 @@ def test_the_number_of_threads_is_asked_for_each_time(monkeypatch):
             refuses(ValueError, r"NINEPOINT_THREADS=.* is no number of threads", call, x)
             # What the call says goes before it.
             assert call(x, threads=1).shape == x.shape
-
-
-def test_calls_that_are_shared_among_threads():
     # After some calls both ways have been tried, and one was chosen; other numbers are told apart.
     x = image(500, 640)
     wanted = {scale: difference(x, scale, boundary="keep", threads=1) for scale in (2, 3)}

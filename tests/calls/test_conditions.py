@@ -75,7 +75,7 @@ def placed(u):
     return d[-1, 0] + d[0, 2] + 100 * p + q + len(u)
 
 
-def test_positions_and_lengths_are_those_of_the_whole_array(limited: Any) -> None:
+def test_positions_are_those_of_the_whole_array_and_names_for_the_same(limited: Any) -> None:
     numbers = (("constant", npt.dirichlet(3, at="cell")), ("fill", npt.neumann(1)))
     laid = (npt.dirichlet(columns, at="cell"), ("valid", npt.neumann(2.0)))
     for border in (numbers, laid, (npt.robin(1, 2, 3), "wrap")):
@@ -88,9 +88,6 @@ def test_positions_and_lengths_are_those_of_the_whole_array(limited: Any) -> Non
         same(placed, field, boundary=(npt.dirichlet(value, at="cell"), "nearest"))
     in_pieces(limited)
     same(npt.stencil(placed.__wrapped__), field, boundary=laid)
-
-
-def test_names_for_the_same() -> None:
     for stencil, fields in ((heat, (field,)), (far, (field, field[::-1]))):
         for one, name in ((npt.dirichlet(3, at="cell"), "constant"), (npt.neumann(0), "reflect")):
             equal(stencil(*fields, boundary=one), stencil(*fields, boundary=name, cval=3))

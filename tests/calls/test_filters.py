@@ -355,7 +355,7 @@ def test_ranks_never_mix_two_values_and_weights_of_zero_are_not_read():
     equal(filters.correlate(np.ones((2, 3)), np.zeros((3, 3))), 0)
 
 
-def test_xarray_by_names_of_dimensions():
+def test_every_name_is_a_filter_and_dimensions_have_names():
     x = image((6, 3, 7), "uint8")
     named = xr.DataArray(x, dims=("y", "band", "x"), coords={"x": np.arange(7)})
     got = filters.median(named, dims=("y", "x"))
@@ -366,9 +366,6 @@ def test_xarray_by_names_of_dimensions():
     lazy = filters.unsharp(named.chunk(2), dims=("y", "x"))
     equal(lazy.compute(), filters.unsharp(named, dims=("y", "x")), strict=True)
     refuses(TypeError, "Dataset", filters.mean, xr.Dataset({"a": 1}))
-
-
-def test_every_name_is_a_filter_of_an_image():
     for name in filters.__all__:
         assert next(iter(inspect.signature(getattr(filters, name)).parameters)) == "x"
 

@@ -3,22 +3,22 @@
 import inspect
 import pickle
 import pydoc
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+
 import dask
 import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+
 import ninepoint as npt
 from compared import most_memory, one_by_one, refuses, same, whole
 from ninepoint import Schedule
-from seams import interpreted
-import shutil
-import subprocess
-import sys
-from importlib.util import find_spec
-from compared import refuses, same
 from own_process import on_threads
-
+from seams import interpreted
 
 ONE, THREE, FOUR = Schedule(steps=1), Schedule(steps=3), Schedule(steps=4)
 MIXED = (("fill", "keep"), ("mirror", "constant"))

@@ -1,16 +1,15 @@
 """Options mean the same however a kernel is called; what `out=` overwrites is computed before."""
 
+import gc
+
 import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
-import ninepoint as npt
-from compared import refuses
-from compared import same
-from options import FILM, OPTIONS, fits, kernel
-import gc
-from compared import refuses, same
 
+import ninepoint as npt
+from compared import refuses, same
+from options import FILM, OPTIONS, fits, kernel
 
 alike = npt.stencil(lambda x: x[0, 0])
 

@@ -253,7 +253,7 @@ class Refusing:
     __array_ufunc__ = None
 
 
-def test_columns_keep_their_index_and_name_and_tables_their_columns():
+def test_pandas_keeps_the_index_and_others_are_asked_left_before_right():
     column = pd.Series([1.0, 2.0], index=["a", "b"], name="price")
     pd.testing.assert_series_equal(multiply(column, 3.0), column - 3.0)
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
@@ -262,9 +262,6 @@ def test_columns_keep_their_index_and_name_and_tables_their_columns():
     other = pd.Series([10.0, 20.0], index=["b", "a"])
     made = added(column, other)
     assert [one.to_dict() for one in made] == [{"a": 21.0, "b": 12.0}, {"a": -19.0, "b": -8.0}]
-
-
-def test_left_before_right_and_a_subclass_before_its_base():
     assert multiply(Tagged("left"), Special("special")) == "special"
     assert multiply(Special("left"), Tagged("right")) == "left"
     assert multiply(Tagged(NotImplemented), Special("next")) == "next"

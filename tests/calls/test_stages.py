@@ -212,7 +212,7 @@ def test_what_is_stored_whole_is_said():
         assert words in scheduled.explain("float32")
 
 
-def test_it_can_be_looked_at_and_measured():
+def test_it_can_be_looked_at_measured_and_sent_to_workers():
     x = image((64, 64))
     for told, words in (
         (corners.explain(x), ("kept in 2 rows, until they are read", "the result", "measured")),
@@ -221,9 +221,6 @@ def test_it_can_be_looked_at_and_measured():
     ):
         assert [word for word in words if word not in told] == []
     assert corners.bench(x, repeat=3).points == 64 * 64
-
-
-def test_workers_of_dask_know_what_remains():
     x = image((40, 40))
     made = corners(da.from_array(x, chunks=20))
     same(made.compute(scheduler="processes", num_workers=1), separately(x))

@@ -168,17 +168,14 @@ def test_the_picture_of_a_kernel_is_the_one_that_notebooks_show(tmp_path, golden
     golden(program.namespace["sharpen"]._repr_svg_(), ROOT / "docs" / "images" / "kernel.svg")
 
 
-def test_a_page_is_cut_into_blocks_and_tables():
+def test_a_page_is_cut_into_blocks_and_tables_and_links_lead_somewhere():
     page = "a\n<!-- gpu -->\n```python\nx = 1\n```\n<!-- end gpu -->\n```python\ny = 2\n```\n"
     assert [one[:3] for one in blocks(without_gpu(page))] == [("python", "y = 2\n", 8)]
     table = "| C | ninepoint |\n|---|---|\n| `a + b` | `b + a` |\n\n| C | here |\n"
     assert rows(table) == [("C", "a + b", "b + a", 3)]
     for path in COMING:
         assert path.stem == "index" or len(rows(path.read_text())) > 5
-
-
-def test_links_of_the_readme_lead_somewhere():
-    """Those of the other pages are checked where the site is made."""
+    # Those of the other pages are checked where the site is made.
     prose = FENCE.sub("", (ROOT / "README.md").read_text())
     targets = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", prose)
     assert [target for target in targets if not (ROOT / target).exists()] == []

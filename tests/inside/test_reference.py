@@ -310,7 +310,7 @@ def larger(a, b):
     return a if a > b else math.sqrt(-1.0) if b > 100 else b
 
 
-def test_helpers_buffers_and_small_arrays():
+def test_helpers_buffers_prints_and_what_cannot_be_assigned(capsys):
     def kernel(x, w):
         buffer = np.zeros(3)
         for k in range(3):
@@ -322,8 +322,6 @@ def test_helpers_buffers_and_small_arrays():
     (result,) = evaluate(kernel, {"x": x, "w": w}, standard=("w",), neighborhood=[(-1, 1)])
     assert result.tolist() == [0, 3, 0]
 
-
-def test_prints_are_seen_and_a_field_cannot_be_assigned(capsys):
     def prints(x):
         print(f"{x[0]:03d}", x[0])
         return x[0]

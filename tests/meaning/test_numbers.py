@@ -7,16 +7,16 @@ nobody knows the end of.
 import functools
 import itertools
 import math
+import warnings
 from typing import Any
+
 import numpy as np
 import pytest
+
 import kernels
 import ninepoint as npt
 from compared import WAYS, agree, alike, by_text, each, only, refuses, views
 from ninepoint import StencilError
-import warnings
-from compared import WAYS, each, only
-
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 

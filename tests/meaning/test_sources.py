@@ -79,10 +79,11 @@ class Filters:
         return inner()
 
 
-def test_modules_classes_and_nested_functions():
+def test_modules_classes_nested_functions_and_trees_with_things_hung_on_them(tmp_path):
     found = [in_module, Filters.in_class, Filters().in_class, Filters.in_static_method]
     for kernel in (*found, Filters.as_lambda, Filters().make(1)):
         assert run(kernel) == DIFFERENCE
+    assert int(ran(DECORATED, tmp_path)) < 5000
 
 
 # fmt: off
@@ -245,10 +246,6 @@ DECORATED = """
         assert tokenize(corners) == tokenize(copied)
     print(len(pickle.dumps(corners)))
 """
-
-
-def test_tools_that_hang_things_on_syntax_trees(tmp_path):
-    assert int(ran(DECORATED, tmp_path)) < 5000
 
 
 def test_texts_that_are_deeper_than_the_stack():

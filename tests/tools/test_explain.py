@@ -178,7 +178,7 @@ def far(x):
     return s[-700, 0] + s[700, 0]
 
 
-def test_the_first_line_says_what_to_do():
+def test_the_first_line_says_what_to_do_and_bench_counts_and_computes():
     for stencil, dtype, words in (
         (picking, "float64", "Say which elements count with where="),
         (blur, "uint8", "Give dtype='uint8' and overflow='saturate' if whole numbers are enough"),
@@ -186,9 +186,6 @@ def test_the_first_line_says_what_to_do():
         (far, "float32", "See to 's', which is stored whole: "),
     ):
         assert stencil.explain(dtype).startswith(words)
-
-
-def test_bench_counts_and_computes():
     x = np.arange(6000, dtype="uint8").reshape(2, 50, 60)
     out = np.empty_like(nine(x))
     found = nine.bench(x, repeat=4, threads=1, out=out)
