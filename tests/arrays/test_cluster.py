@@ -238,11 +238,8 @@ def test_a_client_without_a_scheduler_is_an_error(tmp_path, what):
 
 @pytest.mark.parametrize("what", only(1, ["cluster", "client", "workers"]))
 def test_a_cluster_that_goes_away_midway_is_an_error(tmp_path, what):
-    stop = {
-        "client": lambda client: client.close(),
-        "cluster": lambda client: client.cluster.close(),
-        "workers": lambda client: client.cluster.scale(0),
-    }
+    stop = {"client": lambda one: one.close(), "cluster": lambda one: one.cluster.close()}
+    stop["workers"] = lambda one: one.cluster.scale(0)
     with clients() as client:
         enough = threading.Event()
         closer = threading.Thread(target=lambda: enough.wait(60) and stop[what](client))

@@ -136,7 +136,7 @@ def test_types_are_those_of_numba(dtype, function):
     equal(GUFUNCS[function](x), wanted, strict=True)
 
 
-def test_axes_are_those_of_numpy():
+def test_axes_are_those_of_numpy_and_results_lie_over_an_input():
     random = np.random.default_rng(5)
     a, b = random.random((3, 4, 5)), random.random((5, 2, 4))
     for axes in ([(0, 2), (0, 1), (0, 1)], [(-3, -1), (0, 1), (-1, 0)]):
@@ -154,9 +154,6 @@ def test_axes_are_those_of_numpy():
                 equal(made, wanted)
                 made = call(x, 2, axes=[axis], keepdims=keepdims)
                 equal(made, wanted)
-
-
-def test_results_over_an_input():
     x = np.arange(9.0).reshape(3, 3)
     wanted = x @ x
     assert PRODUCT(x, x, out=x) is x
@@ -396,28 +393,6 @@ def test_a_warm_start_compiles_nothing_and_pickles_leave_main(tmp_path):
     assert pickle.loads(pickle.dumps(scaled)) is scaled
 
 
-def test_dtypes_that_the_text_proves_are_those_of_debug():
-    bits = np.uint8
-
-    @npt.gufunc("(n),(m)->(n),(n,m),(n),(3)")
-    def proved(x, y):
-        like = np.zeros_like(x)
-        table = np.ones((len(x), y.shape[0] + 0), dtype=np.complex64)
-        narrow = np.empty(x.shape[0], bits)
-        fixed = np.zeros(3)
-        return like, table, narrow, fixed
-
-    @npt.gufunc("(n)->(n)")
-    def unproved(x):
-        out = np.full(x.shape, x[0])
-        return out
-
-    x = np.arange(4, dtype="int16")
-    assert unproved(x).dtype == unproved.debug(x).dtype
-    made = [one.dtype.name for one in proved(x, x[:2])]
-    assert made == ["int16", "complex64", "uint8", "float64"]
-
-
 def test_functions_that_it_calls():
     @numba.njit
     def compiled(x):
@@ -438,7 +413,7 @@ def test_functions_that_it_calls():
     np.testing.assert_allclose(copy(x), all_of_them(x))
 
 
-def test_options_and_looks():
+def test_options_looks_and_dtypes_that_the_text_proves():
     assert (repr(TOTAL), TOTAL.signature) == ("<gufunc total(n)->()>", "(n)->()")
     assert (TOTAL.nin, TOTAL.nout) == (1, 1)
     assert "float64, a number, stored" in TOTAL.explain("int8")
@@ -446,6 +421,25 @@ def test_options_and_looks():
     assert TOTAL(np.ones(3, "float16")).dtype == np.float64
     for error, x, options in [(ValueError, [1], {"threads": 0}), (TypeError, np.ma.ones(3), {})]:
         refuses(error, r"threads=0|masked", TOTAL, x, **options)
+    bits = np.uint8
+
+    @npt.gufunc("(n),(m)->(n),(n,m),(n),(3)")
+    def proved(x, y):
+        like = np.zeros_like(x)
+        table = np.ones((len(x), y.shape[0] + 0), dtype=np.complex64)
+        narrow = np.empty(x.shape[0], bits)
+        fixed = np.zeros(3)
+        return like, table, narrow, fixed
+
+    @npt.gufunc("(n)->(n)")
+    def unproved(x):
+        out = np.full(x.shape, x[0])
+        return out
+
+    x = np.arange(4, dtype="int16")
+    assert unproved(x).dtype == unproved.debug(x).dtype
+    made = [one.dtype.name for one in proved(x, x[:2])]
+    assert made == ["int16", "complex64", "uint8", "float64"]
 
 
 def test_errors_of_the_function_are_its_own_and_floats_give_none():

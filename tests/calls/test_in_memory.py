@@ -300,7 +300,7 @@ def as_planes(function: Any, *images: Any, **options: Any) -> None:
         same(out, wanted)
 
 
-def test_a_histogram_sums_that_run_and_pipelines() -> None:
+def test_a_histogram_sums_that_run_pipelines_and_how_it_is_told() -> None:
     as_planes(far_median, np.tile(FRAME, (3, 2, 1)))
     as_planes(box, FRAME)
     as_planes(box, np.tile(FRAME, (3, 2, 14)))
@@ -310,26 +310,6 @@ def test_a_histogram_sums_that_run_and_pipelines() -> None:
     x = box(npt.lazy(image), axes=(0, 1))
     single = box(image, axes=(0, 1))
     same(skew(x, axes=(0, 1)) - x, skew(single, axes=(0, 1)) - single)
-
-
-CORNERS: Any = (("keep", "fill"), ("fill", "keep"))
-
-
-@pytest.mark.parametrize("boundary", ["reflect", CORNERS])
-def test_reads_at_computed_offsets(boundary: Any, limited: Any) -> None:
-    limited(transposed_points=0, block_elements=16)
-    square = FRAME[..., 0].copy()
-    wanted = sheared.debug(square, boundary=boundary)
-    turned = np.asfortranarray(square)
-    film = np.tile(FRAME, (1, 1, 20))
-    for _ in range(2):
-        same(sheared(turned, boundary=boundary), wanted)
-        for image in (FRAME, film, np.asfortranarray(FRAME), np.asfortranarray(film)):
-            result = sheared(image, axes=(0, 1), boundary=boundary)
-            same(result, planar(sheared, image, boundary=boundary))
-
-
-def test_explain_says_how() -> None:
     gaps, turned = np.zeros((9, 26), "uint8")[:, ::2], np.zeros((140, 130), "uint8").T
     for words, text in (
         ("stack       3 lanes, innermost", skew.explain(FRAME, axes=(0, 1))),
@@ -351,3 +331,20 @@ def test_explain_says_how() -> None:
     ):
         assert words in str(text)
     assert "stack" not in str(skew.explain(FRAME, axes=(-2, -1)))
+
+
+CORNERS: Any = (("keep", "fill"), ("fill", "keep"))
+
+
+@pytest.mark.parametrize("boundary", ["reflect", CORNERS])
+def test_reads_at_computed_offsets(boundary: Any, limited: Any) -> None:
+    limited(transposed_points=0, block_elements=16)
+    square = FRAME[..., 0].copy()
+    wanted = sheared.debug(square, boundary=boundary)
+    turned = np.asfortranarray(square)
+    film = np.tile(FRAME, (1, 1, 20))
+    for _ in range(2):
+        same(sheared(turned, boundary=boundary), wanted)
+        for image in (FRAME, film, np.asfortranarray(FRAME), np.asfortranarray(film)):
+            result = sheared(image, axes=(0, 1), boundary=boundary)
+            same(result, planar(sheared, image, boundary=boundary))

@@ -24,7 +24,7 @@ def expected(field):
     return field * 2.5 + np.roll(field, -1)
 
 
-def test_each_part_is_done_by_any_number_of_threads_for_many_callers():
+def test_each_part_is_done_for_many_callers_and_no_array_is_kept_or_lost():
     for length in (1, 2, 1000, 300_001):
         field = np.random.default_rng(length).random(length)
         for threads in (1, 2, 3, 9):
@@ -41,6 +41,12 @@ def test_each_part_is_done_by_any_number_of_threads_for_many_callers():
         return right
 
     assert at_once(work, 5) == [True] * 5
+    field, out = np.arange(6.0), np.empty(6)
+    scaled(field, 2.5, out=out)
+    before = sys.getrefcount(field), sys.getrefcount(out)
+    for _ in range(100):
+        scaled(field, 2.5, out=out)
+    assert (sys.getrefcount(field), sys.getrefcount(out)) == before
 
 
 def test_nobody_works_while_there_is_no_work_and_python_goes_on_beside_it():
@@ -58,15 +64,6 @@ def test_nobody_works_while_there_is_no_work_and_python_goes_on_beside_it():
     while running.is_alive():
         steps += 1
     assert steps > 2
-
-
-def test_arrays_are_neither_kept_nor_lost():
-    field, out = np.arange(6.0), np.empty(6)
-    scaled(field, 2.5, out=out)
-    before = sys.getrefcount(field), sys.getrefcount(out)
-    for _ in range(100):
-        scaled(field, 2.5, out=out)
-    assert (sys.getrefcount(field), sys.getrefcount(out)) == before
 
 
 WORKS = """

@@ -255,7 +255,7 @@ WRONG_KERNELS = [
 ]
 
 
-def test_what_no_kernel_may_be_is_found():
+def test_what_no_kernel_may_be_is_found_and_what_no_text_may_say_is_not_read():
     verify_kernels.verify(KERNEL, Box((-1, 0), (0, 1)))
     for wrong, why in WRONG_KERNELS:
         with pytest.raises(AssertionError) as caught:
@@ -263,10 +263,7 @@ def test_what_no_kernel_may_be_is_found():
         assert why in str(caught.value)
     for low, high in [((0, 0), (0, 1)), ((-1, 0), (0, 0)), ((-1, 1), (0, 1))]:
         refuses(AssertionError, "beyond", verify_kernels.verify, KERNEL, Box(low, high))
-
-
-def test_text_means_what_it_says_or_is_not_read():
-    """What reads generated text takes a name for one type, and nothing for what it may mean."""
+    # What reads generated text takes a name for one type, and nothing for what it may mean.
     types = [("float32", 1), ("float32", 1)]
     two_types = "t = 0\n    for j in range(2):\n        t = x[j]"
     for line in ("import os", "x.sort()", "out[0] = [1]", "del x", "out[0] = unknown", two_types):

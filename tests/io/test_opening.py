@@ -53,7 +53,7 @@ def test_zarr_arrays(version: int) -> None:
     assert npt.open(Path("a.zarr"), chunks={1: 10}).chunksize[1] == 10
 
 
-def test_chunks_follow_shards() -> None:
+def test_chunks_follow_shards_and_groups() -> None:
     # Nothing is written to these, nor read of them: the shapes alone count.
     for shape, dtype, chunks, shards, wanted in [
         ((60, 80), "f4", (5, 5), (40, 40), (60, 80)),
@@ -65,9 +65,6 @@ def test_chunks_follow_shards() -> None:
         options = {"chunks": chunks, "shards": shards, "overwrite": True}
         zarr.create_array("b.zarr", shape=shape, dtype=dtype, **options)
         assert npt.open("b.zarr").chunksize == wanted
-
-
-def test_groups() -> None:
     zarr.open_group("g.zarr/deep", mode="w")
     zarr.open_group("g.zarr", mode="a")
     put("g.zarr/one", shards=None)
@@ -115,7 +112,7 @@ def test_labels(engine: Any) -> None:
         assert npt.open("a.zarr/u", chunks=20).dims == ("y", "x")
 
 
-def test_missing_values_of_netcdf_are_nan() -> None:
+def test_hdf5_and_missing_values_of_netcdf() -> None:
     x = np.arange(600, dtype="i2").reshape(20, 30)
     d = xr.Dataset({"u": (("y", "x"), np.where(x == 33, np.nan, x / 4).astype("f4"))})
     code = {"dtype": "i2", "scale_factor": 0.25, "_FillValue": -1, "chunksizes": (5, 5)}
@@ -124,9 +121,6 @@ def test_missing_values_of_netcdf_are_nan() -> None:
     with xr.open_dataset("a.nc", engine="h5netcdf") as other:
         np.testing.assert_array_equal(rise(opened).values, rise(other.u.values))
         assert opened.dtype == other.u.dtype
-
-
-def test_hdf5() -> None:
     with h5py.File("a.h5", "w") as file:
         file.create_dataset("deep/u", data=A, chunks=(10, 10))
         file["words"] = "no numbers"

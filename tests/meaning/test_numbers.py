@@ -179,10 +179,26 @@ def test_integers_of_the_text_are_divided_by_zero_as_those_of_arrays(divide):
 QUOTIENTS = [("a // b",), ("a % b",), ("(a // b) / 3",), ("(a % b) / 3",)]
 
 
-def test_a_power_of_a_negative_number_is_that_of_its_sign_too():
+def test_powers_are_integers_where_that_is_known_and_have_the_sign_of_the_number():
     powers = npt.stencil(lambda x: (-3.0) ** x[0])
     x = np.array([1.0, 2.0, 3.0, -2.0, 0.0])
     np.testing.assert_array_equal(powers(x), [-3, 9, -27, 1 / 9, 1])
+
+    @npt.stencil
+    def kernel(x, y, u, b, n):
+        return x[0] ** y[0], x[0] ** u[0], x[0] ** b[0], x[0] ** -1, u[0] ** -1, x[0] ** n
+
+    x = np.array([3, -2, 0, 2**31 - 1, 7] * 14, "int64")
+    y = np.array([41, 3, -1, 2, 0] * 14, "int8")
+    u = np.array([41, 63, 64, 2, 0] * 14, "uint64")
+    b = np.array([True, False, True, True, False] * 14)
+    results = agree(kernel, x, y, u, b, 2, way="compiled")
+    kinds = ["float64", "int64", "int64", "float64", "float64", "float64"]
+    assert [r.dtype.name for r in results] == kinds
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(results[0], x.astype(float) ** y.astype(float), rtol=1e-15)
+    powers = [fitted(int(a) ** int(n), False) for a, n in zip(x, u, strict=True)]
+    assert results[1].tolist() == powers
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -327,24 +343,6 @@ def test_a_cast_to_float16_rounds_once(dtype, way):
     assert made.dtype == "float32"
     np.testing.assert_array_equal(made, wanted)
     np.testing.assert_array_equal(np.signbit(made), np.signbit(wanted))
-
-
-def test_powers_are_integers_where_the_exponent_is_known_not_to_be_negative():
-    @npt.stencil
-    def kernel(x, y, u, b, n):
-        return x[0] ** y[0], x[0] ** u[0], x[0] ** b[0], x[0] ** -1, u[0] ** -1, x[0] ** n
-
-    x = np.array([3, -2, 0, 2**31 - 1, 7] * 14, "int64")
-    y = np.array([41, 3, -1, 2, 0] * 14, "int8")
-    u = np.array([41, 63, 64, 2, 0] * 14, "uint64")
-    b = np.array([True, False, True, True, False] * 14)
-    results = agree(kernel, x, y, u, b, 2, way="compiled")
-    kinds = ["float64", "int64", "int64", "float64", "float64", "float64"]
-    assert [r.dtype.name for r in results] == kinds
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(results[0], x.astype(float) ** y.astype(float), rtol=1e-15)
-    powers = [fitted(int(a) ** int(n), False) for a, n in zip(x, u, strict=True)]
-    assert results[1].tolist() == powers
 
 
 @pytest.mark.parametrize("factor", [

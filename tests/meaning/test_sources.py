@@ -87,7 +87,7 @@ def test_modules_classes_nested_functions_and_trees_with_things_hung_on_them(tmp
 
 
 # fmt: off
-def test_lambdas_over_several_lines_and_in_the_middle_of_one():
+def test_lambdas_over_several_lines_and_several_of_one_line():
     smooth = npt.stencil(
         lambda x: (
             x[1]
@@ -98,9 +98,6 @@ def test_lambdas_over_several_lines_and_in_the_middle_of_one():
         x[1] - x[-1]])
     δ = {"größe": npt.stencil(lambda ξ: ξ[1] - ξ[-1])}
     assert run(smooth) == run(middle) == run(δ["größe"]) == DIFFERENCE
-
-
-def test_lambdas_of_one_line_are_told_apart():
     one, two = npt.stencil(lambda x: x[-1]), npt.stencil(lambda x: x[1])
     assert (run(one), run(two)) == ([0, 1, 2, 4], [2, 4, 8, 0])
     one, two = npt.stencil(lambda x: x[1] if x[0] > 2 else 0), npt.stencil(lambda x: x[1] or 3)
@@ -111,6 +108,8 @@ def test_lambdas_of_one_line_are_told_apart():
     # In another one.
     assert run((lambda k: npt.stencil(lambda x: k * x[1]))(10)) == [20, 40, 80, 0]
     assert run(npt.stencil((lambda: lambda x: x[1])())) == [2, 4, 8, 0]
+
+
 # fmt: on
 
 
