@@ -37,7 +37,7 @@ def test_the_citation_the_versions_and_what_the_workflow_runs():
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
 
 
-def test_groups_are_for_us_and_extras_for_users_who_ask_for_a_gpu():
+def test_groups_extras_forms_and_names_of_files_of_tests():
     groups = PROJECT["dependency-groups"]
     extras = PROJECT["project"]["optional-dependencies"]
     assert not set(groups) & set(extras)
@@ -50,9 +50,6 @@ def test_groups_are_for_us_and_extras_for_users_who_ask_for_a_gpu():
     project = PROJECT["project"]
     for name, some in {**project["optional-dependencies"], "": project["dependencies"]}.items():
         assert all(("cupy" in one or "cuda" in one) == ("cuda" in name) for one in some)
-
-
-def test_forms_and_names_of_files_of_tests():
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text())
         if path.name == "config.yml":

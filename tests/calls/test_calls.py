@@ -44,7 +44,7 @@ def test_later_calls_give_the_same(shape, boundary):
             same(difference(x, scale, boundary=boundary), wanted)
 
 
-def test_signed_zeros_and_types_of_cval_are_told_apart():
+def test_signed_zeros_and_types_of_cval_and_results_without_points():
     x, changing = image(5, 6), np.array(1.0)
     for _ in range(2):
         assert not np.signbit(difference(x, cval=0.0)[0, 0])
@@ -60,6 +60,11 @@ def test_signed_zeros_and_types_of_cval_are_told_apart():
     # Few calls are remembered.
     for cval in range(300):
         assert difference(x, cval=cval)[0, 0] == cval
+    shorter = npt.stencil(lambda x: x[-2, 0] - x[0, 1] + 0.5)
+    for border, columns in (("valid", 4), ((("valid", "mirror"), ("constant", "keep")), 5)):
+        for lead in ((), (), (2, 3), (2, 3)):
+            made = shorter(np.ones((*lead, 2, 5), "uint8"), boundary=border)
+            assert made.shape == (*lead, 0, columns)
 
 
 def test_values_of_numbers_are_passed_on(as_python):
@@ -130,14 +135,6 @@ def test_mistakes_are_found_after_calls_that_went_well():
         with pytest.raises((TypeError, ValueError)) as caught:
             difference(x, **options)
         assert "unhashable" not in str(caught.value)
-
-
-def test_results_without_points_are_prepared():
-    shorter = npt.stencil(lambda x: x[-2, 0] - x[0, 1] + 0.5)
-    for border, columns in (("valid", 4), ((("valid", "mirror"), ("constant", "keep")), 5)):
-        for lead in ((), (), (2, 3), (2, 3)):
-            made = shorter(np.ones((*lead, 2, 5), "uint8"), boundary=border)
-            assert made.shape == (*lead, 0, columns)
 
 
 slope = npt.stencil(lambda x, r, w=2: r * (x[0, 1] - x[0, -1]) + w * x[1, 0], boundary="wrap")

@@ -98,7 +98,7 @@ def test_positions_are_those_of_the_whole_array_and_names_for_the_same(limited: 
     np.testing.assert_allclose(heat(field, boundary=mixed), heat(field, boundary=apart))
 
 
-def test_values_are_laid_as_the_fields_are() -> None:
+def test_values_are_laid_as_the_fields_are_and_whole_numbers_become_floats() -> None:
     """Also along other axes than the last, where the stack comes last."""
     image = rng.random((6, 7, 3))
     ends, slopes = rng.random((7, 3)), rng.random((6, 1))
@@ -113,6 +113,11 @@ def test_values_are_laid_as_the_fields_are() -> None:
     by_name = heat(named, boundary=(npt.dirichlet(values, at="cell"), "wrap"), dims=("y", "x"))
     plain = heat(image, boundary=(npt.dirichlet(values.data.T, at="cell"), "wrap"), axes=(0, 1))
     equal(by_name, plain)
+    value, values = np.uint8(200), np.full(19, 200, "uint8")
+    for one in (npt.dirichlet(value, at="face"), npt.robin(value, value, np.uint8(255))):
+        same(line, np.arange(5.0), boundary=one)
+    assert line(np.zeros(4), boundary=npt.dirichlet(value, at="face"))[0] == 3 * 400
+    assert heat(field * 0, boundary=(npt.dirichlet(values, at="face"), "fill"))[0, 1] == 100
 
 
 def test_each_image_of_a_stack_that_is_copied_has_its_own_values(limited: Any) -> None:
@@ -150,14 +155,6 @@ def test_equal_calls_with_other_values(shape: tuple[int, ...]) -> None:
         with pytest.raises(ValueError, match="whole numbers from 0 to 255"):
             line(np.ones(9, "uint8"), boundary=border)
         line(np.ones(9, "uint8"), boundary=((npt.dirichlet(3, at="cell"), border[0][1]),))
-
-
-def test_whole_numbers_are_computed_with_double_precision() -> None:
-    value, values = np.uint8(200), np.full(19, 200, "uint8")
-    for one in (npt.dirichlet(value, at="face"), npt.robin(value, value, np.uint8(255))):
-        same(line, np.arange(5.0), boundary=one)
-    assert line(np.zeros(4), boundary=npt.dirichlet(value, at="face"))[0] == 3 * 400
-    assert heat(field * 0, boundary=(npt.dirichlet(values, at="face"), "fill"))[0, 1] == 100
 
 
 slope = npt.stencil(lambda u: u[1] - u[-1], boundary=npt.neumann(1.0))

@@ -238,7 +238,7 @@ def test_other_places():
         bilinear(stack[0], out=np.empty((5, 4)))
 
 
-def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
+def test_a_stage_is_read_on_the_finer_grid_and_cut_beside_what_is_shorter():
     up = bilinear(SMALL)
     same(edges.debug(SMALL), edges(SMALL))
     for made in (
@@ -250,12 +250,6 @@ def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
     same(bilinear(bilinear(npt.lazy(SMALL))), bilinear(up))
     refuses(ValueError, "'up' is longer by upsample=", detail, FINE[:7], SMALL)
 
-
-halved = npt.stencil(lambda x: x[0, 0], every=2)
-sum_of = npt.stencil(lambda x, y: x[0, 0] + y[0, 0])
-
-
-def test_finer_fields_are_cut_beside_those_that_are_shorter_by_a_row():
     @npt.stencil
     def apart(x):
         half = halved(x)
@@ -264,6 +258,10 @@ def test_finer_fields_are_cut_beside_those_that_are_shorter_by_a_row():
     for shape in ((7, 6), (9, 5)):
         x = np.arange(float(np.prod(shape))).reshape(shape)
         same(apart.debug(x), apart(x))
+
+
+halved = npt.stencil(lambda x: x[0, 0], every=2)
+sum_of = npt.stencil(lambda x, y: x[0, 0] + y[0, 0])
 
 
 def cut(array):
@@ -306,7 +304,7 @@ def test_a_kernel_that_is_not_analysed_gives_the_same_around_each_element():
     np.testing.assert_array_equal(count.debug(row, 3), count(row, 3))
 
 
-def test_a_call_may_ask_for_other_factors():
+def test_a_call_may_ask_for_other_factors_and_what_cannot_be_finer_says_so():
     nearest = npt.stencil(lambda x: x[0, 0])
     for factors in (2, (1, 3), [1, 3], np.int64(2), 1):
         k, n = np.broadcast_to(np.asarray(factors), 2)
@@ -323,9 +321,6 @@ def test_a_call_may_ask_for_other_factors():
     same(twice(SMALL), twice.debug(SMALL))
     assert "2 x 2 results around each element" in bilinear.explain("uint8")
     assert bilinear.bench(SMALL, repeat=1).points == 140
-
-
-def test_what_cannot_be_finer_says_so():
     with pytest.raises(ValueError, match="iterate takes steps that leave all arrays as large"):
         bilinear.iterate(SMALL, steps=2)
     words = "a GPU computes no finer results"

@@ -393,7 +393,7 @@ def test_a_warm_start_compiles_nothing_and_pickles_leave_main(tmp_path):
     assert pickle.loads(pickle.dumps(scaled)) is scaled
 
 
-def test_functions_that_it_calls():
+def test_functions_that_it_calls_and_what_numba_cannot_compile():
     @numba.njit
     def compiled(x):
         return 2 * x
@@ -411,6 +411,24 @@ def test_functions_that_it_calls():
     np.testing.assert_allclose(all_of_them(x), 2 * x + 2 + [0, 2, 4, 0] + math.pi)
     copy = pickle.loads(pickle.dumps(all_of_them))
     np.testing.assert_allclose(copy(x), all_of_them(x))
+
+    def inner(x):
+        return x.partitioned(1)
+
+    def outer(x):
+        return inner(x * 2)
+
+    def beside_a_proved_dtype(x):
+        out = np.zeros(len(x))
+        out[0] = x.no_such_thing
+        return out
+
+    for function, line in ((outer, "return x.partitioned(1)"),
+                           (beside_a_proved_dtype, "out[0] = x.no_such_thing")):  # fmt: skip
+        with pytest.raises(npt.StencilError, match=r"\[body-not-compiled\]") as caught:
+            npt.gufunc("(n)->(n)")(function)(np.ones(3))
+        assert caught.value.diagnostic.span.text.strip() == line
+        assert "Traceback" not in str(caught.value)
 
 
 def test_options_looks_and_dtypes_that_the_text_proves():
@@ -461,26 +479,6 @@ def test_errors_of_the_function_are_its_own_and_floats_give_none():
     with pytest.raises(ValueError, match="too large") as caught:
         checked(np.full(2, 12.0))
     assert caught.value.args == ("too large", 12.0)
-
-
-def test_what_numba_cannot_compile_is_shown_at_the_users_line():
-    def inner(x):
-        return x.partitioned(1)
-
-    def outer(x):
-        return inner(x * 2)
-
-    def beside_a_proved_dtype(x):
-        out = np.zeros(len(x))
-        out[0] = x.no_such_thing
-        return out
-
-    for function, line in ((outer, "return x.partitioned(1)"),
-                           (beside_a_proved_dtype, "out[0] = x.no_such_thing")):  # fmt: skip
-        with pytest.raises(npt.StencilError, match=r"\[body-not-compiled\]") as caught:
-            npt.gufunc("(n)->(n)")(function)(np.ones(3))
-        assert caught.value.diagnostic.span.text.strip() == line
-        assert "Traceback" not in str(caught.value)
 
 
 def written(x, i):

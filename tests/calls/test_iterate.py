@@ -126,13 +126,25 @@ def test_so_they_are_by_machine_code_in_tiles(step, shape):
     same(step.iterate(state, steps=4, threads=2), one_by_one(step, state, steps=4))
 
 
-def test_several_states_and_an_array_that_no_cache_holds():
+def test_several_states_calls_and_an_array_that_no_cache_holds():
     u, speed = image("float64"), image("float64", (2, 41, 53), seed=1) / 400
     made = wave.iterate(u, u, speed, steps=6)
     same(made, one_by_one(wave, np.stack([u, u]), np.stack([u, u]), steps=6, rest=(speed,)))
     eager = npt.stencil(boundary="keep")(heat.__wrapped__)
     x = image(shape=(1500, 1500))
     same(eager.iterate(x, steps=33), one_by_one(eager, x, steps=33))
+    e, h, _ = states(12, 11)
+    wanted, seen = one_by_one(field, e, h, steps=97), {}
+    # Kept by who looks at it.
+    same(
+        field.iterate(e, h, steps=97, every=12, callback=lambda k, *s: seen.update({k: s})), wanted
+    )
+    for step, state in seen.items():
+        same(state, one_by_one(field, e, h, steps=step))
+    assert list(seen) == [*range(12, 97, 12), 97]
+    # In the place of the states.
+    field.iterate(e, h, steps=97, out=(e, h))
+    same((e, h), wanted)
 
 
 def test_steps_of_four_axes_are_done_one_after_the_other(as_python):
@@ -185,21 +197,6 @@ def test_steps_of_small_arrays_are_single_calls(shape, threads):
     made = pair.iterate(u, v, c, 0.1, steps=60, threads=threads)
     same(made, one_by_one(pair, u, v, rest=(c, 0.1), steps=60))
     same(np.array((u, v, c)), before)
-
-
-def test_steps_of_several_calls_are_bound_too():
-    e, h, _ = states(12, 11)
-    wanted, seen = one_by_one(field, e, h, steps=97), {}
-    # Kept by who looks at it.
-    same(
-        field.iterate(e, h, steps=97, every=12, callback=lambda k, *s: seen.update({k: s})), wanted
-    )
-    for step, state in seen.items():
-        same(state, one_by_one(field, e, h, steps=step))
-    assert list(seen) == [*range(12, 97, 12), 97]
-    # In the place of the states.
-    field.iterate(e, h, steps=97, out=(e, h))
-    same((e, h), wanted)
 
 
 def with_each(step, x, values):

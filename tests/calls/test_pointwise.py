@@ -141,20 +141,6 @@ def test_chunks_even_of_unknown_size():
     refuses(ValueError, r"call .compute_chunk_sizes\(\) first", mix, x[x > 0], IMAGE[0])
 
 
-def test_xarray_broadcasts_by_name():
-    a = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("t", "x"), coords={"t": [5, 6]}, name="a")
-    b = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=("x", "y"))
-    result = mix(a, b)
-    assert (result.dims, result.name) == (("t", "x", "y"), "a")
-    for one, other in [(a, b), (a, 2), (a[0], a[:, 0]), (a[0, 0], 1.0), (a[0, 0], b)]:
-        xr.testing.assert_equal(mix(one, other).drop_attrs(), 3 * one - other)
-    xr.testing.assert_equal(mix(a.chunk(x=2), b.chunk()).compute(), 3 * a - b)
-    made = mix(xr.Dataset({"a": a, "c": 3.0, "names": ("y", list("pqrs"))}), 1)
-    xr.testing.assert_equal(made["a"], 3 * a - 1)
-    assert made["c"] == 8
-    assert made["names"].values.tolist() == list("pqrs")
-
-
 @npt.stencil(boundary="nearest")
 def edges(x):
     near = mix(blur(x), x, k=1)
@@ -196,7 +182,7 @@ def test_in_kernels_it_is_a_stage_of_arrays_and_a_helper_of_numbers():
     equal(across.debug(SMALL, 0.5), across(SMALL, 0.5))
 
 
-def test_lazy_values():
+def test_xarray_broadcasts_by_name_and_lazy_values():
     x, row = npt.lazy(IMAGE), npt.lazy(IMAGE[0])
     made = mix(blur(x), x, k=2)
     # Each has the axes of what it reads.
@@ -204,6 +190,17 @@ def test_lazy_values():
     equal(made.compute(), mix(blur(IMAGE), IMAGE, k=2))
     equal(blur(mix(x, row)).compute(), blur(3 * IMAGE - IMAGE[0]))
     assert mix(npt.lazy(np.array(2.0)), 1.0) == 5
+    a = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("t", "x"), coords={"t": [5, 6]}, name="a")
+    b = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=("x", "y"))
+    result = mix(a, b)
+    assert (result.dims, result.name) == (("t", "x", "y"), "a")
+    for one, other in [(a, b), (a, 2), (a[0], a[:, 0]), (a[0, 0], 1.0), (a[0, 0], b)]:
+        xr.testing.assert_equal(mix(one, other).drop_attrs(), 3 * one - other)
+    xr.testing.assert_equal(mix(a.chunk(x=2), b.chunk()).compute(), 3 * a - b)
+    made = mix(xr.Dataset({"a": a, "c": 3.0, "names": ("y", list("pqrs"))}), 1)
+    xr.testing.assert_equal(made["a"], 3 * a - 1)
+    assert made["c"] == 8
+    assert made["names"].values.tolist() == list("pqrs")
 
 
 def test_looks_inside_and_at_calls_with_numbers():

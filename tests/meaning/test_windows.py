@@ -147,7 +147,7 @@ def test_names_of_numpy_are_understood(function: Any, dtype: str) -> None:
         np.testing.assert_allclose(result, wanted, rtol=1e-4 if x.itemsize < 8 else 1e-12)
 
 
-def test_variances() -> None:
+def test_variances_and_averages_with_weights() -> None:
     """Degrees of freedom; and digits that are kept beside a large mean."""
     x = holes("float64")
     for function in (np.nanvar, np.nanstd):
@@ -159,8 +159,6 @@ def test_variances() -> None:
     wanted = of_windows(np.nanvar, x, 3, 3)
     np.testing.assert_allclose(by_text(over_nine(np.nanvar), x), wanted, rtol=1e-7)
 
-
-def test_averages_with_weights() -> None:
     @npt.stencil(boundary="valid", standard_indexing=("v",))
     def kernel(x, v):
         w = x[-1:2, -1:2]
