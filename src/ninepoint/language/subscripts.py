@@ -120,7 +120,7 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> 
         return _gather(field, ends)
     first, last, shape = _box(ends, along)
     reading.check(field.name, first, last)
-    return emit(Read(value_type(field.storage), field.label, first, along), False, shape)
+    return emit(Read(field.dtype, field.label, first, along), False, shape)
 
 
 def _gather(field: Field, ends: list[Any]) -> Value:
@@ -135,7 +135,7 @@ def _gather(field: Field, ends: list[Any]) -> Value:
     ]
     offset, low, high, steps = zip(*parts, strict=True)
     reading.check(field.name, added(offset, low), added(offset, high))
-    return emit(Gather(value_type(field.storage), field.label, offset, steps, low, high))
+    return emit(Gather(field.dtype, field.label, offset, steps, low, high))
 
 
 def _inside(index: Value, low: int, high: int, name: str) -> Value:
@@ -356,8 +356,7 @@ def _item(array: Array, number: int) -> Value:
             return array.items[number]
         case Coefficients():
             at = np.unravel_index(number, array.shape)
-            dtype = value_type(array.storage)
-            return emit(Element(dtype, array.label, tuple(map(int, at))))
+            return emit(Element(array.dtype, array.label, tuple(map(int, at))))
         case _:
             return replace(lift(array.flat[number]), weak=False)
 

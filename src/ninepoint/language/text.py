@@ -94,21 +94,15 @@ def _inner(assign: Assign) -> str:
     return f"{assign.name} = {_expression(assign.value)}"
 
 
-# How operations are written that have a form of their own.
-_FORMS = {
-    Binary: "{left} {op} {right}",
-    Select: "{then} if {test} else {other}",
-    Call: "{function}({args})",
-}
-
-
 def _expression(expr: Expr) -> str:
     """One operation."""
-    parts: dict[str, Any] = {name: getattr(expr, name) for name in expr.__match_args__[1:]}
-    if form := _FORMS.get(type(expr)):
-        plain = {n: _several(v) if isinstance(v, tuple) else _shown(v) for n, v in parts.items()}
-        return form.format_map(plain)
     match expr:
+        case Binary():
+            return f"{_shown(expr.left)} {expr.op} {_shown(expr.right)}"
+        case Select():
+            return f"{_shown(expr.then)} if {_shown(expr.test)} else {_shown(expr.other)}"
+        case Call():
+            return f"{expr.function}({_several(expr.args)})"
         case Unary():
             return f"{expr.op}{'' if expr.op in '-~' else ' '}{_shown(expr.arg)}"
         case Cast():
@@ -127,8 +121,8 @@ def _expression(expr: Expr) -> str:
         case _:
             told = (
                 f"{name} {_shown(part)}"
-                for name, part in parts.items()
-                if name != "place" and part != ()
+                for name in expr.__match_args__[1:]
+                if name != "place" and (part := getattr(expr, name)) != ()
             )
             return f"{type(expr).__name__.lower()} of {', '.join(told)}"
 
