@@ -36,6 +36,7 @@ from .ir import (
     Element,
     Expr,
     Field,
+    Ref,
     Select,
     Unary,
     atoms,
@@ -116,7 +117,10 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
             return Choice(*(_told(callee, parameter, one) for one in (test, then, other)))
         case Value(atom, weak, shape=()):
             body = reading.body.assignments((atom,))
-            if all(isinstance(one.value, _PLAIN) for one in body):
+            used = [atom, *(part for one in body for part in atoms(one.value))]
+            # Lengths of arrays are known where the calls are done only.
+            length = any(isinstance(one, Ref) and one.name.startswith("length") for one in used)
+            if not length and all(isinstance(one.value, _PLAIN) for one in body):
                 return Told(atom, weak, body)
     if isinstance(value, Value | Field):
         raise mistake("stage-scalar", parameter, callee)
