@@ -52,7 +52,13 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
             told = note(assign.name) if note else assign.value.dtype.value
             yield f"{before}{_LAST.sub('', _inner(assign)):<46} {told}".rstrip()
 
-    found = [_head(kernel)]
+    arguments = [f"{name}: {dtype}" for name, dtype in kernel.fields]
+    arguments += [f"{name}: {dtype}{list(shape)}" for name, dtype, shape in kernel.coefficients]
+    arguments += [f"{name}: {dtype.value}" for name, dtype in kernel.scalars]
+    axes = "1 axis" if kernel.ndim == 1 else f"{kernel.ndim} axes"
+    head = f"kernel ({', '.join(arguments)}), {axes}"
+    head += f", {kernel.rows} rows at once" if kernel.rows > 1 else ""
+    found = [head + (f", every {_several(kernel.every)}" if kernel.every else "")]
     for name, position in kernel.placed:
         found.append(f"  {name} is the {position.words}")
     given = kernel.scalars[len(kernel.scalars) - len(kernel.lengths) :]
@@ -65,16 +71,6 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     found += lines(kernel.body, "  ")
     found.append(f"  return {_several(kernel.outputs)}")
     return _LAST.sub("", "\n".join(found))
-
-
-def _head(kernel: Kernel) -> str:
-    arguments = [f"{name}: {dtype}" for name, dtype in kernel.fields]
-    arguments += [f"{name}: {dtype}{list(shape)}" for name, dtype, shape in kernel.coefficients]
-    arguments += [f"{name}: {dtype.value}" for name, dtype in kernel.scalars]
-    parts = ["1 axis" if kernel.ndim == 1 else f"{kernel.ndim} axes"]
-    parts += [f"{kernel.rows} rows at once"] if kernel.rows > 1 else []
-    parts += [f"every {_several(kernel.every)}"] if kernel.every else []
-    return f"kernel ({', '.join(arguments)}), {', '.join(parts)}"
 
 
 def _kind(stage: Stage) -> str:
