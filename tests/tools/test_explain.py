@@ -288,6 +288,15 @@ PICTURES = {
 }  # fmt: skip
 
 
+@npt.stencil(neighborhood=((-1, 1),))
+def climbing(x, n=2):
+    total, i = 0.0, 0
+    while i < n and i < 3:
+        total += x[i - 1]
+        i += 1
+    return total
+
+
 def lines_of(picture):
     """The lines of a picture, and how many cells have each colour."""
     tree = ElementTree.fromstring(picture)
@@ -311,6 +320,8 @@ def test_what_has_no_picture_and_how_stages_are_drawn():
     # Of many offsets the first, the last and the point itself are told.
     assert lines[2].split() == ["-12", "0", "12"]
     assert (colours, lines[3].index("[■]")) == ((25, 0), 40)
+    # What is read in a loop, at offsets that vary.
+    assert lines_of(climbing._repr_svg_())[1] == (3, 0)
     assert picking._repr_svg_() is None
     assert npt.stencil(lambda x: x[-9:10, 0, 0].sum())._repr_svg_() is None
     assert repr(beyond) == "<stencil beyond(x, w=...)>"

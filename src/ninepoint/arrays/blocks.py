@@ -244,22 +244,19 @@ def axes_of(program: Program, chunks: Chunks) -> list[Axis]:
 
 def grouped(program: Program, chunks: Chunks) -> Chunks:
     """Cuts as near to the chunks as can be with which blocks need the next ones only."""
-    return tuple(_grouped(program, sizes, axis) for axis, sizes in enumerate(chunks, -len(chunks)))
-
-
-def _grouped(program: Program, sizes: Shape, axis: int) -> Shape:
-    one = axis_of(program, sizes, axis)
-    far = max(map(max, one.faces)) if len(sizes) > 1 else 0
-    if not far:
-        return sizes
-    least = LONG * far
-    while True:
-        groups = _filled(sizes, least)
-        pairs = zip(axis_of(program, groups, axis).faces, groups, strict=True)
-        # No block takes more than the next ones have.
-        if all(max(thick) <= size for thick, size in pairs):
-            return groups
-        least *= 2
+    found = list[Shape]()
+    for axis, sizes in enumerate(chunks, -len(chunks)):
+        far = max(map(max, axis_of(program, sizes, axis).faces)) if len(sizes) > 1 else 0
+        groups, least = sizes, LONG * far
+        while far:
+            groups = _filled(sizes, least)
+            pairs = zip(axis_of(program, groups, axis).faces, groups, strict=True)
+            # No block takes more than the next ones have.
+            if all(max(thick) <= size for thick, size in pairs):
+                break
+            least *= 2
+        found.append(groups)
+    return tuple(found)
 
 
 def _filled(sizes: Sequence[int], least: int) -> Shape:

@@ -74,11 +74,6 @@ class Condition:
         return all(map(_is_number, self.values))
 
     @property
-    def varies(self) -> bool:
-        """Whether something is a function, and may be another value at each step."""
-        return any(map(callable, self.values))
-
-    @property
     def key(self) -> Any:
         """What tells a plain condition from others."""
         return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.values)
@@ -101,7 +96,7 @@ class Condition:
         >>> npt.dirichlet(lambda step: 10 * step).after(3).step
         3
         """
-        return replace(self, step=step) if self.varies else self
+        return replace(self, step=step) if any(map(callable, self.values)) else self
 
     def of(self, change: Callable[[Value], Value]) -> Condition:
         """Give the same with other values.

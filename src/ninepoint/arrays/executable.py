@@ -133,7 +133,7 @@ class Executable:
         self, fields: PlainArrays, numbers: Sequence[Any], out: Any = None, given: Given = NOTHING
     ) -> PlainArrays:
         """What a call gives: one array for each output."""
-        targets = [] if out is None else listed(out)
+        targets = listed(out)
         results, how = targets, self._how
         if targets and not are_writable(targets, fields):
             # They may lie over fields: results are made apart, and moved there.

@@ -38,7 +38,7 @@ from .arranging import core_last, scattered
 from .chains import is_worth, spans
 from .executable import NOTHING, Executable, GhostCall, Given, Single
 from .layout import Array, Index, PlainArrays, Shape, Sides, Span
-from .regions import Block, Finer, Node, cut_shapes, finer_values, looks, needed, thinned
+from .regions import Block, Finer, Looking, Node, cut_shapes, finer_values, looks, thinned
 
 Spans: TypeAlias = tuple[Span, ...]
 
@@ -78,11 +78,6 @@ class Group:
 Taken: TypeAlias = Sequence[tuple[int, Index]]
 
 
-def taken(values: Any, fields: Taken) -> list[Array]:
-    """What is taken of values."""
-    return [values[value][index] if index else values[value] for value, index in fields]
-
-
 @frozen
 class Step:
     """A call of one node, or of several as one, on arrays of one kind.
@@ -109,7 +104,7 @@ class Step:
                 for own, (number, name, read) in zip(numbers, self.reads, strict=True)
             ]
         if self.fields:
-            values = taken(values, self.fields)
+            values = [values[k][index] if index else values[k] for k, index in self.fields]
         return self.run(values, numbers, out, given)
 
 
@@ -139,10 +134,10 @@ class Launches:
         # The values that are longer than what they are made of.
         self._finer = finer_values(nodes)
         # The span that each value has, and what of it is needed; nothing of whole arrays.
-        has = domain.has
-        self._at: dict[int, Spans] = dict.fromkeys(range(len(block.arrays)), has)
+        has, given = domain.has, len(block.arrays)
+        self._at: dict[int, Spans] = dict.fromkeys(range(given), has)
         axes = enumerate(zip(domain.region, domain.shape, strict=True), -len(domain.shape))
-        found = [needed(nodes, wanted, span, n, axis) for axis, (span, n) in axes]
+        found = [Looking(nodes, wanted, given, k).values(span, n) for k, (span, n) in axes]
         self._needs = {value: tuple(one[value] for one in found) for value in set().union(*found)}
         # Whoever makes a block knows how much is needed.
         for value in self._at:
@@ -290,18 +285,20 @@ class Launches:
 
         None where there are none for just these points.
         """
-        shapes, found = [values[value].shape for value in fields], []
+        found, taken = [], list[Array]()
+        shapes = [values[value].shape for value in fields]
         fitting = cut_shapes(shapes, fields, self._finer)
         for value, whole, shape in zip(fields, shapes, fitting, strict=True):
             index: Index = tuple(map(slice, shape))
             if shape == whole:
                 index = index_of(values[value], self._at.get(value, ()), part)
             found.append((value, index))
+            taken.append(values[value][index] if index else values[value])
         # An array is there for what is wanted of a value, so far as there is any.
         wanted = self._domain.region
         there = all(v in outs and within(at, wanted) for v, at in gives.items())
         into = [outs[value] for value in gives] if there else None
-        return tuple(found), taken(values, found), into
+        return tuple(found), taken, into
 
     def _step(
         self,

@@ -239,6 +239,12 @@ def cut(span: Span, count: int) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
+def hull(spans: Iterable[Span]) -> Span:
+    """The least span that holds some."""
+    starts, stops = zip(*spans, strict=True)
+    return min(starts), max(stops)
+
+
 class Region(tuple[Span, ...]):
     """The points first <= i < last, axis by axis."""
 
@@ -326,7 +332,7 @@ class Layout:
         self.windows = list(map(self._made, windows))
         computed = [window for window in self.windows if window.points]
         # The least region that holds all of them.
-        hulls = [(min(a)[0], max(b for _, b in a)) for a in zip(*computed, strict=True)]
+        hulls = list(map(hull, zip(*computed, strict=True)))
         self.computed = Region(hulls or [(0, 0)] * len(shape))
         self.points = self.computed.points
         self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.footprint import tap_offsets
+from ..analysis.footprint import extents, tap_offsets
 from ..analysis.ranges import ranges, words
 from ..arrays import accepted
 from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
@@ -24,7 +24,7 @@ from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..base.tracebacks import door
 from ..language.errors import SLOWER, StencilError, cure, mistake
-from ..language.ir import Box, Kernel, Offset, Read, Reduce, Ref
+from ..language.ir import Box, Kernel, Offset, Reduce, Ref
 from ..language.signature import Explanation, Lines, counted, many, signature_text
 from ..language.text import kernel_text
 from ..lowering.notes import Note, notes, work
@@ -421,15 +421,24 @@ def drawn(definition: Definition) -> str | None:
         return None
     if compiled.forms is None:
         return None
-    read = _cells(compiled.forms.simplified)
+    kernel = compiled.forms.simplified
+    read: dict[str, set[Offset]] = {name: set() for name, _ in kernel.fields}
+    for assign in kernel.body:
+        if isinstance(assign.value, Reduce):
+            for name, offsets in tap_offsets(assign.value):
+                read[name].update(offsets)
+            continue
+        for name, *ends in extents(assign.value):
+            sides = (range(low, high + 1) for low, high in zip(*ends, strict=True))
+            read[name].update(itertools.product(*sides))
     below = []
     for call in definition.calls():
         # As the user wrote it.
         text = call.span.text[call.span.start : call.span.end]
         below.append(f"{', '.join(call.made)} = {text}")
-    sides = one.call.options.boundary.sides(compiled.ndim)
     ways = ("from panel to panel", "downward", "to the right")
-    for axis, pair in enumerate(sides, start=-len(sides)):
+    pairs = one.call.options.boundary.sides(compiled.ndim)
+    for axis, pair in enumerate(pairs, start=-len(pairs)):
         before, after = (
             f"{rule} with {one.call.options.cval!r}" if rule in ("fill", "constant") else str(rule)
             for rule in pair
@@ -439,18 +448,6 @@ def drawn(definition: Definition) -> str | None:
     title = f"{definition.name}{signature_text(definition.function)}"
     fields = dict(zip(one.last.call.fields, read.values(), strict=True))
     return _svg(title, compiled.reach, fields, below)
-
-
-def _cells(kernel: Kernel) -> dict[str, set[Offset]]:
-    """Every offset that a kernel reads, for each of its fields."""
-    found: dict[str, set[Offset]] = {name: set() for name, _ in kernel.fields}
-    for assign in kernel.body:
-        if isinstance(assign.value, Read):
-            found[assign.value.field].add(assign.value.offset)
-        elif isinstance(assign.value, Reduce):
-            for field, offsets in tap_offsets(assign.value):
-                found[field].update(offsets)
-    return found
 
 
 def _svg(

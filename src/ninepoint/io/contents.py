@@ -31,12 +31,10 @@ import os
 import pickle
 import re
 import secrets
-import sys
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache, partial
-from itertools import islice
 from pathlib import Path, PurePath
 from typing import Any, TypeAlias
 
@@ -64,7 +62,6 @@ from .run import (
     compute,
     grown,
     lengths,
-    thread_count,
 )
 
 # Writes the elements of a variable, of that name, to where they belong.
@@ -122,11 +119,6 @@ class Variable:
         size = self.shards or grown(chunks, longest, self.most // array.itemsize)
         return Units(array.shape, size)
 
-    @property
-    def held(self) -> int:
-        """About how many bytes a thread holds that computes a unit."""
-        return HELD * math.prod(self.units.size) * int(self.array.itemsize)
-
     def laid(self, how: How, dims: Collection[Hashable]) -> Variable:
         """Choose chunks and shards; those of the store that it was read from are kept."""
         array, shape = self.array, self.array.shape
@@ -157,14 +149,10 @@ class Variable:
 
 @frozen
 class Contents:
-    """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
-
-    Who saves them has so much `room` where somebody says it.
-    """
+    """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays."""
 
     variables: tuple[Variable, ...]
     dataset: Any = None
-    room: Room | None = None
 
     def laid(self, how: How, sharded: bool = True) -> Contents:
         """Choose how each variable lies in the store; `sharded` if that can have shards.
@@ -188,7 +176,7 @@ class Contents:
         found = [replace(one.laid(how, dims), most=most) for one in self.variables]
         if not sharded:
             found = [replace(one, shards=None) for one in found]
-        laid = replace(self, variables=tuple(found), room=room)
+        laid = replace(self, variables=tuple(found))
         held = laid.held
         if how.memory is not None and held > room.memory:
             raise MemoryError(
@@ -201,7 +189,8 @@ class Contents:
     @property
     def held(self) -> int:
         """About how many bytes a thread holds that computes the largest unit."""
-        return max((one.held for one in self.variables), default=0)
+        sizes = [math.prod(one.units.size) * one.array.itemsize for one in self.variables]
+        return HELD * max(sizes, default=0)
 
     def share(self, part: tuple[int, int] | None) -> list[Unit]:
         """The units of a part, of each variable a box of them."""
@@ -269,7 +258,7 @@ class Contents:
                 wanted |= dict.fromkeys(own)
         with shown(how.progress, len(units)) as advance:
             if wanted:
-                room = self.room or Room(sys.maxsize, thread_count())
+                room = Room.of(how.memory)
                 threads = max(1, min(room.threads, room.memory // max(1, self.held)))
                 compute(arrays, wanted, advance, threads, _window(arrays, room))
 
@@ -341,16 +330,15 @@ def array_of(result: Any, name: str = "", known: bool = True) -> Any:
                 f"the Dask array{of} has chunks of unknown sizes; "
                 "call array.compute_chunk_sizes() first"
             )
-        if is_masked(array._meta):
-            raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
-        return array
-    if is_masked(array):
-        raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
-    if not isinstance(array, np.ndarray):
+    elif not isinstance(array, np.ndarray):
         what = named(type(array))
         raise TypeError(
             f"what is saved is an array of NumPy or Dask, a DataArray or a Dataset, not {what}"
         )
+    if is_masked(getattr(array, "_meta", array)):
+        raise TypeError(f"to save it would lose the mask of the array{of}; fill it first")
+    if is_dask(array):
+        return array
     return imported("dask.array").from_array(array, chunks=-1, name=None if known else False)
 
 
@@ -456,7 +444,7 @@ def check_same(path: str, old: str | None, new: str) -> None:
 
 def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> None:
     """Raise if arrays are read from files or stores that would be replaced, or from among them."""
-    paths, folders = seen(arrays, None)
+    paths, folders = seen(arrays)
     read = paths | {str(folder) for path in paths for folder in PurePath(path).parents}
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
     for target in targets:
@@ -486,10 +474,6 @@ def sources(arrays: Iterable[Any]) -> list[Any]:
     return found
 
 
-# So many tasks of a layer that is written out are looked at; imread, for one, writes a task for
-# each file, and its name has them all.
-_TASKS = 4096
-
 # Kernels lie in files too, and an edit of another line there changes no result.
 _PROGRAMS = (".py", ".pyc", ".ipynb", ".so")
 
@@ -503,11 +487,8 @@ _UNPICKLED = (
 )  # fmt: skip
 
 
-def seen(arrays: Iterable[Any], most: int | None = _TASKS) -> tuple[set[str], set[str]]:
-    """The paths that graphs of Dask arrays hold, and folders of which several images are read.
-
-    Of a layer that is written out so `most` tasks are looked at.
-    """
+def seen(arrays: Iterable[Any]) -> tuple[set[str], set[str]]:
+    """The paths that graphs of Dask arrays hold, and folders of which several images are read."""
     paths, folders = set[str](), set[str]()
     real = cache(os.path.realpath)
 
@@ -552,7 +533,7 @@ def seen(arrays: Iterable[Any], most: int | None = _TASKS) -> tuple[set[str], se
     for layer in layers.values():
         # A layer that is a rule is pickled at once.
         written = type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict)
-        for piece in islice(layer.values(), most) if written else (layer,):
+        for piece in layer.values() if written else (layer,):
             with suppress(*_UNPICKLED):
                 Looking(io.BytesIO(), protocol=5, buffer_callback=[].append).dump(piece)
     return paths, folders

@@ -10,7 +10,6 @@ images finds it if the process is killed.
 
 from __future__ import annotations
 
-import errno
 import lzma
 import os
 import re
@@ -171,25 +170,6 @@ def temporary_folder(path: str) -> Iterator[str]:
         yield name
     finally:
         shutil.rmtree(name, ignore_errors=True)
-
-
-def renamed(name: str, path: str) -> bool:
-    """Give a folder its name; false if another process was first."""
-    try:
-        os.rename(name, path)
-    except OSError as error:
-        # What Linux, BSD and Windows say of a folder that is there and not empty.
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.EACCES) and os.path.isdir(path):
-            return False
-        raise
-    return True
-
-
-def removed(path: str) -> None:
-    """Remove a folder, by another name first: nobody finds one that is half gone."""
-    gone = _hidden(path)
-    os.rename(path, gone)
-    shutil.rmtree(gone)
 
 
 def _hidden(path: str) -> str:

@@ -55,7 +55,7 @@ def shown(
         after = math.inf
     bar = Bar(title, after)
     report = progress if callable(progress) else bar.show
-    if report == bar.show:
+    if not callable(progress):
         report(0, total)
 
     def advance(frames: int) -> None:
@@ -87,14 +87,15 @@ def _in_notebook() -> bool:
 class Bar:
     """A line that changes a few times a second, once so many seconds are over.
 
-    How many frames are `done` after how many `seconds` is known as well of what is never shown.
+    It stands on standard error or below a cell, and is gone in the end.  How many frames are
+    `done` after how many `seconds` is known as well of what is never shown.
     """
 
     def __init__(self, title: str = "saving", after: float = 0.0) -> None:
         self._title, self._after = title, after
-        self._line = _Cell() if _in_notebook() else _Terminal()
-        self._begin, self._shown = time.monotonic(), float("-inf")
-        self.done = 0
+        self._begin, self._shown = time.monotonic(), -math.inf
+        self._length, self.done = 0, 0
+        self._cell: Any = None
 
     @property
     def seconds(self) -> float:
@@ -110,52 +111,32 @@ class Bar:
         self._shown = now
         left = taken / done * (total - done) if done else 0.0
         rest = f", {timedelta(seconds=round(left))} left" if left >= 1 else ""
-        self._line.show(f"{self._title} {done}/{total}{rest}", done / max(total, 1))
+        part, text = done / max(total, 1), f"{self._title} {done}/{total}{rest}"
+        if _in_notebook():
+            bar = f'<progress max="1" value="{part:.4f}"></progress>'
+            self._put({"text/plain": text, "text/html": f"{bar} <code>{escape(text)}</code>"})
+        else:
+            full = int(WIDTH * part)
+            line = f"[{'#' * full}{'.' * (WIDTH - full)}] {text}"
+            line = line[: shutil.get_terminal_size().columns - 1].ljust(self._length)
+            print(f"\r{line}", end="", file=sys.stderr, flush=True)
+            self._length = len(line)
 
     def clear(self) -> None:
         """Take the bar away."""
-        self._line.clear()
-
-
-class _Cell:
-    """A line below a cell, which may change and is gone in the end."""
-
-    def __init__(self) -> None:
-        self._shown: Any = None
-
-    def show(self, text: str, done: float) -> None:
-        bar = f'<progress max="1" value="{done:.4f}"></progress>'
-        self._put({"text/plain": text, "text/html": f"{bar} <code>{escape(text)}</code>"})
-
-    def clear(self) -> None:
-        if self._shown is not None:
+        if self._cell is not None:
             self._put({"text/html": ""})
+        elif self._length:
+            print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
 
     def _put(self, data: dict[str, str]) -> None:
-        if self._shown is None:
+        """Change what stands below the cell."""
+        if self._cell is None:
             # Imported here: only a notebook needs it, and has it.
             front = imported("IPython.display")
-            self._shown = front.display(data, raw=True, display_id=True)
+            self._cell = front.display(data, raw=True, display_id=True)
         else:
-            self._shown.update(data, raw=True)
-
-
-class _Terminal:
-    """A line on standard error, which may change and is gone in the end."""
-
-    _length = 0
-
-    def show(self, text: str, done: float) -> None:
-        full = int(WIDTH * done)
-        line = f"[{'#' * full}{'.' * (WIDTH - full)}] {text}"
-        line = line[: shutil.get_terminal_size().columns - 1]
-        print("\r" + line.ljust(self._length), end="", file=sys.stderr, flush=True)
-        self._length = len(line)
-
-    def clear(self) -> None:
-        if self._length:
-            print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
-            self._length = 0
+            self._cell.update(data, raw=True)
 
 
 # How long a cluster may be without a scheduler, or without a worker, before it is given up; set
@@ -163,7 +144,7 @@ class _Terminal:
 PATIENCE = "60s"
 
 # Between two looks at what has finished [seconds]: short against a task, long against a look.
-SHORTEST, LONGEST = 0.001, 0.05
+LOOK = 0.005
 
 # So long nothing has to finish before the scheduler is asked how it is [seconds].
 SILENCE = 2.0
@@ -194,7 +175,7 @@ def finished(
     _check_open(client, _REST)
     _check_workers(client)
     coming = imported("distributed").as_completed(loop=client.loop)
-    left, few, pause, asked = set[Any](), 0, SHORTEST, time.monotonic()
+    left, few, asked = set[Any](), 0, time.monotonic()
     try:
         while True:
             if len(left) <= few and (more := next(graphs, None)) is not None:
@@ -210,14 +191,12 @@ def finished(
             if not left:
                 return
             batch = coming.next_batch(block=False)
-            if batch:
-                pause, asked = SHORTEST, time.monotonic()
-            else:
-                if time.monotonic() - asked > min(SILENCE, patience() / 4):
-                    workers_of(client, _REST)
-                    asked = time.monotonic()
-                time.sleep(pause)
-                pause = min(2 * pause, LONGEST)
+            if not batch:
+                time.sleep(LOOK)
+                if time.monotonic() - asked < min(SILENCE, patience() / 4):
+                    continue
+                workers_of(client, _REST)
+            asked = time.monotonic()
             left.difference_update(batch)
             for future in batch:
                 # A value is not asked for: its worker may be gone, and what it wrote is there.

@@ -200,7 +200,9 @@ class Room:
         workers = (told or {}).values()
         limits = [one["memory_limit"] or 0 for one in workers]
         there = sum(max(most - TAKEN, most // 4) for most in limits)
-        threads = sum(one["nthreads"] for one in workers) or thread_count()
+        own = imported("dask.config").get("num_workers", None)
+        threads = sum(one["nthreads"] for one in workers)
+        threads = threads or int(own or imported("dask.system").CPU_COUNT)
         if memory is None:
             return Room(int(SHARE * (there or _memory())), threads, len(workers))
         try:
@@ -210,12 +212,6 @@ class Room:
         if most <= 0:
             raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
         return Room(most, threads, len(workers))
-
-
-def thread_count() -> int:
-    """How many threads Dask takes without a client."""
-    told = imported("dask.config").get("num_workers", None)
-    return int(told or imported("dask.system").CPU_COUNT)
 
 
 def _memory() -> int:

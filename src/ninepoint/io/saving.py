@@ -342,9 +342,7 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
     # So that a chunk of several frames is computed once, and not a frame at a time.
     if all(len(lengths) == 1 for lengths in stack.chunks[1:]):
         stack = stack.rechunk((1, *frame), method="tasks")
-    found = Contents((Variable("", stack, chunks=(1, *frame), shards=(1, *frame)),))
-    if how.memory is not None:
-        found = found.laid(how)
+    found = Contents((Variable("", stack, chunks=(1, *frame), shards=(1, *frame)),)).laid(how)
     units = {unit: paths[unit[1]] for unit in found.share(how.part)}
     there = {path: None for path in units.values() if os.path.lexists(path)}
     if how.resume:

@@ -50,8 +50,8 @@ from .formats import storable
 from .ome import KINDS, axes_of, labels_of
 from .opened import INCOMPLETE
 from .opening import open
-from .paths import make_folder, need, removed, renamed, temporary_folder, write_whole, zarr_files
-from .run import STAYS, How, Region, Unit, Units
+from .paths import make_folder, need, temporary_folder, write_whole, zarr_files
+from .run import STAYS, How, Region, Room, Unit, Units
 
 # The folder of a store in which what is meant lies, beside the pieces of an array: readers of Zarr
 # look for nested arrays in groups, and would wonder about it there.
@@ -108,10 +108,10 @@ def _scratched(found: Contents, folder: str, how: How) -> Contents:
     # Imported here: Dask is optional.
     from ..arrays.chunked.computation import Computation, chain, cut_anew, lazily, maker
 
-    assert found.room is not None, "it is laid out by now"
-    most = found.room.memory // 2
+    most = Room.of(how.memory).memory // 2
     # Who is told numbers of units counts those of the target.
-    how = How(resume=True, progress=None if callable(how.progress) else how.progress)
+    progress = None if callable(how.progress) else how.progress
+    how = How(resume=True, progress=progress, memory=how.memory)
 
     def path(state: Computation) -> str:
         return os.path.join(folder, f"{state.identity}.zarr")
@@ -140,7 +140,7 @@ def _scratched(found: Contents, folder: str, how: How) -> Contents:
             if not is_stored(state):
                 results = enumerate(computed(state))
                 variables = [Variable(str(k), one, chunks=one.chunksize) for k, one in results]
-                _save(Contents(tuple(variables), room=found.room), path(state), how)
+                _save(Contents(tuple(variables)), path(state), how)
             # By their names: equal states of which there are several are one store.
             later = [made for one in states[number:] for made in one.makers if made]
             needed = {path(made.computation) for made in later}
@@ -182,8 +182,13 @@ def _begun(path: str, found: Contents, own: Collection[Unit], how: How) -> bool:
         with temporary_folder(path) as name:
             lay_out(name, found)
             note(_notes(name, found), means)
-            # Another process may have been first.
-            if renamed(name, path):
+            try:
+                os.rename(name, path)
+            except OSError:
+                # Another process may have been first.
+                if not os.path.isdir(path):
+                    raise
+            else:
                 return True
     old = noted(_notes(path, found)) if os.path.isfile(os.path.join(path, DESCRIBED)) else None
     if not (how.resume or how.part):
@@ -249,7 +254,9 @@ def _remove(path: str) -> None:
         raise FileExistsError(
             f"{path!r} is a folder that is no store of Zarr, which save does not remove"
         )
-    removed(path)
+    # By another name: nobody finds one that is half gone.
+    with temporary_folder(path) as gone:
+        os.rename(path, gone)
 
 
 def _lay_out_arrays(path: str, found: Contents) -> None:
