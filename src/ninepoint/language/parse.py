@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .callables import FUNCTIONS
-from .calls import Given, attribute
+from .calls import Given, attribute, stage
 from .control import UNDEFINED, Frame, refuse_node
 from .definitions import (
     ArrayFunction,
@@ -52,7 +52,6 @@ from .ir import (
 )
 from .operations import alike, binary, folded, lift, logical, select, truth, unary, under
 from .signature import signature
-from .stages import stage
 from .subscripts import made, stored, subscript, which
 from .values import (
     LONGEST,
