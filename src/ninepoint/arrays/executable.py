@@ -48,6 +48,7 @@ from .layout import (
     Index,
     Piece,
     PlainArrays,
+    Shape,
     Sides,
     Span,
     Zone,
@@ -79,12 +80,14 @@ class Given(NamedTuple):
 
     The `leaves` are the numbers of all calls by name, in the order in which they were recorded;
     None where they are those of the calls.  Functions at the border are told the `step` of an
-    iteration; a border of conditions may have other values, those of a `boundary`.
+    iteration; a border of conditions may have other values, those of a `boundary`.  A point of a
+    block is so far `on` in the whole array.
     """
 
     leaves: Sequence[Mapping[str, Any]] | None = None
     step: int | None = None
     boundary: Any = None
+    on: Shape | None = None
 
 
 NOTHING = Given()

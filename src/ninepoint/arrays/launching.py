@@ -30,6 +30,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..base.frozen import frozen
 from ..language.ir import Box
@@ -57,16 +58,15 @@ Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    The last of the values that they read may be `positions`.  Several nodes are done at once by
-    their `chain`; where they are steps of an iteration, `steps` has a group for each.  `kernel`
-    holds all nodes in one, and `names` says what the values are called there.
-    `asked` tells that the schedule says how many steps, so that arrays of any size are done so.
+    Several nodes are done at once by their `chain`; where they are steps of an iteration, `steps`
+    has a group for each.  `kernel` holds all nodes in one, and `names` says what the values are
+    called there.  `asked` tells that the schedule says how many steps, so that arrays of any size
+    are done so.
     """
 
     nodes: tuple[Any, ...]
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
-    positions: int = 0
     kernel: Any = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
@@ -238,7 +238,7 @@ class Launches:
             check_values(node.border, node.cval, node.compiled)
         shape = whole_shape(fields)
         core = tuple(shape[axis] for axis in along)
-        alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
+        alike = all(one.shape == shape for one in fields[: len(fields) - len(compiled.positions)])
         # Points must be left whose neighbours all exist.
         room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
         if not alike or 0 in shape or not room:
@@ -279,6 +279,7 @@ class Launches:
         """The step of a group by what runs it; what that is bound to: fields, arrays for results.
 
         It takes a part of the fields, that of these values, and notes where its results stand.
+        After the fields come the positions that it asks for.
         There are no arrays for results where there are none for just these points.
         """
         found, fields = [], list[Array]()
@@ -306,8 +307,60 @@ class Launches:
                 else:
                     own.append(read(node.call.scalars[name]))
                     reads.append((node.number, name, read))
-        taken, outputs = tuple(found), tuple(gives)
-        return lambda run: Step(run, taken, outputs, there, own, reads), fields, into
+        taken, outputs, first = tuple(found), tuple(gives), group.nodes[0]
+        compiled = group.chain.compiled if group.chain else first.compiled
+        if not compiled.positions:
+            return lambda run: Step(run, taken, outputs, there, own, reads), fields, into
+        asked = partial(_positions, first, compiled, part, lengths)
+
+        def step(run: Run) -> Step:
+            return Step(partial(_with_positions, asked, run), taken, outputs, there, own, reads)
+
+        return step, [*fields, *asked(fields)], into
+
+
+def _positions(
+    node: Node,
+    compiled: Compiled,
+    part: Spans,
+    lengths: Shape,
+    fields: Sequence[Array],
+    on: Shape | None = None,
+) -> list[Array]:
+    """The positions that a kernel asks for, as arrays that go with a part of fields.
+
+    A point of it is so far on in the whole array.
+    """
+    made, shape = list[Array](), whole_shape(fields)
+    for one in compiled.positions:
+        axis = node.along[one.axis]
+        along = np.arange(*(part[axis] if part else (0, shape[axis])))
+        if part:
+            # Along a ring a part goes on beyond the ends.
+            along = (along + on[axis] if on else along) % lengths[axis]
+        if one.among == "results":
+            if node.border.rules[one.axis][0] == "valid":
+                along -= max(0, -node.reaches[0].lo[one.axis])
+            along //= (node.thinned or node.every)[one.axis]
+        made.append(along.reshape(placed([1] * len(shape), [axis], [len(along)])))
+    if any(map(is_cupy, fields)):
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import cuda
+
+        return cuda.taken_to(fields, made)
+    return made
+
+
+def _with_positions(
+    asked: Callable[..., list[Array]],
+    run: Run,
+    fields: PlainArrays,
+    numbers: Sequence[Any],
+    out: Any,
+    given: Given,
+) -> PlainArrays:
+    """What runs on such fields gives, with the positions that it asks for."""
+    return run([*fields, *asked(fields, given.on)], numbers, out, given)
 
 
 def _finer(
