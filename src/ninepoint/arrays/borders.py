@@ -74,18 +74,13 @@ class Condition:
         return all(map(_is_number, self.values))
 
     @property
-    def key(self) -> Any:
-        """What tells a plain condition from others."""
-        return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.values)
-
-    @property
-    def has_name(self) -> bool:
-        """Whether a rule with a name may say the same."""
-        if self.kind == "dirichlet":
-            return self.at == "cell" and self.plain
+    def name(self) -> Any:
+        """The name of a rule that says the same, where one may."""
         if self.kind == "extrapolate":
-            return not self.order
-        return self.plain and bool(self.values[0] == 0 == self.values[-1])
+            return "" if self.order else "nearest"
+        if self.kind == "dirichlet":
+            return "constant" if self.at == "cell" and self.plain else ""
+        return "reflect" if self.plain and self.values[0] == 0 == self.values[-1] else ""
 
     def after(self, step: int) -> Condition:
         """Give the condition as it is after so many steps of an iteration.
@@ -484,14 +479,13 @@ class Boundary:
 
         One value all around is "constant"; and where nothing flows, elements are reflected.
         """
+        names = [one.name for one in self.conditions]
         fixed = [one for one in self.conditions if one.kind == "dirichlet"]
-        if not self.conditions or not all(one.has_name for one in self.conditions):
+        if not names or not all(names) or len({repr(one.values) for one in fixed}) > 1:
             return self, cval
-        several = len({one.key for one in fixed}) > 1
-        if several or (fixed and (self.uses("fill") or self.uses("constant"))):
+        if fixed and (self.uses("fill") or self.uses("constant")):
             return self, cval
-        names: dict[str, Rule] = {"extrapolate": "nearest", "dirichlet": "constant"}
-        named = self.with_conditions(lambda one, *_: names.get(one.kind, "reflect"))
+        named = self.with_conditions(lambda one, *_: one.name)
         return replace(named, said=tuple(fixed[:1])), fixed[0].values[0] if fixed else cval
 
     def after(self, step: int) -> Boundary:
@@ -517,7 +511,7 @@ def _pair(entry: object) -> Pair:
             f"boundary entry {entry!r} is neither a name nor a (before, after) pair of names"
             f"{_cure(entry)}."
         )
-    before, after = _rule(entry[0]), _rule(entry[1])
+    before, after = map(_rule, entry)
     if (before == "wrap") != (after == "wrap"):
         raise ValueError(
             f"boundary ({before!r}, {after!r}) wraps on one side only; "

@@ -30,6 +30,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..base.frozen import frozen
 from ..language.ir import Box
@@ -57,25 +58,20 @@ Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    The last of the values that they read may be `positions`.  Several nodes are done at once by
-    their `chain`; where they are steps of an iteration, `steps` has a group for each.  `kernel`
-    holds all nodes in one, and `names` says what the values are called there.
-    `asked` tells that the schedule says how many steps, so that arrays of any size are done so.
+    Several nodes are done at once by their `chain`; where they are steps of an iteration, `steps`
+    has a group for each.  `kernel` holds all nodes in one, and `names` says what the values are
+    called there.  `asked` tells that the schedule says how many steps, so that arrays of any size
+    are done so.
     """
 
     nodes: tuple[Any, ...]
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
-    positions: int = 0
     kernel: Any = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
     steps: tuple[Group, ...] = ()
     chain: Any = None
-
-
-# Values, and what is taken of each: nothing where it is taken as it is.
-Taken: TypeAlias = Sequence[tuple[int, Index]]
 
 
 @frozen
@@ -89,7 +85,7 @@ class Step:
     """
 
     run: Run
-    fields: Taken
+    fields: Sequence[tuple[int, Index]]
     outputs: tuple[int, ...]
     targets: bool
     own: Sequence[Any]
@@ -204,8 +200,8 @@ class Launches:
         whole = [(before != "valid", after != "valid") for before, after in border.rules]
         made = zip(node.outputs, does.reaches, strict=True)
         gives = {value: _left(part, along, reach, whole) for value, reach in made}
-        lie = self._arrays(part, gives, node.fields, values, {} if thins else outs)
-        _, fields, into = lie
+        group = Group((does,), node.fields, node.outputs)
+        step, fields, into = self._placed(group, part, gives, values, {} if thins else outs)
         run: Run
         if node.boundary.conditions:
             run = GhostCall(does, fields, sides, self._threads)
@@ -221,7 +217,7 @@ class Launches:
                 run = partial(_finer, does, run)
         if thins:
             run = partial(_thinned, node, run)
-        return self._step([does], run, gives, lie)
+        return step(run)
 
     def _chained(self, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
         """What does several nodes as one kernel; None if they have to be done one by one.
@@ -236,14 +232,13 @@ class Launches:
         if not all(within(self._needs.get(value, left), left) for value in group.outputs):
             return None
         gives = dict.fromkeys(group.outputs, left)
-        lie = self._arrays(part, gives, group.fields, values, outs)
-        _, fields, into = lie
+        step, fields, into = self._placed(group, part, gives, values, outs)
         for node in nodes:
             # As where it is done alone, whatever is read of all this.
             check_values(node.border, node.cval, node.compiled)
         shape = whole_shape(fields)
         core = tuple(shape[axis] for axis in along)
-        alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
+        alike = all(one.shape == shape for one in fields[: len(fields) - len(compiled.positions)])
         # Points must be left whose neighbours all exist.
         room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
         if not alike or 0 in shape or not room:
@@ -259,7 +254,7 @@ class Launches:
                 # Each node does those where they lie.
                 return None
         run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
-        return self._step(nodes, run, gives, lie)
+        return step(run)
 
     def _closed(self, node: Node, part: Spans) -> tuple[Sides, ...]:
         """At which sides of the part that a node takes its border's rules apply."""
@@ -273,47 +268,38 @@ class Launches:
             found.append((low and high, low and high) if ring else (low, high))
         return tuple(found)
 
-    def _arrays(
+    def _placed(
         self,
+        group: Group,
         part: Spans,
         gives: Mapping[int, Spans],
-        fields: Sequence[int],
         values: ByNumber,
         outs: ByNumber,
-    ) -> tuple[Taken, list[Array], list[Array] | None]:
-        """What a part takes of fields, that of these values, and the arrays to write results to.
+    ) -> tuple[Callable[[Run], Step], list[Array], list[Array] | None]:
+        """The step of a group by what runs it; what that is bound to: fields, arrays for results.
 
-        None where there are none for just these points.
+        It takes a part of the fields, that of these values, and notes where its results stand.
+        After the fields come the positions that it asks for.
+        There are no arrays for results where there are none for just these points.
         """
-        found, taken = [], list[Array]()
-        shapes = [values[value].shape for value in fields]
-        fitting = cut_shapes(shapes, fields, self._finer)
-        for value, whole, shape in zip(fields, shapes, fitting, strict=True):
+        found, fields = [], list[Array]()
+        shapes = [values[value].shape for value in group.fields]
+        fitting = cut_shapes(shapes, group.fields, self._finer)
+        for value, whole, shape in zip(group.fields, shapes, fitting, strict=True):
             index: Index = tuple(map(slice, shape))
             if shape == whole:
                 index = index_of(values[value], self._at.get(value, ()), part)
             found.append((value, index))
-            taken.append(values[value][index] if index else values[value])
+            fields.append(values[value][index] if index else values[value])
         # An array is there for what is wanted of a value, so far as there is any.
         wanted = self._domain.region
         there = all(v in outs and within(at, wanted) for v, at in gives.items())
         into = [outs[value] for value in gives] if there else None
-        return tuple(found), taken, into
-
-    def _step(
-        self,
-        nodes: Sequence[Node],
-        run: Run,
-        gives: Mapping[int, Spans],
-        lie: tuple[Taken, list[Array], list[Array] | None],
-    ) -> Step:
-        """The step that runs nodes on arrays; notes where its results stand."""
-        pairs, fields, into = lie
         self._at |= gives
         # Another array of this shape is as long.
         lengths = self._domain.lengths or self._domain.shape or whole_shape(fields)
         own, reads = list[Any](), list[Read]()
-        for which, node in itertools.product((0, 1), nodes):
+        for which, node in itertools.product((0, 1), group.nodes):
             for name, read in node.compiled.takes[which]:
                 if isinstance(name, int):
                     own.append(lengths[node.along[name]])
@@ -321,7 +307,60 @@ class Launches:
                 else:
                     own.append(read(node.call.scalars[name]))
                     reads.append((node.number, name, read))
-        return Step(run, pairs, tuple(gives), into is not None, own, reads)
+        taken, outputs, first = tuple(found), tuple(gives), group.nodes[0]
+        compiled = group.chain.compiled if group.chain else first.compiled
+        if not compiled.positions:
+            return lambda run: Step(run, taken, outputs, there, own, reads), fields, into
+        asked = partial(_positions, first, compiled, part, lengths)
+
+        def step(run: Run) -> Step:
+            return Step(partial(_with_positions, asked, run), taken, outputs, there, own, reads)
+
+        return step, [*fields, *asked(fields)], into
+
+
+def _positions(
+    node: Node,
+    compiled: Compiled,
+    part: Spans,
+    lengths: Shape,
+    fields: Sequence[Array],
+    on: Shape | None = None,
+) -> list[Array]:
+    """The positions that a kernel asks for, as arrays that go with a part of fields.
+
+    A point of it is so far on in the whole array.
+    """
+    made, shape = list[Array](), whole_shape(fields)
+    for one in compiled.positions:
+        axis = node.along[one.axis]
+        along = np.arange(*(part[axis] if part else (0, shape[axis])))
+        if part:
+            # Along a ring a part goes on beyond the ends.
+            along = (along + on[axis] if on else along) % lengths[axis]
+        if one.among == "results":
+            if node.border.rules[one.axis][0] == "valid":
+                along -= max(0, -node.reaches[0].lo[one.axis])
+            along //= (node.thinned or node.every)[one.axis]
+        made.append(along.reshape(placed([1] * len(shape), [axis], [len(along)])))
+    if any(map(is_cupy, fields)):
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import cuda
+
+        return cuda.taken_to(fields, made)
+    return made
+
+
+def _with_positions(
+    asked: Callable[..., list[Array]],
+    run: Run,
+    fields: PlainArrays,
+    numbers: Sequence[Any],
+    out: Any,
+    given: Given,
+) -> PlainArrays:
+    """What runs on such fields gives, with the positions that it asks for."""
+    return run([*fields, *asked(fields, given.on)], numbers, out, given)
 
 
 def _finer(

@@ -110,10 +110,12 @@ def source_indices(
         columns = source_indices(first, last, n // lanes, before, after)[column - first]
         return np.where(columns < 0, -1, columns * lanes + lane)
     # Positions inside are their own source under either rule.
-    return np.where(position < 0, _mapped(position, n, before), _mapped(position, n, after))
+    low, high = _mapped(position, n, before), _mapped(position, n, after)
+    found: Array = np.where(position < 0, low, high)
+    return found
 
 
-def _mapped(position: Array, n: int, rule: Rule) -> Array:
+def _mapped(position: Array, n: int, rule: Rule) -> Any:
     match rule:
         case "constant":
             return np.where((position >= 0) & (position < n), position, -1)
@@ -121,11 +123,11 @@ def _mapped(position: Array, n: int, rule: Rule) -> Array:
             return position % n
         case "reflect" | "ghost":
             folded = position % (2 * n)
-            return np.where(folded < n, folded, 2 * n - 1 - folded)
+            return np.minimum(folded, 2 * n - 1 - folded)
         case "mirror":
             period = max(1, 2 * n - 2)  # n == 1 has one element, at index 0, and period 1
             folded = position % period
-            return np.minimum(folded, period - folded) if n > 1 else np.zeros_like(folded)
+            return np.minimum(folded, period - folded)
         case _:
             return np.clip(position, 0, n - 1)
 
@@ -442,11 +444,8 @@ def _points(shape: Shape, reach: Box, border: Border) -> tuple[Region, Region]:
 
 def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
     """Positions along an axis, with those of all elements that ghosts there may be made of."""
-    (start, stop), far = span, max(*reach, 1 + HIGHEST)
-    return (
-        max(0, min(start, n - far)) if start > 0 and stop > n else start,
-        min(n, max(stop, far)) if start < 0 and stop < n else stop,
-    )
+    (start, stop), far = span, min(n, max(*reach, 1 + HIGHEST))
+    return min(start, n - far) if stop > n else start, max(stop, far) if start < 0 else stop
 
 
 def _ghosts(

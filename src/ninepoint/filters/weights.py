@@ -629,7 +629,7 @@ def threshold_local(
     """
     call = Filtering(x, options)
     call.check_real()
-    shape = call.near(size, None, None)[0].size
+    shape = call.near(size, None).size
     if not all(length % 2 for length in shape):
         raise ValueError(f"size={size!r} must be odd, so that a window has a centre.")
     if method not in _AVERAGES:
@@ -638,16 +638,17 @@ def threshold_local(
     if not average:
         # Of one point the bell is as narrow as any.
         weights = _bell(call, [(length - 1) / 6 or 1e-9 for length in shape], 4.0)
-    kernel = _threshold(average, offsets(weights.shape), weights)
-    filtered = weighted("threshold_local", kernel, weights, method)
-    return call.apply(ANY, filtered, finite("offset", offset))
+    kernel = weighted("threshold_local", _threshold(average, weights), weights, method)
+    return call.apply(ANY, kernel, finite("offset", offset))
 
 
 # What averages a window, where its bell does not.
 _AVERAGES = {"gaussian": None, "mean": np.mean, "median": np.median}
 
 
-def _threshold(average: Any, window: Any, weights: Array) -> Any:
+def _threshold(average: Any, weights: Array) -> Any:
+    window = offsets(weights.shape)
+
     def by_bell(x: Any, offset: Any) -> Any:
         return (x[window] * weights).sum() - offset
 

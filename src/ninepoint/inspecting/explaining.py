@@ -18,8 +18,15 @@ import numpy as np
 
 from ..analysis.footprint import extents, tap_offsets
 from ..analysis.ranges import ranges, words
-from ..arrays import accepted
-from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
+from ..arrays.accepted import (
+    behind,
+    broadcast_shape,
+    is_dask,
+    is_dataset,
+    is_device,
+    is_xarray,
+    listed,
+)
 from ..arrays.arranging import told
 from ..arrays.regions import check_device
 from ..base.tracebacks import door
@@ -211,10 +218,10 @@ def _lying(page: Lines, one: Asked) -> None:
     fields, last = one.given, one.last
     if last.compiled.alone or not fields or not all(isinstance(x, np.ndarray) for x in fields):
         return
-    shape = accepted.broadcast_shape([field.shape for field in fields])
+    shape = broadcast_shape([field.shape for field in fields])
     if len(shape) < last.ndim:
         return
-    core = accepted.behind(one.options.get("axes"), len(shape), last.ndim)
+    core = behind(one.options.get("axes"), len(shape), last.ndim)
     ends = tuple(range(-last.ndim, 0))
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
     program = last.compiled
@@ -316,9 +323,10 @@ def _tell_plan(page: Lines, one: Asked) -> None:
 
 
 def _call_text(graph: Graph, node: Node) -> str:
-    fields = ", ".join(graph.names[value] for value in node.fields)
+    fields = [graph.names[value] for value in node.fields]
+    fields += [one.words for one in node.compiled.positions]
     made = ", ".join(graph.names[value] for value in node.outputs)
-    return f"{made} = {node.call.definition.name}({fields})"
+    return f"{made} = {node.call.definition.name}({', '.join(fields)})"
 
 
 # Lazy arrays.
