@@ -301,11 +301,11 @@ def select(test: Any, then: Any, other: Any) -> Any:
     (t, a, b), shape = together(holds, then, other)
     if a.atom == b.atom:
         return a
-    one, two = alike((a, b))
+    one, two = in_one_type((a, b))
     return emit(Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
 
 
-def alike(values: Sequence[Value]) -> list[Atom]:
+def in_one_type(values: Sequence[Value]) -> list[Atom]:
     """Some values in the type that a choice between them has."""
     kind = common(values)
     if _mixed(*values):
