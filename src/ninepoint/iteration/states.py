@@ -311,7 +311,7 @@ class Ahead:
                 block = Block(tuple(arrays), Domain(self._shape, has, region))
                 made = program.run(block, threads=1, given=given)
                 pairs = zip(made, old, strict=False)
-                if all(change(a, np.broadcast_to(b, a.shape)) <= self._until for a, b in pairs):
+                if all(change(a, b) <= self._until for a, b in pairs):
                     self._place = None
                     return False
                 old[: len(made)] = made
@@ -351,7 +351,7 @@ class InMemory:
         fields = arrays
         if len(motion.nodes) == 1 and not self.there:
             # The calls of a graph are given the fields as they are.
-            fields = self._stretched(arrays)
+            fields = [np.broadcast_to(array, self._shape) for array in arrays]
         # How many steps are done in one pass over memory.
         self._together = 1
         if all(field.shape == self._shape for field in fields):
@@ -379,10 +379,6 @@ class InMemory:
     def _taken(self, fields: Arrays) -> list[Any]:
         """The fields as arrays of this kind."""
         return [as_field(field) for field in fields]
-
-    def _stretched(self, arrays: Arrays) -> list[Any]:
-        """The fields, each in the shape of the state."""
-        return [np.broadcast_to(array, self._shape) for array in arrays]
 
     def _in_one_pass(self) -> int:
         """How many steps to do in one pass over memory."""
@@ -467,14 +463,12 @@ class InMemory:
 
     def ends(self, step: int) -> bool:
         """Show the state, which is somebody else's from then on if it is kept."""
-        # The first may be of another shape, if calls are given the fields as they are.
-        before = self._stretched(self._before)
         counts = [sys.getrefcount(state) for state in self._states]
-        ended = self._plan.ends(step, self._states, before)
+        ended = self._plan.ends(step, self._states, self._before)
         # A view of an array refers to it as well.
         self._owned = counts == [sys.getrefcount(state) for state in self._states]
         if self._ahead is not None and not ended:
-            self._ahead.notice(self._states, before)
+            self._ahead.notice(self._states, self._before)
         return ended
 
     def final(self) -> list[Any]:
@@ -490,15 +484,15 @@ class InMemory:
 class OnDevice(InMemory):
     """The state of an iteration as arrays of one GPU.
 
-    Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
-    is written there goes to the GPU before the next step.
+    Arrays of NumPy are on the current GPU in between.
     """
 
     there = True
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
-        self._shown: list[Any] | None = None
+        if self._sent and plan.callback is not None:
+            plan = replace(plan, callback=partial(_show, plan.callback))
         super().__init__(motion, fields, plan)
         # What the caller gave is never written to, nor what a callback may have kept.
         self._owned = self._sent and all(one.shape == self._shape for one in self._states)
@@ -526,32 +520,29 @@ class OnDevice(InMemory):
         return run
 
     def forward(self, first: int, length: int) -> int:
-        """Do some steps; they go on from what was shown of a state that was sent."""
+        """Do some steps."""
         with cuda.beside(self._states):
-            for state, shown in zip(self._states, self._shown or (), strict=False):
-                driver.refill(state, shown)
-            self._shown = None
             return super().forward(first, length)
-
-    def ends(self, step: int) -> bool:
-        """Show the state, which is somebody else's from then on; or a copy of it."""
-        looks = self._plan.callback is not None
-        if looks and self._sent:
-            self._shown = [driver.downloaded(state) for state in self._states]
-        ended = self._plan.ends(step, self._states, self._before, self._shown)
-        self._owned = self._owned and (self._sent or not looks)
-        return ended
 
     def final(self) -> list[Any]:
         """Give the state: none of the arrays that were given, save for `out`."""
         states = self._states
         if self._sent:
-            states = self._shown or [driver.downloaded(state) for state in states]
+            states = [driver.downloaded(state) for state in states]
         elif not self._target and states is self._given:
             return [state.copy() for state in states]
         for target, state in zip(self._target, states, strict=False):
             write(target, state)
         return listed(self._plan.out) or states
+
+
+def _show(callback: Callable[..., Any], step: int, *states: Any) -> Any:
+    """Show copies of states on a GPU; what is written there goes to the GPU."""
+    shown = [driver.downloaded(state) for state in states]
+    ended = callback(step, *shown)
+    for state, one in zip(states, shown, strict=True):
+        driver.refill(state, one)
+    return ended
 
 
 class InChunks:
@@ -569,11 +560,7 @@ class InChunks:
         self._tasks = 2 * motion.states * math.prod(map(len, chunks))
         self._later = 0
         part = [max(sizes) for sizes in chunks]
-        cut = [
-            axis
-            for axis in range(-motion.ndim, 0)
-            if len(chunks[axis]) > 1 and motion.looks(axis) != (0, 0)
-        ]
+        cut = [axis for axis in range(-motion.ndim, 0) if len(chunks[axis]) > 1]
         self.longest = motion.between(part, cut, plan.in_a_row)
         self.unit = motion.unit(self.longest)
 
@@ -587,12 +574,11 @@ class InChunks:
         motion = self._motion
         each = [motion.scalars.at(step) for step in range(first, first + length)]
         program = motion.repeated(each)
+        if length == 1:
+            # Steps that are left over would need kernels of their own if they were joined.
+            program = replace(program, schedule=replace(motion.schedule, steps=1))
         # Whether these are colour images was asked before: the axes are the last ones.
-        graph = program.graph.along(tuple(range(-motion.ndim, 0)))
-        # Steps that are left over would need kernels of their own if they were joined.
-        schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
-        place = Place(threads=self._plan.threads, device=self._plan.device)
-        program = replace(program, graph=graph, schedule=schedule)
+        place = Place(tuple(range(-motion.ndim, 0)), device=self._plan.device)
         made = self._evaluate(program, self._states, place)
         self._before, self._states = self._states, [*made, *self._states[len(made) :]]
         self._later += self._tasks
@@ -632,12 +618,10 @@ class InChunks:
     def final(self) -> list[Any]:
         """Give the state without the fields beside it."""
         # Where no step was done these are the arrays that were given.
-        return [_native(one) for one in self._states[: self._motion.states]]
-
-
-def _native(array: Any) -> Any:
-    dtype = np.dtype(array.dtype)
-    return array if dtype.isnative else array.astype(native(dtype))
+        return [
+            one if one.dtype.isnative else one.astype(native(one.dtype))
+            for one in self._states[: self._motion.states]
+        ]
 
 
 def _held(arrays: Arrays) -> list[Any]:

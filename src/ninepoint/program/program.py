@@ -496,27 +496,21 @@ def _in_steps(program: Program, groups: Sequence[Group]) -> list[Group]:
 
     Steps are groups that end with what the graph says is stored.
     """
-    found: list[Group] = []
-    left = list(groups)
+    found, left, schedule = list[Group](), list(groups), program.schedule
     while left:
+        made = left[0]
         steps = list(takewhile(lambda one: program.graph.stored.issuperset(one.outputs), left))
-        made = _together(program, steps) if len(steps) > 1 else None
-        found.append(made or left[0])
-        left = left[len(made.steps) if made else 1 :]
+        nodes = [node for step in steps for node in step.nodes]
+        if len(steps) > 1 and not unfit(nodes, steps[-1].outputs, schedule):
+            longest = schedule.steps or usual_length(common_margin(made.nodes, made.outputs))
+            # Passes of about the same length, so that none is left with a single step.
+            passes = -(-len(steps) // longest)
+            steps = steps[: -(-len(steps) // passes)]
+            made = _group(program, [node for step in steps for node in step.nodes])
+            made = replace(made, steps=tuple(steps), asked=schedule.steps > 1)
+        found.append(made)
+        left = left[len(made.steps) or 1 :]
     return found
-
-
-def _together(program: Program, steps: Sequence[Group]) -> Group | None:
-    """The first of some steps as one group, several of them; None if they cannot be."""
-    first, schedule = steps[0], program.schedule
-    if unfit([node for step in steps for node in step.nodes], steps[-1].outputs, schedule):
-        return None
-    longest = schedule.steps or usual_length(common_margin(first.nodes, first.outputs))
-    # Passes of about the same length, so that none is left with a single step.
-    passes = -(-len(steps) // longest)
-    steps = steps[: -(-len(steps) // passes)]
-    made = _group(program, [node for step in steps for node in step.nodes])
-    return replace(made, steps=tuple(steps), asked=schedule.steps > 1)
 
 
 # Calls as one kernel, or several steps, each of which is the graph.
