@@ -28,7 +28,7 @@ from ..language.decorated import with_room
 from ..language.errors import mistake
 from ..language.ir import Argument, Box
 from ..lowering.schedule import Request
-from .definition import Call, Definition, stages
+from .definition import Call, Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline as pipeline
@@ -249,9 +249,7 @@ class Graph:
         numbers = dict(zip(call.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
         for one in definition.calls(call.scalars, call.factors):
-            values, options = (
-                stages.evaluated(given, call.scalars) for given in (one.scalars, one.options)
-            )
+            values, options = one.given(call.scalars)
             made = self.record(
                 Call.of(one.callee, values, **options).along(definition.rank),
                 [numbers[name] for name in one.fields],
