@@ -361,7 +361,12 @@ class InMemory:
         self._ahead: Ahead | None = None
         if self._together > 1:
             self.longest = self._together
-            fields = self._laid(fields)
+            # Axes in another order, gaps, other bytes: one copy costs less than single steps.
+            dtypes = [native(field.dtype) for field in fields]
+            fields = [
+                field if plain(field, dtype, motion.ndim) else copied(field, dtype)
+                for field, dtype in zip(fields, dtypes, strict=True)
+            ]
             schedule = replace(motion.schedule, steps=self.longest)
             self._motion = replace(motion, schedule=schedule)
             if Ahead.helps(motion, plan):
@@ -397,18 +402,6 @@ class InMemory:
         # Where only the size of changes is asked for, some steps are known not to be the last.
         row = plan.steps if Ahead.helps(motion, plan) else plan.in_a_row
         return max(1, min(length, row))
-
-    def _laid(self, fields: Arrays) -> list[Any]:
-        """The fields as several steps in one pass take them.
-
-        Axes in another order, gaps, other bytes: one copy costs less than single steps.
-        """
-        return [
-            field
-            if plain(field, native(field.dtype), self._motion.ndim)
-            else copied(field, native(field.dtype))
-            for field in fields
-        ]
 
     def _empty(self, dtype: np.dtype) -> Any:
         return empty(self._shape, dtype)
@@ -473,11 +466,16 @@ class InMemory:
 
     def final(self) -> list[Any]:
         """Give the state: none of the arrays that were given, save for `out`."""
-        for array, state in zip(self._target, self._states, strict=False):
-            if array is not state:
-                write(array, state)
-        if self._target or self._states is not self._given:
-            return self._target or self._states
+        states = self._apart()
+        for target, state in zip(self._target, states, strict=False):
+            if target is not state:
+                write(target, state)
+        return listed(self._plan.out) or states
+
+    def _apart(self) -> list[Any]:
+        """The state as the caller's arrays, none of which was given."""
+        if self._states is not self._given:
+            return self._states
         return [np.array(state, native(state.dtype)) for state in self._states]
 
 
@@ -524,16 +522,12 @@ class OnDevice(InMemory):
         with cuda.beside(self._states):
             return super().forward(first, length)
 
-    def final(self) -> list[Any]:
-        """Give the state: none of the arrays that were given, save for `out`."""
-        states = self._states
+    def _apart(self) -> list[Any]:
         if self._sent:
-            states = [driver.downloaded(state) for state in states]
-        elif not self._target and states is self._given:
-            return [state.copy() for state in states]
-        for target, state in zip(self._target, states, strict=False):
-            write(target, state)
-        return listed(self._plan.out) or states
+            return [driver.downloaded(state) for state in self._states]
+        if self._states is not self._given:
+            return self._states
+        return [state.copy() for state in self._states]
 
 
 def _show(callback: Callable[..., Any], step: int, *states: Any) -> Any:
