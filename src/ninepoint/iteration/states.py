@@ -514,7 +514,7 @@ class OnDevice(InMemory):
         outs = dict(zip(program.wanted, results, strict=True))
         launches = program.bound(Block(tuple(arrays)), outs)
 
-        def run(fields: Arrays, given: Given, results: Arrays) -> list[Any]:
+        def run(fields: Arrays, given: Given, results: Arrays) -> Arrays:
             return launches(fields, given, dict(zip(program.wanted, results, strict=True)))
 
         return run
