@@ -186,7 +186,7 @@ class Computation:
             fields.append(Field(array.name, faces, cut, source, again))
         return Lazy(name, job, self.chunks, tuple(fields))
 
-    def results(self, chunks: Chunks) -> Arrays:
+    def results(self, chunks: Chunks) -> list[Any]:
         """The results as arrays of Dask, cut as these chunks of the fields."""
         rule, axes = self.blocks(), tuple(range(len(self.chunks)))
         metas = [meta_of(self.arrays[0], len(axes), output.dtype) for output in self.outputs]
