@@ -18,10 +18,16 @@ def driven(u, amplitude=0.0):
     return (u[-1] + u[0] + u[2]) / 3 + amplitude
 
 
-@pytest.mark.parametrize(
-    ("size", "n", "rule"), [(3, 5, "wrap"), (4, 3, "nearest"), (3, 40, "keep")]
-)
-def test_parts_together_are_the_state(size, n, rule):
+@npt.stencil
+def placed(u):
+    return u[-1] / 2 + u[1] / 4 + npt.index()
+
+
+@pytest.mark.parametrize(("driven", "size", "n", "rule"), [
+    (driven, 3, 5, "wrap"), (driven, 4, 3, "nearest"), (driven, 3, 40, "keep"),
+    (placed, 3, 50, "wrap"), (placed, 3, 50, "fill"),
+])  # fmt: skip
+def test_parts_together_are_the_state(driven, size, n, rule):
     u = np.random.default_rng(n).random(n)
     options = {"steps": 11, "boundary": rule, "threads": 1}
     made = on_threads(

@@ -94,12 +94,6 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) 
         size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         motion = motion.sized(size, plan.steps)
     if plan.comm is not None:
-        if graph.places:
-            raise TypeError(
-                f"'{motion.call.definition.name}' asks for positions, which processes with "
-                "parts of an array do not know; give them as a field of its own, of which each "
-                "has its part."
-            )
         if there or cut:
             raise TypeError(
                 "comm= takes arrays of NumPy, in each process its own part: the points on "
@@ -108,7 +102,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) 
         return on_ranks(motion, arrays, plan)
     if cut:
         state = InChunks(motion, arrays, plan, evaluate)
-        apart = plan.device is not None or graph.has_conditions or graph.places
+        apart = plan.device is not None or graph.has_conditions
         if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
             # Imported here: it is optional, and the caller has it.
             from ..iteration.slabs.cluster import on_cluster

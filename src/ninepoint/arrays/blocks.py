@@ -449,7 +449,9 @@ class Job:
         """
         domain, found = self.domain(region), []
         if region.points:
-            return bare(self.program.run(Block(tuple(take(domain)), domain), threads=1))
+            pairs = zip(region.start, domain.region.start, strict=True)
+            on = tuple([own - there for own, there in pairs])
+            return bare(self.program.run(Block(tuple(take(domain)), domain, on), threads=1))
         for output in outputs_of(self.program, domain.shape):
             points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
             found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))

@@ -57,11 +57,13 @@ class Block:
     """Arrays, and where in the domain they stand.
 
     The arrays have one shape along the axes of the domain, save that an array may lack axes, or
-    have one element where it is the same all along.
+    have one element where it is the same all along.  A point of the domain is so far `on` in the
+    whole array, if the domain is another one.
     """
 
     arrays: tuple[Array, ...]
     domain: Domain = WHOLE
+    on: Shape | None = None
 
 
 def along(shape: Shape, axis: int, span: Span) -> Region:

@@ -320,9 +320,10 @@ def _tell_plan(page: Lines, one: Asked) -> None:
 
 
 def _call_text(graph: Graph, node: Node) -> str:
-    fields = ", ".join(graph.names[value] for value in node.fields)
+    fields = [graph.names[value] for value in node.fields]
+    fields += [one.words for one in node.compiled.positions]
     made = ", ".join(graph.names[value] for value in node.outputs)
-    return f"{made} = {node.call.definition.name}({fields})"
+    return f"{made} = {node.call.definition.name}({', '.join(fields)})"
 
 
 # Lazy arrays.

@@ -62,7 +62,6 @@ from ..program.program import (
     Program,
     bound,
     common_margin,
-    positions,
     program_of,
     recalled,
     targets,
@@ -104,7 +103,7 @@ class Motion:
 
     @cached_property
     def step(self) -> Program:
-        """The first step; after the fields of the call there may be positions."""
+        """The first step."""
         return self._step(self.call.scalars)
 
     @property
@@ -368,7 +367,7 @@ class InMemory:
             if Ahead.helps(motion, plan):
                 self._ahead = Ahead(motion, plan, self._shape)
         self._given = self._states = self._before = list(fields[:count])
-        self._others = [*fields[count:], *positions(motion.graph, arrays)]
+        self._others = list(fields[count:])
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
         self._spare: list[Any] | None = None

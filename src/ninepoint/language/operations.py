@@ -101,8 +101,7 @@ def as_window(value: Any, shape: Offset) -> Value:
     if value.shape != shape:
         raise mistake("window-shape", shape, value.shape)
     if isinstance(value, Coefficients):
-        dtype = value_type(value.storage)
-        return emit(Element(dtype, value.label), False, shape)
+        return emit(Element(value.dtype, value.label), False, shape)
     texts = tuple(map(repr, value.ravel().tolist()))
     return emit(Weight(value_type(value.dtype), texts), False, shape)
 
@@ -428,9 +427,6 @@ def _compared(op: str, left: Value, right: Value) -> Any:
     if left.dtype is not DType.UINT:
         left, right, op = right, left, MIRRORED[op]
     above = op in (">", ">=", "!=")
-    if isinstance(right.atom, Const):
-        # Every number of uint64 is above a negative one; the window keeps its shape.
-        return left == left if above else left != left
     found = binary(op, left, _word(right))
     return (right < 0) | found if above else (right >= 0) & found
 
@@ -439,9 +435,6 @@ def _extreme(op: Any, left: Value, right: Value) -> Value:
     """The lesser of mixed integers, an int; or the greater, of uint64."""
     if left.dtype is not DType.UINT:
         left, right = right, left
-    if isinstance(right.atom, Const):
-        chosen = right.atom if op == "minimum" else left.atom
-        return Value(chosen, False, left.shape or right.shape)
     right = replace(right, weak=False)
     natural = in_common("maximum", DType.INT, right, lift(0))
     found = in_common(op, DType.UINT, left, natural)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .callables import FUNCTIONS
-from .calls import Given, attribute
+from .calls import Given, attribute, stage
 from .control import UNDEFINED, Frame, refuse_node
 from .definitions import (
     ArrayFunction,
@@ -34,7 +34,6 @@ from .definitions import (
     indices,
     target_names,
 )
-from .dtypes import value_type
 from .errors import here, mistake
 from .functions import SYMBOLS
 from .ir import (
@@ -53,7 +52,6 @@ from .ir import (
 )
 from .operations import alike, binary, folded, lift, logical, select, truth, unary, under
 from .signature import signature
-from .stages import stage
 from .subscripts import made, stored, subscript, which
 from .values import (
     LONGEST,
@@ -125,10 +123,7 @@ def _read(
     reading.count = None if neighborhood is None else len(neighborhood)
     reading.shown = indices(function, storages)
     reading.pointwise = any(isinstance(a, Field) and a.pointwise for a in arguments.values())
-    reading.unsigned = any(
-        one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
-        for one in arguments.values()
-    )
+    reading.unsigned = any(one.dtype is DType.UINT for one in arguments.values())
     reading.stages = Met({*function.parameters}, any_one, storages)
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
@@ -185,7 +180,7 @@ def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
         case Scalar():
             return Value(Ref(argument.dtype, argument.label), argument.weak)
         case Field(pointwise=True):
-            return emit(Read(value_type(argument.storage), argument.label, point))
+            return emit(Read(argument.dtype, argument.label, point))
         case _:
             return argument
 

@@ -4,7 +4,7 @@
     simplified    what does nothing goes                analysis.rewrite
     stored        results in their storage types        storage
     widened       averages that integers cannot hold    storage
-    staged        large windows go axis by axis         algorithms
+    staged        large windows go axis by axis         staging
     unrolled      small windows become straight lines   windows
     evened        differences are taken in one order    sharing
     wholesome     floats that are whole become integers storage

@@ -49,7 +49,6 @@ from ..program.program import (
     Program,
     as_fields,
     bound,
-    positions,
     program_of,
     targets,
     typed,
@@ -635,10 +634,9 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
     # To the current GPU the fields are copied, and the results back.
-    fields = [*arrays, *positions(graph, arrays)]
-    results = program.results(fields)
-    given, made = targets(place.out, results, fields), [empty(*one) for one in results]
-    sending.computed(program, fields, made)
+    results = program.results(arrays)
+    given, made = targets(place.out, results, arrays), [empty(*one) for one in results]
+    sending.computed(program, arrays, made)
     for target, result in zip(given, made, strict=False):
         write(target, result)
     return given or made

@@ -29,7 +29,6 @@ from ...base import limits
 from ...base.remembered import cached_property
 from ...language.signature import Lines, counted, many
 from .. import accepted
-from ..accepted import is_cupy
 from ..blocks import (
     Axis,
     Chunks,
@@ -361,29 +360,6 @@ def recut(array: Any, chunks: Chunks) -> Any:
             fields = [cut_anew(field, cut_as(field.shape, chunks)) for field in one.arrays]
             return lazily(one.program, fields)[which]
     return array
-
-
-def taken_to(fields: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
-    """Give arrays of the CPU's memory as chunks that lie on a GPU, as those of fields do."""
-    there = [field for field in fields if isinstance(field, da.Array) and is_cupy(field._meta)]
-    if not there:
-        return list(arrays)
-    _, chunks = grid_of(there)
-    like = there[0]
-    return [
-        lazy(array, chunks, da).map_blocks(
-            _uploaded, dtype=array.dtype, meta=meta_of(like, array.ndim, array.dtype)
-        )
-        for array in arrays
-    ]
-
-
-def _uploaded(block: Any) -> Any:
-    """Give a chunk on the GPU."""
-    # Imported here: CuPy is optional, and the caller has it.
-    from ninepoint.backends.cuda import driver
-
-    return driver.uploaded(np.asarray(block))
 
 
 # Costs: what a computation takes, in numbers, before anything of it is run.
