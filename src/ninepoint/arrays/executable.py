@@ -225,28 +225,24 @@ class GhostCall:
         self, fields: PlainArrays, numbers: Sequence[Any], out: Any, given: Given
     ) -> PlainArrays:
         """What a call gives: one array for each output."""
-        boundary, last = Boundary.of(given.boundary or self._node.boundary), self._last
+        node, last = self._node, self._last
+        boundary = Boundary.of(given.boundary or node.boundary)
         if last is None or last[0] != boundary:
             same = boundary if all(one.plain for one in boundary.conditions) else None
             now = boundary if given.step is None else boundary.after(given.step)
-            last = self._last = same, *self._bound(now, fields, out)
+            # Values that do not fit are wrong beside an array without elements as well.
+            opened = turned(now.opened(self._closed), self._shape, node.along)
+            with np.errstate(all="ignore"):
+                sides = self._edges.laid(opened)
+            names: Any = [[s if isinstance(s, str) else "ghost" for s in pair] for pair in sides]
+            border = Border(tuple(map(tuple, names)))
+            if last is not None and last[1] == border:
+                run = last[2].beyond(sides)
+            else:
+                call = Single(node.compiled, border, node.cval, sides)
+                run = Executable(call, fields, node.along, out, self._threads)
+            last = self._last = same, border, run
         return last[2](fields, numbers, out)
-
-    def _bound(
-        self, boundary: Boundary, fields: PlainArrays, out: Any
-    ) -> tuple[Border, Executable]:
-        """What does calls on fields under a boundary, and the names that this has there."""
-        node, last = self._node, self._last
-        # Values that do not fit are wrong beside an array without elements as well.
-        opened = boundary.opened(self._closed)
-        with np.errstate(all="ignore"):
-            sides = self._edges.laid(turned(opened, self._shape, node.along))
-        names: Any = [[one if isinstance(one, str) else "ghost" for one in pair] for pair in sides]
-        border = Border(tuple(map(tuple, names)))
-        if last is not None and last[1] == border:
-            return border, last[2].beyond(sides)
-        call = Single(node.compiled, border, node.cval, sides)
-        return border, Executable(call, fields, node.along, out, self._threads)
 
 
 @frozen

@@ -25,7 +25,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -38,10 +38,8 @@ from .accepted import as_it_is, check_values, is_cupy, listed, placed, whole_sha
 from .arranging import core_last, scattered
 from .chains import is_worth, spans
 from .executable import NOTHING, Executable, GhostCall, Given, Single
-from .layout import Array, Index, PlainArrays, Shape, Sides, Span
+from .layout import Array, Index, PlainArrays, Region, Shape, Sides
 from .regions import Block, Finer, Looking, Node, cut_shapes, finer_values, looks, thinned
-
-Spans: TypeAlias = tuple[Span, ...]
 
 # Arrays that are there, by the numbers of their values.
 ByNumber: TypeAlias = Mapping[int, Array]
@@ -131,13 +129,13 @@ class Launches:
         self._finer = finer_values(nodes)
         # The span that each value has, and what of it is needed; nothing of whole arrays.
         has, given = domain.has, len(block.arrays)
-        self._at: dict[int, Spans] = dict.fromkeys(range(given), has)
+        self._at: dict[int, Region] = dict.fromkeys(range(given), has)
         axes = enumerate(zip(domain.region, domain.shape, strict=True), -len(domain.shape))
         found = [Looking(nodes, wanted, given, k).values(span, n) for k, (span, n) in axes]
-        self._needs = {value: tuple(one[value] for one in found) for value in set().union(*found)}
+        self._needs = {v: Region(one[v] for one in found) for v in set().union(*found)}
         # Whoever makes a block knows how much is needed.
         for value in self._at:
-            assert within(self._needs.get(value, has), has), (has, self._needs[value])
+            assert self._needs.get(value, has).inside(has), (has, self._needs[value])
         # Each with the values that nobody reads after it, and nobody wants.
         self._steps: Sequence[tuple[Step, Sequence[int]]] = ()
 
@@ -163,7 +161,7 @@ class Launches:
         return [
             cut(
                 values[value],
-                self._at.get(value, ()),
+                self._at.get(value, Region()),
                 self._domain.region,
                 self._finer.get(value, {}),
             )
@@ -229,7 +227,7 @@ class Launches:
         part = _common(self._at, group.fields)
         sides = self._closed(nodes[0], part)
         left = _left(part, along, compiled.reach, sides)
-        if not all(within(self._needs.get(value, left), left) for value in group.outputs):
+        if not all(self._needs.get(value, left).inside(left) for value in group.outputs):
             return None
         gives = dict.fromkeys(group.outputs, left)
         step, fields, into = self._placed(group, part, gives, values, outs)
@@ -256,7 +254,7 @@ class Launches:
         run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
         return step(run)
 
-    def _closed(self, node: Node, part: Spans) -> tuple[Sides, ...]:
+    def _closed(self, node: Node, part: Region) -> tuple[Sides, ...]:
         """At which sides of the part that a node takes its border's rules apply."""
         if not part:
             return ((True, True),) * len(node.along)
@@ -271,8 +269,8 @@ class Launches:
     def _placed(
         self,
         group: Group,
-        part: Spans,
-        gives: Mapping[int, Spans],
+        part: Region,
+        gives: Mapping[int, Region],
         values: ByNumber,
         outs: ByNumber,
     ) -> tuple[Callable[[Run], Step], list[Array], list[Array] | None]:
@@ -288,12 +286,12 @@ class Launches:
         for value, whole, shape in zip(group.fields, shapes, fitting, strict=True):
             index: Index = tuple(map(slice, shape))
             if shape == whole:
-                index = index_of(values[value], self._at.get(value, ()), part)
+                index = index_of(values[value], self._at.get(value, Region()), part)
             found.append((value, index))
             fields.append(values[value][index] if index else values[value])
         # An array is there for what is wanted of a value, so far as there is any.
         wanted = self._domain.region
-        there = all(v in outs and within(at, wanted) for v, at in gives.items())
+        there = all(v in outs and at.inside(wanted) for v, at in gives.items())
         into = [outs[value] for value in gives] if there else None
         self._at |= gives
         # Another array of this shape is as long.
@@ -322,7 +320,7 @@ class Launches:
 def _positions(
     node: Node,
     compiled: Compiled,
-    part: Spans,
+    part: Region,
     lengths: Shape,
     fields: Sequence[Array],
     on: Shape | None = None,
@@ -390,36 +388,30 @@ def _thinned(node: Node, run: Run, *given: Any) -> PlainArrays:
     return [thinned(one, node.every, node.along).copy(order="K") for one in run(*given)]
 
 
-def _common(spans: Mapping[int, Spans], values: Iterable[int]) -> Spans:
+def _common(regions: Mapping[int, Region], values: Iterable[int]) -> Region:
     """The points that all of some values have."""
-    axes = zip(*(spans.get(value, ()) for value in values), strict=True)
-    return tuple((max(a for a, _ in axis), min(b for _, b in axis)) for axis in axes)
+    return reduce(Region.clip, (regions.get(value, Region()) for value in values))
 
 
-def _left(spans: Spans, along: Shape, reach: Box, closed: Sequence[Sides]) -> Spans:
+def _left(part: Region, along: Shape, reach: Box, closed: Sequence[Sides]) -> Region:
     """What is made of so much by what looks so far: at sides that are not closed less."""
-    found = list(spans)
+    found = list(part)
     if not found:
-        return spans
+        return part
     for axis, (low, high), (before, after) in zip(along, closed, reach.sides, strict=True):
         first, last = found[axis]
         first = first if low else first + before
         found[axis] = first, max(first, last if high else last - after)
-    return tuple(found)
+    return Region(found)
 
 
-def within(some: Spans, others: Spans) -> bool:
-    """Whether points are some of others, along every axis."""
-    return all(a >= c and b <= d for (a, b), (c, d) in zip(some, others, strict=True))
-
-
-def cut(array: Array, has: Spans, wanted: Spans, finer: Finer | None = None) -> Array:
+def cut(array: Array, has: Region, wanted: Region, finer: Finer | None = None) -> Array:
     """The part of an array that stands at `has`, as far as it is there."""
     index = index_of(array, has, wanted, finer)
     return array[index] if index else array
 
 
-def index_of(array: Array, has: Spans, wanted: Spans, finer: Finer | None = None) -> Index:
+def index_of(array: Array, has: Region, wanted: Region, finer: Finer | None = None) -> Index:
     """Where that part is in the array, which may be `finer`; nothing for all of it."""
     if has == wanted:
         return ()

@@ -272,6 +272,10 @@ class Region(tuple[Span, ...]):
         pairs = zip(self, other, strict=True)
         return Region((max(a, c), min(b, d)) for (a, b), (c, d) in pairs)
 
+    def inside(self, other: Region) -> bool:
+        """Whether all of them are points of another region."""
+        return self.clip(other) == self
+
     def along(self, axis: int, first: int, last: int) -> Region:
         """Give the same with other points along an axis."""
         return Region((*self[:axis], (first, last), *self[axis + 1 :]))
@@ -376,7 +380,7 @@ class Layout:
             (first + step * a + low, first + step * (b - 1) + high + 1)
             for (a, b), first, step, low, high in axes
         )
-        inside = all(a >= 0 and b <= n for (a, b), n in zip(spans, self.shape, strict=True))
+        inside = spans.inside(Region((0, n) for n in self.shape))
         gather = None if inside else self._gather(spans)
         written = []
         for extent in self.extents:

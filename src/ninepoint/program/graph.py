@@ -28,7 +28,7 @@ from ..language.decorated import with_room
 from ..language.errors import mistake
 from ..language.ir import Argument, Box
 from ..lowering.schedule import Request
-from .definition import Call, Definition, stages
+from .definition import Call, Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline as pipeline
@@ -249,9 +249,7 @@ class Graph:
         numbers = dict(zip(call.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
         for one in definition.calls(call.scalars, call.factors):
-            values, options = (
-                stages.evaluated(given, call.scalars) for given in (one.scalars, one.options)
-            )
+            values, options = one.given(call.scalars)
             made = self.record(
                 Call.of(one.callee, values, **options).along(definition.rank),
                 [numbers[name] for name in one.fields],
@@ -393,14 +391,14 @@ def compiled(call: Call, types: DTypes) -> Compiled:
 def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Request) -> Compiled:
     """What a definition is compiled to for arguments of these kinds, once."""
     key = kinds, request
-    found = definition.compiled.get(key)
-    if found is not None:
-        return found
 
     def compile() -> Compiled:
         function, arguments = definition.function, {kind.name: kind for kind in kinds}
         return with_room(lambda: pipeline.compile_kernel(function, arguments, request), function)
 
+    found = definition.compiled.get(key)
+    if found is not None:
+        return found
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:
