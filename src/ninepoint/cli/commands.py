@@ -29,7 +29,7 @@ from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.measuring import Asked, asked
-from ..io.formats import check_options, format_of
+from ..io.formats import ARRAYS, check_options, format_of
 from ..io.opening import alike_images, matching
 from ..io.opening import open as open_array
 from ..io.paths import AmongInputsError, natural_key, nth
@@ -46,8 +46,6 @@ _OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
 # Options that only images have, and those that only stores and files of arrays have.
 _OF_IMAGES = ("compression", "quality")
 _OF_STORES = ("part", "chunks", "shards")
-
-_STORES = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
 
 @contextmanager
@@ -98,7 +96,7 @@ def apply(options: Namespace) -> None:
 
 
 def _is_store(name: str) -> bool:
-    return Path(name).suffix.lower() in _STORES
+    return Path(name).suffix.lower() in ARRAYS
 
 
 def _check_options(options: Namespace) -> None:
