@@ -28,9 +28,10 @@ from ..arrays.accepted import (
     listed,
 )
 from ..arrays.arranging import told
+from ..arrays.cuda.executable import understood
 from ..arrays.regions import check_device
 from ..base.tracebacks import door
-from ..language.errors import SLOWER, StencilError, cure, mistake
+from ..language.errors import SLOWER, StencilError, cure
 from ..language.ir import Box, Kernel, Offset, Reduce, Ref
 from ..language.signature import Explanation, Lines, counted, many, signature_text
 from ..language.text import kernel_text
@@ -60,9 +61,9 @@ def explained(call: Any, one: Asked) -> str:
         nodes = _gpu_nodes(one)
         for node in nodes:
             _tell_kernel(page, node, there=True)
-        general = next((one.compiled.cpu_only for one in nodes if one.compiled.cpu_only), None)
-        words = f"Give arrays of NumPy, or write it without {general[1]}" if general else ""
-        return "\n".join([f"{words}." if words else _advice(one, None), *page])
+        general = [node.compiled.cpu_only[1] for node in nodes if node.compiled.cpu_only]
+        advice = f"Give arrays of NumPy, or write it without {general[0]}." if general else ""
+        return "\n".join([advice or _advice(one, None), *page])
     if one.is_single:
         _tell_kernel(page, node)
     else:
@@ -222,7 +223,7 @@ def _lying(page: Lines, one: Asked) -> None:
     if len(shape) < last.ndim:
         return
     core = behind(one.options.get("axes"), len(shape), last.ndim)
-    ends = tuple(range(-last.ndim, 0))
+    ends = range(-last.ndim, 0)
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
     program = last.compiled
     # What other calls make for it lies in memory as the fields do.
@@ -241,8 +242,7 @@ def _measured(call: Any, one: Asked) -> Measurement:
     if largest > _LARGE and not is_whole:
         length = max(1, first.shape[0] * _LARGE // largest)
         fields = tuple(array[:length] for array in fields)
-    options = {name: value for name, value in one.options.items() if name != "dims"}
-    return measured(call, replace(one, given=fields, options=options), 5, 0.3)
+    return measured(call, replace(one, given=fields), 5, 0.3)
 
 
 def intermediate(one: Asked) -> str:
@@ -275,13 +275,10 @@ def texts(one: Asked, target: object) -> str:
         raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
     if target == "cpu":
         return "\n\n".join(kernel.module.text for kernel in one.kernels)
-    found = []
-    for node in _gpu_nodes(one):
-        if general := node.compiled.cpu_only:
-            place, reason = general
-            raise mistake("gpu-general", place, node.label, reason)
-        found.append(node.text(node.border).text)
-    return "\n\n".join(found)
+    nodes = _gpu_nodes(one)
+    for node in nodes:
+        understood(node.compiled)
+    return "\n\n".join(node.text(node.border).text for node in nodes)
 
 
 def _gpu_nodes(one: Asked) -> Sequence[Node]:
