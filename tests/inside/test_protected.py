@@ -254,7 +254,6 @@ WRONG_KERNELS = [
     (stages(RANKED), "rank 9 of 9"),
     (replace(KERNEL, every=(2, 0)), "(2, 0)"),
     (replace(KERNEL, lengths=(2,)), "k: axis 2"),
-    (replace(KERNEL, positions=(ir.Position(1, "elements", 9, 0),)), "9 .. 0"),
 ]
 
 

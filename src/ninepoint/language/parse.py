@@ -50,7 +50,7 @@ from .ir import (
     Scalar,
     operands,
 )
-from .operations import alike, binary, folded, lift, logical, select, truth, unary, under
+from .operations import binary, folded, in_one_type, lift, logical, select, truth, unary, under
 from .signature import signature
 from .subscripts import made, stored, subscript, which
 from .values import (
@@ -145,7 +145,7 @@ def _read(
             raise mistake("return-mismatch", frame.returned, len(found[-1]), len(found[0]))
     if reading.count is None:
         raise mistake("no-field", function.place, function.name)
-    together = [alike(same) for same in zip(*found, strict=True)]
+    together = [in_one_type(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
     return _kernel(arguments, outputs, reading.count)
 

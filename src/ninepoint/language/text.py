@@ -29,7 +29,6 @@ from .ir import (
     Reduce,
     Ref,
     Select,
-    Stage,
     State,
     Unary,
     Values,
@@ -65,25 +64,22 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     for (name, _), axis in zip(given, kernel.lengths, strict=True):
         found.append(f"  {name} is the length along axis {axis}")
     for stage in kernel.stages:
-        found.append(f"  {', '.join(stage.names)}: {_kind(stage)}")
+        match stage:
+            case Values():
+                kind = "values kept in rows"
+            case Histogram():
+                kind = f"the element of rank {stage.rank} of the runs {_shown(stage.runs)}"
+            case State():
+                loose = ", of any value beyond the ends" if stage.unbounded else ""
+                kind = f"a state kept as {', '.join(map(str, stage.storage))}{loose}"
+            case _:
+                assert_never(stage)
+        found.append(f"  {', '.join(stage.names)}: {kind}")
         found += lines(stage.body, "    ")
         found.append(f"    keep {_several(stage.values)}")
     found += lines(kernel.body, "  ")
     found.append(f"  return {_several(kernel.outputs)}")
     return _LAST.sub("", "\n".join(found))
-
-
-def _kind(stage: Stage) -> str:
-    match stage:
-        case Values():
-            return "values kept in rows"
-        case Histogram():
-            return f"the element of rank {stage.rank} of the runs {_shown(stage.runs)}"
-        case State():
-            loose = ", of any value beyond the ends" if stage.unbounded else ""
-            return f"a state kept as {', '.join(map(str, stage.storage))}{loose}"
-        case _:
-            assert_never(stage)
 
 
 def _inner(assign: Assign) -> str:

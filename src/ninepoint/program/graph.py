@@ -391,14 +391,14 @@ def compiled(call: Call, types: DTypes) -> Compiled:
 def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Request) -> Compiled:
     """What a definition is compiled to for arguments of these kinds, once."""
     key = kinds, request
-    found = definition.compiled.get(key)
-    if found is not None:
-        return found
 
     def compile() -> Compiled:
         function, arguments = definition.function, {kind.name: kind for kind in kinds}
         return with_room(lambda: pipeline.compile_kernel(function, arguments, request), function)
 
+    found = definition.compiled.get(key)
+    if found is not None:
+        return found
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:

@@ -208,7 +208,7 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     # Points are put in, or left out, afterwards.
     after = node.factors or (node.thins and not node.compiled.every)
     if not alone or after or any(map(is_cupy, arrays)):
-        return BoundProgram(program, arrays, out, threads)
+        return _several(program, arrays, out, threads)
     outs: Arrays = () if out is None else each_out(out, len(node.outputs))
     kinds = [array_key(one) for one in (*arrays, *outs)]
     key = None if None in kinds else (threads, *kinds)
@@ -228,51 +228,43 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     return step.on
 
 
-class BoundProgram:
-    """Several calls on arrays of NumPy, or any on arrays of a GPU."""
+def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) -> Bound:
+    """What does several calls on arrays of NumPy, or any on arrays of a GPU."""
+    there = any(map(is_cupy, arrays))
+    if there:
+        check_device(program.graph.nodes)
+    # Raises, and says what is too small, where the arrays of a call do not go together.
+    made = program.results(arrays)
+    # Where results are those that are given, and where they are not.
+    known: Remembered[Launches] = Remembered(2)
 
-    def __init__(
-        self, program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
-    ) -> None:
-        self.program, self._threads = program, threads
-        graph = program.graph
-        self._there = any(map(is_cupy, arrays))
-        if self._there:
-            check_device(graph.nodes)
-        # Raises, and says what is too small, where the arrays of a call do not go together.
-        self._made = program.results(arrays)
-        self._checked(out, arrays)
-        # Where results are those that are given, and where they are not.
-        self._known: Remembered[Launches] = Remembered(2)
-
-    def __call__(self, arrays: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
-        """The wanted values; the border is that of the calls."""
-        program = self.program
-        results, apart = listed(out), True
-        if results and (self._there or not are_writable(results, arrays)):
-            # Arrays like those that it was bound to fit, but may lie over others.
-            results, apart = self._checked(out, arrays)
-        outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
-        launches = self._known.made(
-            apart, lambda: program.bound(Block(tuple(arrays)), outs, self._threads)
-        )
-        # No context is made for the CPU: that took a sixth of a call of a small pipeline.
-        with beside(arrays) if self._there else _HERE:
-            made = launches(arrays, given, outs)
-        for target, one in zip(results, made, strict=False):
-            if target is not one:
-                write(target, one)
-        return listed(out) or made
-
-    def _checked(self, out: Any, fields: Arrays) -> tuple[list[Any], bool]:
+    def checked(out: Any, fields: Arrays) -> tuple[list[Any], bool]:
         """The arrays that results are written to, and whether they are as they are made."""
-        given = targets(out, self._made, fields)
-        if not given or not self._there:
+        given = targets(out, made, fields)
+        if not given or not there:
             return given, are_writable(given, fields)
         # Imported here: CuPy is optional, and the caller has it.
         from ..arrays import cuda
 
         return given, cuda.are_apart(given, fields)
+
+    def run(fields: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
+        results, apart = listed(out), True
+        if results and (there or not are_writable(results, fields)):
+            # Arrays like those that it was bound to fit, but may lie over others.
+            results, apart = checked(out, fields)
+        outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
+        launches = known.made(apart, lambda: program.bound(Block(tuple(fields)), outs, threads))
+        # No context is made for the CPU: that took a sixth of a call of a small pipeline.
+        with beside(fields) if there else _HERE:
+            found = launches(fields, given, outs)
+        for target, one in zip(results, found, strict=False):
+            if target is not one:
+                write(target, one)
+        return listed(out) or found
+
+    checked(out, arrays)
+    return run
 
 
 def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) -> list[Any]:
@@ -496,27 +488,21 @@ def _in_steps(program: Program, groups: Sequence[Group]) -> list[Group]:
 
     Steps are groups that end with what the graph says is stored.
     """
-    found: list[Group] = []
-    left = list(groups)
+    found, left, schedule = list[Group](), list(groups), program.schedule
     while left:
+        made = left[0]
         steps = list(takewhile(lambda one: program.graph.stored.issuperset(one.outputs), left))
-        made = _together(program, steps) if len(steps) > 1 else None
-        found.append(made or left[0])
-        left = left[len(made.steps) if made else 1 :]
+        nodes = [node for step in steps for node in step.nodes]
+        if len(steps) > 1 and not unfit(nodes, steps[-1].outputs, schedule):
+            longest = schedule.steps or usual_length(common_margin(made.nodes, made.outputs))
+            # Passes of about the same length, so that none is left with a single step.
+            passes = -(-len(steps) // longest)
+            steps = steps[: -(-len(steps) // passes)]
+            made = _group(program, [node for step in steps for node in step.nodes])
+            made = replace(made, steps=tuple(steps), asked=schedule.steps > 1)
+        found.append(made)
+        left = left[len(made.steps) or 1 :]
     return found
-
-
-def _together(program: Program, steps: Sequence[Group]) -> Group | None:
-    """The first of some steps as one group, several of them; None if they cannot be."""
-    first, schedule = steps[0], program.schedule
-    if unfit([node for step in steps for node in step.nodes], steps[-1].outputs, schedule):
-        return None
-    longest = schedule.steps or usual_length(common_margin(first.nodes, first.outputs))
-    # Passes of about the same length, so that none is left with a single step.
-    passes = -(-len(steps) // longest)
-    steps = steps[: -(-len(steps) // passes)]
-    made = _group(program, [node for step in steps for node in step.nodes])
-    return replace(made, steps=tuple(steps), asked=schedule.steps > 1)
 
 
 # Calls as one kernel, or several steps, each of which is the graph.

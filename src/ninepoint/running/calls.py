@@ -45,7 +45,6 @@ from ..program.graph import Graph, Node
 from ..program.options import ByName, Place
 from ..program.program import (
     Bound,
-    BoundProgram,
     Program,
     as_fields,
     bound,
@@ -592,7 +591,7 @@ def _prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | Non
         program.graph.warn()
     run = bound(program, fields, place.out, place.threads)
     conditions = program.graph.has_conditions
-    if isinstance(run, BoundProgram) and conditions:
+    if conditions and len(program.nodes) > 1:
         # The next call may have other values at the border.
         return None
 

@@ -180,7 +180,13 @@ def follow(program: Program, made: list[Any]) -> None:
     own, layer = origin.computation, origin.computation.layer
     if not isinstance(layer, Lazy) or any(map(is_there, own.arrays)):
         return
-    makers = [_maker(array, program, layer) for array in own.arrays]
+
+    def joins(one: Computation) -> bool:
+        """Whether what is made so may be one with what it is given to."""
+        alike = repr(getattr(one.layer, "annotations", None)) == repr(layer.annotations)
+        return alike and type(one.program) is Program and one.program.schedule == program.schedule
+
+    makers = [one if one and joins(one.computation) else None for one in own.makers]
     whole = _composed(own, program, makers) if any(makers) else None
     if whole is None:
         return
@@ -200,21 +206,6 @@ def follow(program: Program, made: list[Any]) -> None:
     whole.passed = own.passed | passed
     layer.further = whole.layer, passed, bool(whole.sources) or whole.rereads
     own.further = whole
-
-
-def _maker(array: Any, program: Program, layer: Any) -> Origin | None:
-    """What made a field, and as which result, where that may be one with what it is given to."""
-    found: Origin | None = known(array, "origin")
-    if found is None:
-        return None
-    one = found.computation
-    if (
-        type(one.program) is not Program
-        or one.program.schedule != program.schedule
-        or repr(getattr(one.layer, "annotations", None)) != repr(layer.annotations)
-    ):
-        return None
-    return Origin(one.further or one, found.which)
 
 
 def _composed(
