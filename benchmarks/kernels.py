@@ -37,8 +37,7 @@ def box(function: Function, reach: int) -> Function:
 
 def shaped(function: Function, shape: np.ndarray) -> Function:
     """A function of the points of a shape."""
-    reach = len(shape) // 2
-    return lambda x: function(x[-reach : reach + 1, -reach : reach + 1][shape])
+    return box(lambda near: function(near[shape]), len(shape) // 2)
 
 
 def disk(radius: int) -> np.ndarray:
@@ -185,26 +184,12 @@ def harris(stencil: Any) -> Any:
 
 def unsharp(stencil: Any) -> Any:
     soften = stencil(blur)
-
-    @stencil
-    def unsharp(x):
-        soft = soften(x)
-        return sharpen(x, soft)
-
-    return unsharp
+    return stencil(lambda x: sharpen(x, soften(x)))
 
 
 def blurs(stencil: Any) -> Any:
     soften = stencil(blur)
-
-    @stencil
-    def blurs(x):
-        once = soften(x)
-        twice = soften(once)
-        thrice = soften(twice)
-        return (thrice[-2:3, -2:3] * BELL).sum()
-
-    return blurs
+    return stencil(lambda x: (soften(soften(soften(x)))[-2:3, -2:3] * BELL).sum())
 
 
 # Steps in time: what one does to a state, and the states that are made from one array.

@@ -39,6 +39,8 @@ Row = tuple[str, float, float, str]
 TWO = {"scheduler": "threads", "num_workers": 2}
 
 mean9 = npt.stencil(boundary="nearest")(kernels.box(np.mean, 1))
+mean27 = npt.stencil(lambda x: x[-1:2, -1:2, -1:2].mean(), boundary="nearest")
+three = npt.stencil(lambda x: mean27(mean27(x))[-1:2, -1:2, -1:2].mean(), boundary="nearest")
 
 
 @npt.stencil(boundary="nearest")
@@ -47,20 +49,9 @@ def blur(x):
 
 
 @npt.stencil(boundary="nearest")
-def mean27(x):
-    return x[-1:2, -1:2, -1:2].mean()
-
-
-@npt.stencil(boundary="nearest")
 def blur4(x):
     c = blur(blur(blur(x)))
     return (c[-1, 0] + 2 * c[0, 0] + c[1, 0] + c[0, -1] + c[0, 1]) * (1 / 6)
-
-
-@npt.stencil(boundary="nearest")
-def three(x):
-    c = mean27(mean27(x))
-    return c[-1:2, -1:2, -1:2].mean()
 
 
 def overlapped(stencil: Any, x: Any, depth: int) -> Any:

@@ -1,14 +1,19 @@
-"""Whole numbers, how results of calls are compared, and what calls take and compile."""
+"""How results and errors of calls are compared, also with what a kernel means; what calls take."""
 
+import contextlib
 import os
 import tempfile
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pytest
+
+import ninepoint as npt
+from seams import interpreted
 
 
 def whole(*shape: int, dtype: str = "float64", seed: int = 0) -> np.ndarray:
@@ -27,6 +32,12 @@ def same(made: Any, wanted: Any) -> None:
         one, other = np.asarray(one), np.asarray(other)
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         np.testing.assert_array_equal(one, other)
+
+
+def refuses(error: Any, words: str, call: Callable[..., Any], /, *args: Any, **named: Any) -> None:
+    """Check that a call ends with an error of this kind, in these words."""
+    with pytest.raises(error, match=words or None):
+        call(*args, **named)
 
 
 def one_by_one(stencil: Any, *state: Any, steps: int, rest: Any = (), **options: Any) -> Any:
@@ -53,3 +64,53 @@ def nothing_compiled() -> Iterator[None]:
         patch.setenv("NINEPOINT_CACHE_DIR", folder)
         yield
         assert os.listdir(folder) == []
+
+
+WAYS = {"interpreted": interpreted, "compiled": contextlib.nullcontext}
+
+
+def by_text(stencil: Any, *fields: Any, **named: Any) -> Any:
+    """What the generated text gives, run as plain Python: to compile it takes longer."""
+    with interpreted():
+        return stencil(*fields, **named)
+
+
+def alike(made: Any, wanted: Any, close: float = 0.0) -> None:
+    """Of one type and equal, or floats that are so to a part of themselves and of the largest."""
+    for one, other in zip(each(made), each(wanted), strict=True):
+        assert one.dtype == other.dtype
+        if close and one.dtype.kind in "fc":
+            scale = float(np.abs(other[np.isfinite(other)]).max(initial=1.0))
+            np.testing.assert_allclose(one, other, rtol=close, atol=close * scale)
+        else:
+            np.testing.assert_array_equal(one, other)
+
+
+def agree(
+    kernel: Any, *fields: Any, close: float = 0.0, way: str = "interpreted", **options: Any
+) -> Any:
+    """Results that are those of `debug`; options are of the decorator, or of a stencil's call."""
+    called: dict[str, Any] = {}
+    if isinstance(kernel, npt.Stencil):
+        called = options
+    else:
+        kernel = npt.stencil(**{"boundary": "mirror"} | options)(kernel)
+    with WAYS[way]():
+        made = kernel(*fields, **called)
+    alike(made, kernel.debug(*fields, **called), close)
+    return made
+
+
+def views(x: np.ndarray, *shape: int) -> np.ndarray:
+    """All windows of an array that are inside."""
+    return np.lib.stride_tricks.sliding_window_view(x, shape)
+
+
+def of_windows(function: Callable[[Any], Any], x: np.ndarray, *shape: int) -> np.ndarray:
+    """What a function gives for each window by itself, without its warnings."""
+    windows = views(x, *shape)
+    places = windows.shape[: x.ndim]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [function(windows[place]) for place in np.ndindex(places)]
+    return np.array(found).reshape(places)

@@ -79,9 +79,9 @@ def random_kernel(
     """A random program.
 
     `numbers` is "int", "float", "complex" or "mixed"; `ndim` 1 to 3; without `approximate` every
-    result is exact to the bit.  A `general` one stands in a `while` that runs once, so that it
-    takes the general path.  A `pointwise` one is a function of numbers, for `npt.ufunc`.  What is
-    not given is drawn.
+    result is exact to the bit.  A `general` one stands in a `while` that runs once, and has loops
+    whose turns differ from point to point, with ways out of them, and arrays of its own.  A
+    `pointwise` one is a function of numbers, for `npt.ufunc`.  What is not given is drawn.
     """
     numbers = numbers or rng.choice(["int", "int", "float", "float", "mixed", "complex"])
     writer = _Writer(rng, numbers, ndim or rng.choice([1, 2, 2, 2, 3]))
@@ -216,15 +216,16 @@ class _Writer:
         if self.chance(0.2):
             dtype = "int64" if self.numbers == "int" else rng.choice(["float64", "float32"])
             self.standard["w"] = (dtype, (3,) * rng.choice([1, self.ndim]))
-        tags = tuple(self.output_tag() for _ in range(outputs))
-        for _ in range(size):
-            ways = [self.assign, self.assign, self.augment, self.unpack, self.branch, self.loop]
-            rng.choice(ways)()
-        approximate = [False] * outputs
+        self.tags = tags = tuple(self.output_tag() for _ in range(outputs))
+        self.approximate = approximate = [False] * outputs
+        ways = [self.assign, self.assign, self.augment, self.unpack, self.branch, self.loop]
+        ways += [self.turns, self.turns, self.array] * self.general
+        for number in range(size):
+            rng.choice(ways[-3:] if self.general and number == 0 else ways)()
         if self.chance(0.2):
             self.body.append(f"if {self.condition(1)}:")
-            self.body.append("    return " + self.returned(tags, approximate))
-        self.body.append("return " + self.returned(tags, approximate))
+            self.body.append("    return " + self.returned())
+        self.body.append("return " + self.returned())
         self.fields = {name: self.fields[name] for name in self.fields if name in self.used}
         if not self.fields:
             self.fields = {"x": rng.choice(INTEGERS if self.numbers == "int" else FLOATS)}
@@ -266,9 +267,9 @@ class _Writer:
             kernel = [*inner, "    return kernel", "", "kernel = make()"]
         return "\n".join([*imports, "", *self.globals, "", *kernel]) + "\n", given
 
-    def returned(self, tags: tuple[str, ...], approximate: list[bool]) -> str:
-        results = []
-        for k, tag in enumerate(tags):
+    def returned(self) -> str:
+        results, approximate = [], self.approximate
+        for k, tag in enumerate(self.tags):
             value = self.expression(self.rng.randint(1, 3))
             for _ in range(2):
                 if any(name not in self.mentioned for name in self.locals):
@@ -365,6 +366,57 @@ class _Writer:
         self.body.append(f"{indent}{name} += {term.text}")
         self.loops.clear()
         self.locals[name] = Text(name, tag, term.approximate)
+
+    def turns(self) -> None:
+        """A loop whose turns differ from point to point, and ways out of it."""
+        rng, name, turn, body = self.rng, self.fresh("s"), self.fresh("n"), self.body
+        tag, most = {"bool": "int", "uint": "int"}.get(tag := self.output_tag(), tag), 4
+        body.append(f"{name}, {turn} = {CASTS[tag]}(0), 0")
+        self.locals |= {name: Text(name, tag), turn: Text(turn, "int")}
+        head = rng.choice([
+            f"while {turn} < {most} and {self.condition(1)}:", f"for {turn} in range({most}):",
+            f"for {turn} in range({self.index(most)}):",
+        ])  # fmt: skip
+        body += [head, f"    {turn} += 1"][: 1 + head.startswith("while")]
+        for way in rng.sample(
+            ["continue", "break", f"return {self.returned()}"], rng.choice([1, 2])
+        ):
+            body += [f"    if {self.condition(1)}:", f"        {way}"]
+        inner, indent = self.fresh("n"), "    "
+        if self.chance(0.3):
+            body.append(f"    for {inner} in range({self.index(most)}, {turn}, -1):")
+            indent += "    "
+        body.append(f"{indent}{name} += {self.coerced(self.exact(self.expression(1)), tag).text}")
+        if self.chance(0.3):
+            body += ["else:", f"    {name} -= 1"]
+
+    def array(self) -> None:
+        """An array of the kernel's own, with elements at places that are read."""
+        rng, name, made = self.rng, self.fresh("a"), self.fresh("t")
+        shape, (lo, hi) = rng.choice([(2,), (4,), (2, 3)]), self.reach[0]
+        kinds = {"np.int64": "int", "bool": "bool"}
+        kinds |= {} if self.numbers == "int" else {"np.float32": "f32"}
+        dtype, tag = rng.choice(list(kinds.items()))
+
+        def element() -> str:
+            index = (rng.choice([self.index(n), f"{rng.randint(-n, n - 1)}"]) for n in shape)
+            return f"{name}[{', '.join(index)}]"
+
+        self.body.append(f"{name} = np.{rng.choice(['zeros', 'ones'])}({shape}, {dtype})")
+        for head in (f"for i in range({lo}, {hi + 1}):", f"if {self.condition(1)}:"):
+            self.loops = [("i", lo, hi)] * head.startswith("for")
+            term = self.coerced(self.exact(self.expression(1)), tag)
+            symbol = rng.choice(["", "+", "-"][: 3 - 2 * (tag == "bool")])
+            self.body += [head, f"    {element()} {symbol}= {term.text}"]
+        self.loops.clear()
+        if self.chance(0.5):
+            self.body.append(f"{element()}, {element()} = {element()}, {element()}")
+        self.body.append(f"{made} = {self.number(Text(element(), tag)).text}")
+        self.locals[made] = Text(made, "int" if tag == "bool" else tag)
+
+    def index(self, size: int) -> str:
+        """A number from 0 to so many, that is read."""
+        return f"{self.coerced(self.exact(self.read()), 'int').text} % {size}"
 
     def product(self, term: Text) -> Text:
         """The term of a loop, weighted by something that depends on the loop."""

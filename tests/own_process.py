@@ -1,13 +1,20 @@
-"""Scripts that run in processes of their own, and work on several threads."""
+"""Scripts and notebooks' cells that run in processes of their own, and work on several threads."""
 
+from __future__ import annotations
+
+import json
 import os
+import queue
 import subprocess
 import sys
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 # What a script may begin with to fork: whether the child says that all is right.
 FORKS = """
@@ -73,3 +80,102 @@ def at_once(work: Callable[[int], Any], count: int) -> list[Any]:
     for thread in threads:
         thread.join()
     return found
+
+
+# A new process: the shell would take over the hooks of this one.
+_SESSION = """
+import contextlib, io, json, sys
+from traitlets.config import Config
+from IPython.core.interactiveshell import InteractiveShell
+
+config = Config()
+config.HistoryManager.enabled = False
+shell = InteractiveShell.instance(config=config)
+printed = []
+for name, cell, fails in json.load(sys.stdin):
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown):
+        result = shell.run_cell(cell, store_history=True)
+    assert result.success != fails, f"{name}\\n{shown.getvalue()}"
+    printed.append(shown.getvalue())
+json.dump(printed, sys.stdout)
+"""
+
+
+def ran(script: str, given: Any, folder: Path, **more: str) -> Any:
+    """What a script, which is given something on its standard input, prints last."""
+    folder.mkdir(exist_ok=True)
+    more |= {"IPYTHONDIR": str(folder), "MPLBACKEND": "agg"}
+    said = printed("-c", script, given=json.dumps(given), folder=folder, **more)
+    return json.loads(said.splitlines()[-1])
+
+
+def session(cells: Iterable[tuple[str, str, bool]], folder: Path) -> list[str]:
+    """What each cell prints; a cell is its name, its text, and whether it fails."""
+    found: list[str] = ran(_SESSION, list(cells), folder)
+    return found
+
+
+class Comm:
+    """The communicator as one of the threads has it."""
+
+    def __init__(self, rank: int, size: int, post: Any, told: dict, turn: Any) -> None:
+        self._rank, self._size, self._post, self._told, self._turn = rank, size, post, told, turn
+
+    def Get_rank(self) -> int:
+        return self._rank
+
+    def Get_size(self) -> int:
+        return self._size
+
+    def allgather(self, value: Any) -> list[Any]:
+        self._told[self._rank] = value
+        self._turn.wait()
+        told = [self._told[rank] for rank in range(self._size)]
+        self._turn.wait()
+        return told
+
+    def _box(self, sender: int, receiver: int, tag: int) -> queue.Queue:
+        # Two threads may ask for a new one at once; a defaultdict would make two.
+        return self._post.setdefault((sender, receiver, tag), queue.Queue())
+
+    def Isend(self, message: np.ndarray, other: int, tag: int) -> Request:
+        self._box(self._rank, other, tag).put(message.copy())
+        return Request(lambda: None)
+
+    def Irecv(self, room: np.ndarray, other: int, tag: int) -> Request:
+        box = self._box(other, self._rank, tag)
+        return Request(lambda: room.__setitem__(slice(None), box.get(timeout=200)))
+
+
+class Request:
+    """What is on its way."""
+
+    def __init__(self, end: Callable[[], Any]) -> None:
+        self._end = end
+
+    def Wait(self) -> None:
+        self._end()
+
+
+def on_threads(size: int, work: Callable[[Comm], Any]) -> list[Any]:
+    """What some work gives in each of so many threads."""
+    post: dict = {}
+    turn = threading.Barrier(size)
+    told: dict = {}
+
+    def one(rank: int) -> Any:
+        try:
+            return work(Comm(rank, size, post, told, turn))
+        except Exception:
+            turn.abort()
+            raise
+
+    with ThreadPoolExecutor(size) as threads:
+        futures = [threads.submit(one, rank) for rank in range(size)]
+    errors = [error for error in (future.exception() for future in futures) if error]
+    for error in errors:
+        # Others only hear that one has ended.
+        if not isinstance(error, threading.BrokenBarrierError | queue.Empty):
+            raise error
+    return [future.result() for future in futures]

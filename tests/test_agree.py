@@ -109,7 +109,7 @@ def test_a_failure_is_a_program(capsys):
 def test_the_table_of_refusals_is_read():
     targets = {target for target, _ in agree.refusals()}
     assert targets >= {"GPU", "comm", "xarray", "Dask"}
-    words = "'f' asks for positions, which processes with parts of an array do not know; give"
+    words = "comm= takes arrays of NumPy, in each process its own part: the points on"
     assert agree.refused("comm", (TypeError, words))
     assert not agree.refused("GPU", (TypeError, words))
     assert not agree.refused("GPU", (TypeError, "something else"))

@@ -380,7 +380,7 @@ class _Ways:
             assert self.shape is not None
             axis = len(self.shape) - self.ndim
             text = f"""\
-from threads_comm import on_threads
+from own_process import on_threads
 
 def part(comm):
     own = {{n: npt.distribute(np.broadcast_to(v, {self.shape}), comm, axis={axis})

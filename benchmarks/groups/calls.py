@@ -82,10 +82,9 @@ def _median(size: int, *more: Peer) -> Problem:
 
 
 def _extreme(name: str, short: str, verb: str, size: int) -> Problem:
-    function = {"min": np.min, "max": np.max}[short]
     return _problem(
         f"{name} {size}x{size} ({verb})",
-        kernels.box(function, size // 2),
+        kernels.box(getattr(np, short), size // 2),
         scipy.writing(lambda n, x, out: getattr(n, f"{name}_filter")(x, size, output=out)),
         opencv.reflecting(lambda cv2, x, **to: getattr(cv2, verb)(x, _square(size), **to)),
         halide.extreme(short, size),
@@ -98,12 +97,12 @@ def _extreme(name: str, short: str, verb: str, size: int) -> Problem:
 _SEVEN = np.choose(np.abs(np.indices((3, 3, 3)) - 1).sum(0), (0.4, 0.1, 0, 0))
 
 
-def _sobel(cv2: Any, x: np.ndarray, **to: Any) -> Any:
-    return cv2.Sobel(x, opencv.depth(cv2, to["dst"]), 1, 0, **to)
-
-
-def _laplace(cv2: Any, x: np.ndarray, **to: Any) -> Any:
-    return cv2.Laplacian(x, opencv.depth(cv2, to["dst"]), **to)
+def _slopes(name: str, *orders: int) -> Peer:
+    """A filter of OpenCV's whose results have signs."""
+    return opencv.reflecting(
+        lambda cv2, x, **to: getattr(cv2, name)(x, opencv.depth(cv2, to["dst"]), *orders, **to),
+        result=opencv.signed,
+    )
 
 
 def _signal(cv2: Any, x: np.ndarray, out: np.ndarray) -> None:
@@ -144,7 +143,7 @@ CALLS: tuple[Problem, ...] = (
             tolerance=Tolerance(integers=1),
             why="OpenCV rounds to nearest, the recipe rounds down",
         ),
-        halide.recipe(),
+        halide.recipe,
         jax.recipe(),
         numpy.giving(numpy.recipe),
         boundary="fill",
@@ -169,15 +168,15 @@ CALLS: tuple[Problem, ...] = (
             tolerance=Tolerance(integers=1),
             why="OpenCV's weights are of 8 or 16 bits",
         ),
-        halide.gaussian(),
+        halide.gaussian,
         near=(2, 2),
     ),
     _problem(
         "sobel",
         kernels.sobel,
         scipy.writing(lambda n, x, out: n.sobel(x, axis=1, output=out), signed),
-        opencv.reflecting(_sobel, result=opencv.signed),
-        halide.sobel(),
+        _slopes("Sobel", 1, 0),
+        halide.sobel,
         # Its weights are a quarter of the others'.
         skimage.giving(
             lambda m, x: m.sobel_v(x),
@@ -192,10 +191,10 @@ CALLS: tuple[Problem, ...] = (
         kernels.laplace,
         loops.by_recipe(kernels.laplace),
         scipy.writing(lambda n, x, out: n.laplace(x, output=out), signed),
-        opencv.reflecting(_laplace, result=opencv.signed),
+        _slopes("Laplacian"),
         halide.linear(np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]]), signed),
     ),
-    _median(3, halide.median3()),
+    _median(3, halide.median3),
     _median(5),
     _extreme("minimum", "min", "erode", 3),
     _extreme("maximum", "max", "dilate", 3),
@@ -213,7 +212,7 @@ CALLS: tuple[Problem, ...] = (
         "bilateral 5x5",
         kernels.bilateral(np.exp),
         loops.by_recipe(kernels.bilateral(np.exp), ("float32",), neighborhood=((-2, 2), (-2, 2))),
-        halide.bilateral(),
+        halide.bilateral,
         numpy.stepping(kernels.bilateral(np.exp), alone, 1, (2, 2)),
         near=(2, 2),
         boundary="keep",

@@ -72,9 +72,7 @@ def _waves(x: np.ndarray) -> State:
 def _in_one_stencil(npt: Any, x: np.ndarray, threads: int) -> Any:
     """A step as one stencil, in which the row that is driven is known by its position."""
 
-    @npt.stencil(boundary="keep")
-    def right(e, h):
-        return e[0, 0] - 0.5 * (h[0, 0] - h[0, -1])
+    right = npt.stencil(lambda e, h: e[0, 0] - 0.5 * (h[0, 0] - h[0, -1]), boundary="keep")
 
     @npt.stencil(boundary="nearest")
     def down(e, h, drive):

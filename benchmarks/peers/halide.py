@@ -71,57 +71,59 @@ PIPELINES = SCHEDULES | {"strips of 128": _by_strips(128), "strips of 512": _by_
 
 
 def halide(
-    algorithm: Algorithm,
     *near: int,
     schedules: Mapping[str, Schedule] = SCHEDULES,
     result: Callable[[np.dtype], Any] = peers.same,
     **options: Any,
-) -> peers.Peer:
-    """A peer from `algorithm(hl, input, axes)`, which leaves out `near` at the border.
+) -> Callable[[Algorithm], peers.Peer]:
+    """Make a peer of `algorithm(hl, input, axes)`, which leaves out `near` at the border.
 
     `near` is for all axes of the array, in its order; Halide's first axis is the last of NumPy.
     """
 
-    def build(hl: Any, x: np.ndarray, threads: int) -> peers.Work:
-        shape = [n - 2 * reach for n, reach in zip(x.shape, near, strict=True)]
-        out = np.zeros(shape, result(x.dtype))
-        source = hl.Buffer(x, reverse_axes=True)
-        target = hl.Buffer(out, reverse_axes=True)
-        target.set_min(list(reversed(near)))
-        lanes = _VECTOR // min(x.dtype.itemsize, out.dtype.itemsize)
+    def peer(algorithm: Algorithm) -> peers.Peer:
+        def build(hl: Any, x: np.ndarray, threads: int) -> peers.Work:
+            shape = [n - 2 * reach for n, reach in zip(x.shape, near, strict=True)]
+            out = np.zeros(shape, result(x.dtype))
+            source = hl.Buffer(x, reverse_axes=True)
+            target = hl.Buffer(out, reverse_axes=True)
+            target.set_min(list(reversed(near)))
+            lanes = _VECTOR // min(x.dtype.itemsize, out.dtype.itemsize)
 
-        def begun() -> tuple[Any, Sequence[Any], list[Any]]:
-            maker = {"i": hl.Int, "u": hl.UInt, "f": hl.Float}[x.dtype.kind]
-            given = hl.ImageParam(maker(8 * x.dtype.itemsize), x.ndim, "given")
-            axes = [hl.Var(name) for name in "xyz"[: x.ndim]]
-            stages = algorithm(hl, given, axes)
-            given.set(source)
-            return given, stages, axes
+            def begun() -> tuple[Any, Sequence[Any], list[Any]]:
+                maker = {"i": hl.Int, "u": hl.UInt, "f": hl.Float}[x.dtype.kind]
+                given = hl.ImageParam(maker(8 * x.dtype.itemsize), x.ndim, "given")
+                axes = [hl.Var(name) for name in "xyz"[: x.ndim]]
+                stages = algorithm(hl, given, axes)
+                given.set(source)
+                return given, stages, axes
 
-        works: dict[str, Any] = {}
-        for name, schedule in schedules.items():
-            given, stages, axes = begun()
-            if name == INLINED and max(near) > 7 and len(stages) > 1:
-                continue  # a thousand terms at every point, which compile for minutes
-            if name != INLINED and len(stages) == 1:
-                continue  # nothing that could be kept
-            schedule(stages, axes, lanes, hl)
-            stages[-1].compile_jit()
-            works[name] = (stages[-1], given)
-        given, stages, _ = begun()
-        made = _scheduled(hl, given, stages[-1], x.shape, shape, near, threads)
-        works["Mullapudi2016"] = (made, given)
-        best = min(works, key=lambda name: _tried(works[name][0], target))
-        chosen = works[best]
+            works: dict[str, Any] = {}
+            for name, schedule in schedules.items():
+                given, stages, axes = begun()
+                if name == INLINED and max(near) > 7 and len(stages) > 1:
+                    continue  # a thousand terms at every point, which compile for minutes
+                if name != INLINED and len(stages) == 1:
+                    continue  # nothing that could be kept
+                schedule(stages, axes, lanes, hl)
+                stages[-1].compile_jit()
+                works[name] = (stages[-1], given)
+            given, stages, _ = begun()
+            made = _scheduled(hl, given, stages[-1], x.shape, shape, near, threads)
+            works["Mullapudi2016"] = (made, given)
+            best = min(works, key=lambda name: _tried(works[name][0], target))
+            chosen = works[best]
 
-        def work() -> np.ndarray:
-            chosen[0].realize(target)
-            return out
+            def work() -> np.ndarray:
+                chosen[0].realize(target)
+                return out
 
-        work.note = best  # type: ignore[attr-defined]
-        return work
+            work.note = best  # type: ignore[attr-defined]
+            return work
 
-    return peers.built("Halide", "halide", build, threads=True, **options)
+        return peers.built("Halide", "halide", build, threads=True, **options)
+
+    return peer
 
 
 def _scheduled(
@@ -175,21 +177,20 @@ def _wide(hl: Any, given: Any) -> Callable[[Any], Any]:
     return hl.i16 if given.type().bits() == 8 else hl.i32
 
 
-def recipe() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y, z = axes
-        rows, out = hl.Func("rows"), hl.Func("out")
-        rows[x, y, z] = _sum([hl.i16(given[x, y + k, z]) for k in (-1, 0, 1)])
-        out[x, y, z] = hl.i8(_sum([rows[x + k, y, z] for k in (-1, 0, 1)]) // 9)
-        return rows, out
-
-    return halide(algorithm, 0, 1, 1)
+@halide(0, 1, 1)
+def recipe(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+    x, y, z = axes
+    rows, out = hl.Func("rows"), hl.Func("out")
+    rows[x, y, z] = _sum([hl.i16(given[x, y + k, z]) for k in (-1, 0, 1)])
+    out[x, y, z] = hl.i8(_sum([rows[x + k, y, z] for k in (-1, 0, 1)]) // 9)
+    return rows, out
 
 
-def linear(weights: np.ndarray, result: Any = peers.same, **options: Any) -> peers.Peer:
+def linear(weights: np.ndarray, result: Any = peers.same) -> peers.Peer:
     """A sum of weighted neighbours; the weights have the shape of the neighbourhood."""
     near = [length // 2 for length in weights.shape]
 
+    @halide(*near, result=result)
     def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
         cast, out, terms = _wide(hl, given), hl.Func("out"), []
         for place in np.argwhere(weights):
@@ -199,7 +200,7 @@ def linear(weights: np.ndarray, result: Any = peers.same, **options: Any) -> pee
         out[tuple(axes)] = _sum(terms)
         return (out,)
 
-    return halide(algorithm, *near, result=result, **options)
+    return algorithm
 
 
 def _separable(
@@ -224,6 +225,7 @@ def _separable(
 def mean(size: int) -> peers.Peer:
     count, near = size * size, size // 2
 
+    @halide(near, near)
     def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
         # 31 * 31 * 255 does not fit into 16 bits.
         wide = hl.i32 if size > 11 and not given.type().is_float() else _wide(hl, given)
@@ -237,7 +239,7 @@ def mean(size: int) -> peers.Peer:
         ones = [1] * size
         return _separable(hl, given, axes, "out", ones, ones, (wide, _same, divided))
 
-    return halide(algorithm, near, near)
+    return algorithm
 
 
 def _blurred(hl: Any, given: Any, axes: Any, name: str, *casts: Any) -> tuple[Any, Any]:
@@ -247,55 +249,47 @@ def _blurred(hl: Any, given: Any, axes: Any, name: str, *casts: Any) -> tuple[An
     return _separable(hl, given, axes, name, weights, weights, *casts)
 
 
-def gaussian() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        if given.type().is_float():
-            return _blurred(hl, given, axes, "out")
-        if given.type().bits() == 16:
-            casts = hl.f32, _same, lambda total: hl.u16(hl.round(total))
-            return _blurred(hl, given, axes, "out", casts)
-        weights = kernels.BELL_8.tolist()
-        casts = hl.u16, hl.u32, lambda total: hl.u8((total + 32768) >> 16)
-        return _separable(hl, given, axes, "out", weights, weights, casts)
-
-    return halide(
-        algorithm, 2, 2, tolerance=peers.Tolerance(integers=1), why="sums in other order"
-    )
+@halide(2, 2, tolerance=peers.Tolerance(integers=1), why="sums in other order")
+def gaussian(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+    if given.type().is_float():
+        return _blurred(hl, given, axes, "out")
+    if given.type().bits() == 16:
+        casts = hl.f32, _same, lambda total: hl.u16(hl.round(total))
+        return _blurred(hl, given, axes, "out", casts)
+    weights = kernels.BELL_8.tolist()
+    casts = hl.u16, hl.u32, lambda total: hl.u8((total + 32768) >> 16)
+    return _separable(hl, given, axes, "out", weights, weights, casts)
 
 
-def sobel() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        casts = _wide(hl, given), _same, _same
-        return _separable(hl, given, axes, "out", (1, 2, 1), (-1, 0, 1), casts)
-
-    return halide(algorithm, 1, 1, result=peers.signed)
+@halide(1, 1, result=peers.signed)
+def sobel(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+    casts = _wide(hl, given), _same, _same
+    return _separable(hl, given, axes, "out", (1, 2, 1), (-1, 0, 1), casts)
 
 
-def median3() -> peers.Peer:
+@halide(1, 1)
+def median3(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
     """Sorted columns, then the median of the greatest, the middle and the least ones."""
+    x, y = axes
+    low, mid, high, out = (hl.Func(name) for name in ("low", "mid", "high", "out"))
 
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y = axes
-        low, mid, high, out = (hl.Func(name) for name in ("low", "mid", "high", "out"))
+    def middle(a: Any, b: Any, c: Any) -> Any:
+        return hl.max(hl.min(a, b), hl.min(hl.max(a, b), c))
 
-        def middle(a: Any, b: Any, c: Any) -> Any:
-            return hl.max(hl.min(a, b), hl.min(hl.max(a, b), c))
-
-        column = [given[x, y + k] for k in (-1, 0, 1)]
-        low[x, y], mid[x, y] = functools.reduce(hl.min, column), middle(*column)
-        high[x, y] = functools.reduce(hl.max, column)
-        lows, mids, highs = ([one[x + k, y] for k in (-1, 0, 1)] for one in (low, mid, high))
-        ends = functools.reduce(hl.max, lows), functools.reduce(hl.min, highs)
-        out[x, y] = middle(ends[0], middle(*mids), ends[1])
-        return low, mid, high, out
-
-    return halide(algorithm, 1, 1)
+    column = [given[x, y + k] for k in (-1, 0, 1)]
+    low[x, y], mid[x, y] = functools.reduce(hl.min, column), middle(*column)
+    high[x, y] = functools.reduce(hl.max, column)
+    lows, mids, highs = ([one[x + k, y] for k in (-1, 0, 1)] for one in (low, mid, high))
+    ends = functools.reduce(hl.max, lows), functools.reduce(hl.min, highs)
+    out[x, y] = middle(ends[0], middle(*mids), ends[1])
+    return low, mid, high, out
 
 
 def extreme(name: str, size: int) -> peers.Peer:
     """Windows of twice the length from two of one length; the last two overlap."""
     near = size // 2
 
+    @halide(near, near)
     def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
         x, y = axes
         better, stages = getattr(hl, name), [given]
@@ -313,17 +307,15 @@ def extreme(name: str, size: int) -> peers.Peer:
                 length += step
         return stages[1:]
 
-    return halide(algorithm, near, near)
+    return algorithm
 
 
-def bilateral() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y = axes
-        out = hl.Func("out")
-        out[x, y] = kernels.bilateral(hl.exp)(_Around(given, axes))
-        return (out,)
-
-    return halide(algorithm, 2, 2, dtypes=("float32",))
+@halide(2, 2, dtypes=("float32",))
+def bilateral(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+    x, y = axes
+    out = hl.Func("out")
+    out[x, y] = kernels.bilateral(hl.exp)(_Around(given, axes))
+    return (out,)
 
 
 class _Around:
@@ -336,46 +328,40 @@ class _Around:
         return self.given[tuple(a + k for a, k in zip(self.axes, offset[::-1], strict=True))]
 
 
-def harris() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y = axes
-        p, q, out, steps = hl.Func("p"), hl.Func("q"), hl.Func("out"), (-1, 0, 1)
-        for gradient, weights in ((p, kernels.DOWN), (q, kernels.ACROSS)):
-            near = [
-                hl.f32(float(weights[i + 1, j + 1])) * given[x + j, y + i]
-                for i, j in itertools.product(steps, repeat=2)
-                if weights[i + 1, j + 1]
-            ]
-            gradient[x, y] = _sum(near)
+@halide(2, 2, schedules=PIPELINES | {"both gradients": _together})
+def harris(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+    x, y = axes
+    p, q, out, steps = hl.Func("p"), hl.Func("q"), hl.Func("out"), (-1, 0, 1)
+    for gradient, weights in ((p, kernels.DOWN), (q, kernels.ACROSS)):
+        near = [
+            hl.f32(float(weights[i + 1, j + 1])) * given[x + j, y + i]
+            for i, j in itertools.product(steps, repeat=2)
+            if weights[i + 1, j + 1]
+        ]
+        gradient[x, y] = _sum(near)
 
-        def window(one: Any, other: Any) -> Any:
-            return _sum([one[x + j, y + i] * other[x + j, y + i] for i in steps for j in steps])
+    def window(one: Any, other: Any) -> Any:
+        return _sum([one[x + j, y + i] * other[x + j, y + i] for i in steps for j in steps])
 
-        a, b, c = window(p, p), window(p, q), window(q, q)
-        trace = a + c
-        out[x, y] = a * c - b * b - hl.f32(0.04) * trace * trace
-        return p, q, out
-
-    return halide(algorithm, 2, 2, schedules=PIPELINES | {"both gradients": _together})
+    a, b, c = window(p, p), window(p, q), window(q, q)
+    trace = a + c
+    out[x, y] = a * c - b * b - hl.f32(0.04) * trace * trace
+    return p, q, out
 
 
-def unsharp() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        x, y = axes
-        out = hl.Func("out")
-        columns, soft = _blurred(hl, given, axes, "soft")
-        out[x, y] = given[x, y] + hl.f32(kernels.AMOUNT) * (given[x, y] - soft[x, y])
-        # The sums along rows are needed at one point each, and so are part of the last stage.
-        return columns, out
-
-    return halide(algorithm, 2, 2, schedules=PIPELINES)
+@halide(2, 2, schedules=PIPELINES)
+def unsharp(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+    x, y = axes
+    out = hl.Func("out")
+    columns, soft = _blurred(hl, given, axes, "soft")
+    out[x, y] = given[x, y] + hl.f32(kernels.AMOUNT) * (given[x, y] - soft[x, y])
+    # The sums along rows are needed at one point each, and so are part of the last stage.
+    return columns, out
 
 
-def blurs() -> peers.Peer:
-    def algorithm(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
-        made: list[Any] = []
-        for k in range(4):
-            made += _blurred(hl, made[-1] if made else given, axes, f"blur_{k}")
-        return made
-
-    return halide(algorithm, 8, 8, schedules=PIPELINES)
+@halide(8, 8, schedules=PIPELINES)
+def blurs(hl: Any, given: Any, axes: Any) -> Sequence[Any]:
+    made: list[Any] = []
+    for k in range(4):
+        made += _blurred(hl, made[-1] if made else given, axes, f"blur_{k}")
+    return made

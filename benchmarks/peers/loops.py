@@ -38,9 +38,8 @@ def by_recipe(
     return peers.built("the recipe", "numba", build, dtypes=dtypes, interior=True)
 
 
-# From Numba, which compiles, and the type of the array: loops `(state, out, first, last)` over a
-# band of the first axis.
-Build = Callable[[Any, Any], Callable[..., None]]
+# From the type of the array: loops `(state, out, first, last)` over a band of the first axis.
+Build = Callable[[Any], Callable[..., None]]
 
 
 def stepping(
@@ -63,7 +62,7 @@ def stepping(
         buffers = [tuple(np.pad(part, ring) for part in start(x)) for _ in range(2)]
         if history:
             buffers[1] = buffers[0][::-1]
-        loops = build(numba, x.dtype.type)
+        loops = numba.njit(nogil=True)(build(x.dtype.type))
         length, pool = len(buffers[0][0]), ThreadPoolExecutor(threads)
         ends = np.linspace(near, length - near, threads + 1).astype(int).tolist()
 
@@ -81,11 +80,10 @@ def stepping(
     return peers.built(NAME, "numba", make, threads=True, interior=interior)
 
 
-def recipe(numba: Any, number: Any) -> Any:
+def recipe(number: Any) -> Any:
     """Sums of columns in an int16 row, then sums along the row."""
     short = np.int16
 
-    @numba.njit(nogil=True)
     def loops(state, out, first, last):
         (frames,), (smooth,) = state, out
         sums = np.empty(frames.shape[2], np.int16)
@@ -101,10 +99,9 @@ def recipe(numba: Any, number: Any) -> Any:
     return loops
 
 
-def seven(numba: Any, number: Any) -> Any:
+def seven(number: Any) -> Any:
     centre, side = number(0.4), number(0.1)
 
-    @numba.njit(nogil=True)
     def loops(state, out, first, last):
         (u,), (new,) = state, out
         for i in range(first, last):
@@ -120,10 +117,9 @@ def seven(numba: Any, number: Any) -> Any:
     return loops
 
 
-def heat(numba: Any, number: Any) -> Any:
+def heat(number: Any) -> Any:
     four, rate = number(4), number(0.2)
 
-    @numba.njit(nogil=True)
     def loops(state, out, first, last):
         (u,), (new,) = state, out
         for i in range(first, last):
@@ -136,10 +132,9 @@ def heat(numba: Any, number: Any) -> Any:
     return loops
 
 
-def wave(numba: Any, number: Any) -> Any:
+def wave(number: Any) -> Any:
     two, near, centre, rate = (number(value) for value in (2, 16, 60, 0.01))
 
-    @numba.njit(nogil=True)
     def loops(state, out, first, last):
         u, new = state[0], out[0]
         for i in range(first, last):
@@ -158,11 +153,10 @@ def wave(numba: Any, number: Any) -> Any:
     return loops
 
 
-def react(numba: Any, number: Any) -> Any:
+def react(number: Any) -> Any:
     one, four, fast, slow = (number(value) for value in (1, 4, 0.16, 0.08))
     feed, fade = number(0.037), number(0.097)
 
-    @numba.njit(nogil=True)
     def loops(state, out, first, last):
         (u, v), (new_u, new_v) = state, out
         for i in range(first, last):
@@ -179,10 +173,9 @@ def react(numba: Any, number: Any) -> Any:
     return loops
 
 
-def life(numba: Any, number: Any) -> Any:
+def life(number: Any) -> Any:
     byte = np.uint8
 
-    @numba.njit(nogil=True)
     def loops(state, out, first, last):
         (x,), (new,) = state, out
         sums = np.empty(x.shape[1], np.uint8)
@@ -198,8 +191,7 @@ def life(numba: Any, number: Any) -> Any:
     return loops
 
 
-def line_mean(numba: Any, number: Any) -> Any:
-    @numba.njit(nogil=True)
+def line_mean(number: Any) -> Any:
     def loops(state, out, first, last):
         (u,), (new,) = state, out
         for i in range(first, last):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import peers
+from .. import kernels, peers
 from .scipy import LOST
 
 IMAGES = ("uint8", "uint16", "float32", "float64")
@@ -64,12 +64,9 @@ def blur(cv2: Any, x: np.ndarray, out: np.ndarray) -> None:
     cv2.GaussianBlur(x, (5, 5), 1, dst=out, borderType=cv2.BORDER_REFLECT)
 
 
-def unsharp(amount: float) -> Any:
-    def call(cv2: Any, x: np.ndarray, out: np.ndarray) -> None:
-        blur(cv2, x, out)
-        cv2.addWeighted(x, 1 + amount, out, -amount, 0, dst=out)
-
-    return call
+def unsharp(cv2: Any, x: np.ndarray, out: np.ndarray) -> None:
+    blur(cv2, x, out)
+    cv2.addWeighted(x, 1 + kernels.AMOUNT, out, -kernels.AMOUNT, 0, dst=out)
 
 
 def blurs(cv2: Any, x: np.ndarray, out: np.ndarray) -> None:

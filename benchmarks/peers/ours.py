@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import peers
-from ..kernels import ByType, State, text
+from ..kernels import ByType, State, alone, text
 
 NAME = "ninepoint"
 
@@ -84,11 +84,16 @@ def stepping(
     return calling(build, name)
 
 
-def staged(whole: Callable[[Any], Any], boundary: str = "reflect") -> peers.Peer:
-    """The stencil of `whole(decorator)`, which calls others, writing into a ready array."""
+def staged(
+    whole: Callable[[Any], Any],
+    boundary: str = "reflect",
+    fields: Callable[[np.ndarray], State] = alone,
+) -> peers.Peer:
+    """The stencil of `whole(decorator)`, which may call others, writing into a ready array."""
 
     def build(npt: Any, x: np.ndarray, threads: int) -> Any:
-        return IntoResult(partial(whole(npt.stencil(boundary=boundary)), x, threads=threads))
+        made = whole(npt.stencil(boundary=boundary))
+        return IntoResult(partial(made, *fields(x), threads=threads))
 
     return calling(build)
 

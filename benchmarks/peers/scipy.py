@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import peers
+from .. import kernels, peers
 
 TRUNCATES = "SciPy cuts the decimals off, once for each axis; ours rounds once"
 
@@ -37,14 +37,11 @@ def harris(n: Any, x: np.ndarray, out: np.ndarray) -> None:
     np.subtract(a * c - b * b, 0.04 * (a + c) * (a + c), out=out)
 
 
-def unsharp(amount: float) -> Any:
-    def call(n: Any, x: np.ndarray, out: np.ndarray) -> None:
-        n.gaussian_filter(x, 1, output=out, radius=2)
-        np.subtract(x, out, out=out)
-        np.multiply(out, amount, out=out)
-        np.add(x, out, out=out)
-
-    return call
+def unsharp(n: Any, x: np.ndarray, out: np.ndarray) -> None:
+    n.gaussian_filter(x, 1, output=out, radius=2)
+    np.subtract(x, out, out=out)
+    np.multiply(out, kernels.AMOUNT, out=out)
+    np.add(x, out, out=out)
 
 
 def blurs(n: Any, x: np.ndarray, out: np.ndarray) -> None:

@@ -10,6 +10,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
+from compared import refuses
 
 RNG = np.random.default_rng(0)
 FILM = RNG.integers(0, 256, (3, 20, 24, 3), dtype=np.uint8)
@@ -84,14 +85,12 @@ def test_other_kernels_and_ways_to_call_them(frames):
 
 
 def test_what_cannot_be_told_is_refused(frames, tmp_path):
-    with pytest.raises(ValueError, match=r"3 axes.*besides their channels; axes=\(0, 1, 2\)"):
-        later(frames[0])
+    refuses(ValueError, r"3 axes.*besides their channels; axes=\(0, 1, 2\)", later, frames[0])
     later(frames[0], axes=(0, 1, 2)).compute()
     npt.imsave(FILM[:, :, :3], tmp_path / "{}.png")
     narrow = npt.imread(tmp_path)
     np.testing.assert_array_equal(smooth(narrow), smooth_each(FILM[:, :, :3]))
-    with pytest.raises(ValueError, match=r"cannot be told .* axes="):
-        smooth(narrow[..., 0])
+    refuses(ValueError, r"cannot be told .* axes=", smooth, narrow[..., 0])
 
 
 @pytest.mark.parametrize(("image", "axes"), [
@@ -134,8 +133,7 @@ def test_no_warning_without_need():
 
 
 def test_steps_do_not_mix_channels(frames):
-    with pytest.raises(ValueError, match="move the channels to the front"):
-        smooth.iterate(frames, steps=2)
+    refuses(ValueError, "move the channels to the front", smooth.iterate, frames, steps=2)
     with pytest.warns(npt.ChannelWarning, match="move the channels to the front"):
         smooth.iterate(FILM, steps=2)
     moved = smooth.iterate(np.moveaxis(frames, -1, 0), steps=2)

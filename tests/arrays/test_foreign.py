@@ -13,6 +13,7 @@ import xarray as xr
 import zarr
 
 import ninepoint as npt
+from compared import refuses
 
 X = np.array([1.0, 4.0, 9.0, 16.0])
 change = npt.stencil(lambda x: x[1] - x[0], boundary="nearest")
@@ -114,12 +115,10 @@ REFUSED = [
 @pytest.mark.parametrize("way", WAYS)
 def test_other_arrays_are_refused_with_the_cure(stored, way):
     for x, words in [*REFUSED, (stored, r"h5py.Dataset; dask.array.from_array\(x")]:
-        with pytest.raises(TypeError, match=words):
-            WAYS[way](x)
+        refuses(TypeError, words, WAYS[way], x)
     if way not in ("debug", "table"):
         objects = da.from_array(np.array([1, "a", None, 2], dtype=object), chunks=2)
-        with pytest.raises(TypeError, match=r"object"):
-            WAYS[way](objects)
+        refuses(TypeError, r"object", WAYS[way], objects)
 
 
 def test_the_cures_work(stored):
@@ -149,5 +148,4 @@ def test_subclasses_of_arrays_are_arrays_and_a_number_is_none(way):
     np.testing.assert_array_equal(made, WAYS[way](X))
     np.testing.assert_array_equal(WAYS[way](np.matrix(X)), WAYS[way](X[None]))
     for number in (3.0, np.float64(3), np.array(3.0)):
-        with pytest.raises(ValueError, match=r"needs an array of at least"):
-            WAYS[way](number)
+        refuses(ValueError, r"needs an array of at least", WAYS[way], number)

@@ -1,6 +1,7 @@
 """Arrays that can be sliced, as those of files are: each chunk is one task that reads its part."""
 
 import pickle
+from typing import Any
 
 import dask
 import dask.array as da
@@ -11,7 +12,28 @@ import ninepoint as npt
 from compared import whole
 from kernels import RULES
 from seams import interpreted, limits, view
-from sliced import Sliced, sliced
+
+
+class Sliced:
+    """An array with slices, a shape, and pieces of its own; `asked` are all slices."""
+
+    def __init__(self, array: np.ndarray, chunks: tuple[int, ...]) -> None:
+        self.array, self.chunks = array, chunks
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+        self.asked: list[Any] = []
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        self.asked.append(index)
+        return self.array[index]
+
+    def __dask_tokenize__(self) -> Any:
+        return "sliced", self.array.tobytes(), str(self.dtype), self.shape, self.chunks
+
+
+def sliced(array: np.ndarray, chunks: Any, piece: int = 1) -> Any:
+    """A Dask array that is a view of something that can be sliced."""
+    held = Sliced(array, (piece,) * array.ndim)
+    return view(held, chunks, held.chunks)
 
 
 def is_one_task_a_chunk(made):

@@ -1,13 +1,15 @@
-"""Stencils on NumPy arrays: borders, stacks, memory of any order, out=, blocks and threads."""
+"""Stencils on NumPy arrays: borders, memory of any order, out= of any dtype, and threads."""
 
+import warnings
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
-from compared import most_memory, whole
+from compared import most_memory, refuses, whole
 
 pair = npt.stencil(lambda x, y, a: (x[-2, 1] + a * y[0, -1], x[1, 0] - y[0, 3]))
 
@@ -64,8 +66,7 @@ def test_a_value_that_does_not_fit_is_refused_before_anything_runs() -> None:
     kernel = npt.stencil(lambda x: x[-1])
     x, out = np.zeros(4), np.full(4, 9.0)
     for rule in ("fill", "constant"):
-        with pytest.raises(ValueError, match="numbers up to"):
-            kernel(x, boundary=rule, cval=10**400, out=out)
+        refuses(ValueError, "numbers up to", kernel, x, boundary=rule, cval=10**400, out=out)
     assert (out == 9).all()
     kernel(x, boundary="wrap", cval=10**400)
 
@@ -100,3 +101,155 @@ def test_threads_change_nothing(rule: str, limited: Any, uneven: npt.Stencil) ->
     wanted = uneven(turned.astype(float), boundary=rule, threads=1)
     limited(block_elements=500)
     equal(uneven(turned, boundary=rule, threads=3), wanted)
+
+
+RNG = np.random.default_rng(0)
+FILM = RNG.random((5, 40, 30)) * 1e3
+KEEP = (("keep", "mirror"), ("fill", "nearest"))
+alike = npt.stencil(lambda x: x[0, 0])
+kernel = npt.stencil(lambda x: x[-1, 2] / 3 + x[0, 1], boundary="nearest")
+
+
+@npt.stencil(boundary="nearest")
+def staged(x):
+    s = alike(x)
+    return s[-1, 2] / 3 + s[0, 1]
+
+
+@npt.stencil(boundary="nearest")
+def two_staged(x):
+    s = alike(x)
+    return s[-1, 2] / 3, s[0, 1]
+
+
+turned = npt.stencil(lambda x, y: (2 * x[0, 1] + y[1, -1] - y[-3, 0], y[0, 1] - x[-1, 0]))
+
+
+def lazily(x, **options):
+    return kernel(alike(npt.lazy(x)), **options)
+
+
+def layouts(shape, dtype):
+    """Arrays to write to: as they come, transposed, with gaps, in another order of bytes."""
+    wide = np.empty([2 * n for n in shape], dtype)
+    return [
+        np.empty(shape, dtype),
+        np.empty(shape[::-1], dtype).T,
+        wide[tuple(slice(None, None, 2) for _ in shape)],
+        np.empty(shape, np.dtype(dtype).newbyteorder()),
+    ]
+
+
+@pytest.mark.parametrize(("way", "dtype", "options"), [
+    (kernel, "longdouble", {"boundary": KEEP, "cval": 0.1}),
+    (kernel, "float16", {"axes": (2, 0)}),
+    (staged, "float32", {"boundary": "constant", "cval": 1 / 3, "threads": 2}),
+    (staged, "longdouble", {"boundary": "valid"}),
+    (lazily, "float16", {"boundary": KEEP, "cval": 0.1}),
+    (lazily, "float32", {"axes": (2, 0)}),
+])  # fmt: skip
+def test_floats_are_rounded_once(way, dtype, options):
+    wanted = np.asarray(way(FILM, **options)).astype(dtype)
+    for out in layouts(wanted.shape, dtype):
+        # More than once: calls that come again are prepared.
+        for _ in range(2):
+            out.fill(1)
+            assert way(FILM, out=out, **options) is out
+            equal(out, wanted)
+
+
+@pytest.mark.parametrize("call", [turned, two_staged])
+def test_each_of_several_outputs_has_its_own_dtype(call):
+    fields = [FILM] * len(call.fields)
+    wanted = call(*fields)
+    outs = np.empty(wanted[0].shape, "float32"), np.empty(wanted[1].shape, "float64")
+    for made, out, one in zip(call(*fields, out=outs), outs, wanted, strict=True):
+        assert made is out
+        equal(out, one.astype(out.dtype))
+
+
+@pytest.mark.parametrize(
+    ("call", "field"), [(kernel, "float64"), (staged, "float64"), (kernel, "uint8")]
+)
+def test_an_out_of_another_dtype_may_overlap_the_field(call, field):
+    room = np.zeros(FILM.size * 2)
+    x = room.view(field)[: FILM.size].reshape(FILM.shape)
+    x[...] = FILM.astype(field)
+    wanted = call(x.copy()).astype("float32")
+    out = room.view("float32")[3 : FILM.size + 3].reshape(FILM.shape)
+    assert call(x, out=out) is out
+    equal(out, wanted)
+
+
+def test_a_large_array_is_rounded_by_every_thread():
+    x = RNG.random((900, 1100))
+    out = np.empty(x.shape, "float32")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        equal(kernel(x, out=out, threads=2), kernel(x).astype("float32"))
+        x *= 1e300
+        equal(np.isinf(kernel(x, out=out)), kernel(x) > 3.5e38)
+
+
+@pytest.mark.parametrize("call", [kernel, staged])
+def test_iterate_rounds_the_last_state_only(call):
+    out = np.empty(FILM.shape, "float32")
+    for steps in (5, 0):
+        wanted = call.iterate(FILM, steps=steps).astype("float32")
+        assert call.iterate(FILM, steps=steps, out=out) is out
+        equal(out, wanted)
+
+
+@pytest.mark.parametrize("field", ["uint8", "int32", "bool", "float32", "complex64"])
+def test_what_is_taken(field):
+    x = (FILM[0] % 2).astype(field)
+    whole = ["int8", "uint8", "int32", "uint64", "bool"]
+    for dtype in [*whole, "float16", "float32", "float64", "complex64", "complex128"]:
+        out = np.zeros(x.shape, dtype)
+        if np.can_cast(field, dtype, "safe" if dtype in whole else "same_kind"):
+            equal(alike(x, out=out), x.astype(dtype))
+            continue
+        refuses(TypeError, f"out has dtype {dtype}, but the result has {field}", alike, x, out=out)
+        assert not out.any()
+    for dtype in ("U3", "M8[s]", object, "V8"):
+        with pytest.raises(TypeError, match=f"but the result has {field}; give an array of"):
+            alike(x, out=np.empty(x.shape, dtype))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rule", ["nearest", "reflect", "wrap", "constant", "keep"])
+def test_results_take_the_place_of_fields(rule, threads):
+    options = {"boundary": rule, "threads": threads}
+    for shape in [(7, 11), (61, 13), (2, 43, 9)]:
+        x, y = RNG.random((2, *shape))
+        for fields, out in [("xy", "xy"), ("xy", "yx"), ("xx", "xz"), ("xy", "zx")]:
+            wanted = turned(*({"x": x, "y": y}[name] for name in fields), **options)
+            # More than once: calls that come again are prepared.
+            for _ in range(2):
+                now = {"x": x.copy(), "y": y.copy(), "z": np.empty_like(x)}
+                made = tuple(now[name] for name in out)
+                turned(*(now[name] for name in fields), **options, out=made)
+                equal(made, wanted)
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">c16"])
+def test_dtype_of_the_other_byte_order(dtype):
+    x, options = (
+        np.arange(60, dtype=">u1").reshape(6, 10),
+        {"dtype": dtype, "overflow": "saturate"},
+    )
+    plain = npt.stencil(lambda x: 2 * x[0, 0] + x[0, 1])
+    decorated = npt.stencil(**options)(plain.__wrapped__)
+    staged = npt.stencil(
+        lambda x: plain(x, dtype=dtype, overflow="saturate")[0, 1] + x[0, 0], **options
+    )
+    exact, chunked = plain(x).astype(np.dtype(dtype).newbyteorder("=")), da.from_array(x, chunks=3)
+    for found in (decorated(x), plain(x, **options), decorated(chunked).compute(),
+                  decorated.debug(x)):  # fmt: skip
+        equal(found, exact, strict=True)
+        assert found.dtype.isnative
+    equal(staged(x), staged(chunked).compute(), strict=True)
+    assert decorated.iterate(exact, steps=2).dtype == exact.dtype
+    out = np.empty(x.shape, dtype)
+    assert decorated(x, out=out) is out
+    equal(out, exact)

@@ -11,7 +11,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
-from compared import most_memory, one_by_one, same, whole
+from compared import most_memory, one_by_one, refuses, same, whole
 from ninepoint import Schedule
 from seams import interpreted
 
@@ -407,8 +407,7 @@ def test_wrong_steps_are_refused_before_the_first(options, error, words):
         seen = []
         given = {"steps": 3, "every": 1, "callback": lambda k, u, s=seen: s.append(k)} | options
         for step in (heat, cooled):
-            with pytest.raises(error, match=words):
-                step.iterate(x, **given)
+            refuses(error, words, step.iterate, x, **given)
         assert not seen
 
 
@@ -419,8 +418,7 @@ def test_what_is_no_next_state_is_refused():
             ValueError, match=r'\(10, 9\) after a step, and \(12, 9\) before.*"valid"'
         ):
             narrows.iterate(x, steps=2)
-    with pytest.raises(TypeError, match="masked"):
-        heat.iterate(np.ma.masked_array(STATE), steps=2)
+    refuses(TypeError, "masked", heat.iterate, np.ma.masked_array(STATE), steps=2)
     for x in (lazy, xr.DataArray(STATE), xr.DataArray(lazy)):
         for step in (heat, cooled):
             with pytest.raises(TypeError, match="out= is for NumPy arrays"):

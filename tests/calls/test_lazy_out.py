@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
-from compared import same
+from compared import refuses, same
 
 TABLE = np.arange(4.0)
 k = npt.stencil(lambda x: x[-1] + x[0] + x[1], boundary="nearest")
@@ -72,8 +72,7 @@ def test_what_lazy_values_lack_is_said_with_a_cure():
         (lambda: y.__setitem__(0, 1.0), TypeError, "cannot be written to; compute it first"),
         (lambda: bool(y), ValueError, "ambiguous"),
     ):
-        with pytest.raises(error, match=words):
-            use()
+        refuses(error, words, use)
 
 
 def test_lazy_values_are_saved(tmp_path):
@@ -161,8 +160,7 @@ def test_only_what_is_wanted_and_overwritten_is_computed():
 def test_an_error_of_what_is_recorded_comes_before_anything_is_written():
     a = np.full(12, 9.0)
     y = looked(npt.lazy(a))
-    with pytest.raises(IndexError):
-        k(spare(), out=a)
+    refuses(IndexError, "", k, spare(), out=a)
     assert (a == 9).all()
     del y
     k(spare(), out=a)

@@ -8,7 +8,7 @@ import xarray as xr
 from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
-from compared import nothing_compiled, same
+from compared import nothing_compiled, refuses, same
 from ninepoint import Schedule
 from seams import plan_of
 
@@ -182,8 +182,7 @@ def test_debug_says_that_another_point_takes_another_branch():
 
     x = np.array([1, 2, 3, 4])
     assert odd(x).tolist() == [1, 2, 3, 6]
-    with pytest.raises(RuntimeError, match=r"another branch, .* read it before the choice"):
-        odd.debug(x)
+    refuses(RuntimeError, r"another branch, .* read it before the choice", odd.debug, x)
 
 
 @npt.stencil(boundary="keep")

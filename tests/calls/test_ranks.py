@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from compared import same
-from threads_comm import on_threads
+from compared import refuses, same
+from own_process import on_threads
 
 
 @npt.stencil(boundary="nearest")
@@ -18,10 +18,16 @@ def driven(u, amplitude=0.0):
     return (u[-1] + u[0] + u[2]) / 3 + amplitude
 
 
-@pytest.mark.parametrize(
-    ("size", "n", "rule"), [(3, 5, "wrap"), (4, 3, "nearest"), (3, 40, "keep")]
-)
-def test_parts_together_are_the_state(size, n, rule):
+@npt.stencil
+def placed(u):
+    return u[-1] / 2 + u[1] / 4 + npt.index()
+
+
+@pytest.mark.parametrize(("driven", "size", "n", "rule"), [
+    (driven, 3, 5, "wrap"), (driven, 4, 3, "nearest"), (driven, 3, 40, "keep"),
+    (placed, 3, 50, "wrap"), (placed, 3, 50, "fill"),
+])  # fmt: skip
+def test_parts_together_are_the_state(driven, size, n, rule):
     u = np.random.default_rng(n).random(n)
     options = {"steps": 11, "boundary": rule, "threads": 1}
     made = on_threads(
@@ -73,17 +79,14 @@ def test_until_callback_scalars_and_out():
 def test_parts_that_do_not_go_together(words, name, values):
     def part(comm):
         given = {"u": np.zeros(9), "steps": 3} | {name: values[comm.Get_rank()]}
-        with pytest.raises(ValueError, match=words):
-            driven.iterate(**given, comm=comm)
+        refuses(ValueError, words, driven.iterate, **given, comm=comm)
 
     on_threads(2, part)
 
 
 def test_what_is_no_communicator_and_no_axis():
-    with pytest.raises(TypeError, match="communicator of mpi4py"):
-        driven.iterate(np.zeros(9), steps=1, comm=3)
-    with pytest.raises(ValueError, match="axis=2 does not exist"):
-        npt.distribute(np.zeros(3), None, axis=2)
+    refuses(TypeError, "communicator of mpi4py", driven.iterate, np.zeros(9), steps=1, comm=3)
+    refuses(ValueError, "axis=2 does not exist", npt.distribute, np.zeros(3), None, axis=2)
 
 
 SCRIPT = """

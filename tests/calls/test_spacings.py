@@ -11,7 +11,7 @@ import xarray as xr
 
 import ninepoint as npt
 import ninepoint.xarray  # gives xarray objects the accessor
-from compared import nothing_compiled
+from compared import nothing_compiled, refuses
 
 
 @npt.stencil(boundary=("valid", "wrap"))
@@ -146,8 +146,7 @@ def test_coordinates_without_a_spacing(along):
     given = xr.DataArray(np.ones(len(along)), {"t": along}, "t")
     iterated = lambda x: told.iterate(x, steps=2)  # noqa: E731
     for call in (told, told, iterated, lambda x: told(npt.lazy(x))):
-        with pytest.raises(ValueError, match="'t' is not evenly spaced; give dx="):
-            call(given)
+        refuses(ValueError, "'t' is not evenly spaced; give dx=", call, given)
 
 
 @npt.stencil(boundary="valid")
@@ -162,8 +161,7 @@ def per_distance(u, x):
 ])  # fmt: skip
 def test_uneven_coordinates_are_fields(along, given):
     data = field(rows=3).assign_coords(lat=along)
-    with pytest.raises(ValueError, match=r"not evenly spaced.* or let the kernel take the dist"):
-        slopes(data)
+    refuses(ValueError, r"not evenly spaced.* or let the kernel take the dist", slopes, data)
     x = eval(given, {"data": data, "np": np})
     numbers = x.values.astype("float64")
     wanted = (data[:, 2] - data[:, 0]).values / (numbers[2] - numbers[0])
@@ -180,8 +178,7 @@ def test_arrays_without_coordinates():
         lambda: heat.iterate(x, 0.1, steps=2), lambda: heat.debug(x, 0.1),
         lambda: heat.bench(x, 0.1),
     ):  # fmt: skip
-        with pytest.raises(TypeError, match=r"heat\(\) needs a value for 'dx': .* give dx="):
-            call()
+        refuses(TypeError, r"heat\(\) needs a value for 'dx': .* give dx=", call)
     np.testing.assert_array_equal(heat(x, 0.1, dx=2.0), heat.debug(x, 0.1, 2.0))
     assert "heat" in heat.explain("float64")
     assert "def " in heat.source("float64")

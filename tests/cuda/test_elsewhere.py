@@ -12,7 +12,7 @@ from PIL import Image
 
 import ninepoint as npt
 import on_gpu
-from compared import each
+from compared import each, refuses
 from ninepoint.cli import main
 from on_gpu import same
 
@@ -57,8 +57,7 @@ def test_pieces_are_on_their_way_beside_each_other(cupy, limited):
     assert len(set(lanes)) <= 3
     assert 0 not in lanes
     cupy.fake.failing = 701
-    with pytest.raises(RuntimeError, match="does not start kernel"):
-        between(X, ROW, device="cuda")
+    refuses(RuntimeError, "does not start kernel", between, X, ROW, device="cuda")
     # What breaks off leaves no copy on its way.
     assert not any(cupy.fake.queues.values())
 
@@ -67,8 +66,7 @@ def test_what_has_no_room_is_refused(cupy):
     # What is left of other tests would make room.
     gc.collect()
     cupy.fake.room = cupy.fake.used + 500
-    with pytest.raises(MemoryError, match="the GPU has no room"):
-        between(X, ROW, device="cuda")
+    refuses(MemoryError, "the GPU has no room", between, X, ROW, device="cuda")
     cupy.fake.room = cupy.fake.used + 15_000
     with pytest.raises(MemoryError, match="the GPU has no room: 10,560 bytes"):
         heat.iterate(X, 0.25, steps=2, device="cuda")
@@ -128,8 +126,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("call", "error", "words"), REFUSED)
 def test_device_is_refused(cupy, call, error, words):
-    with pytest.raises(error, match=words):
-        call()
+    refuses(error, words, call)
 
 
 def test_calls_on_a_gpu_are_measured(cupy):
@@ -262,8 +259,7 @@ def test_chunks_that_lie_there(cupy):
             assert type(one._meta) is cupy.ndarray
             same(one.map_blocks(cupy.asnumpy, **fetched).compute(), wanted)
     for given in ((x, ROW), (da.from_array(X), cupy.asarray(ROW))):
-        with pytest.raises(TypeError, match="some of these arrays lie on a GPU and others in"):
-            between(*given)
+        refuses(TypeError, "some of these arrays lie on a GPU and others in", between, *given)
 
 
 def test_chunks_are_sent_one_by_one(cupy):
@@ -292,8 +288,7 @@ def test_blocks_that_find_no_room_beside_others_wait(cupy):
     cupy.fake.room = cupy.fake.used + 5000
     same(lazily.compute(scheduler="threads", num_workers=4), turn.debug(X[0]))
     cupy.fake.room = cupy.fake.used + 500
-    with pytest.raises(MemoryError, match="the GPU has no room"):
-        lazily.compute(scheduler="threads", num_workers=4)
+    refuses(MemoryError, "the GPU has no room", lazily.compute, scheduler="threads", num_workers=4)
 
 
 KERNELS = """\

@@ -6,6 +6,7 @@ import pytest
 from cuda_stencils import X, between, turn
 
 import ninepoint as npt
+from compared import refuses
 from on_gpu import same
 
 X = X[0]
@@ -74,8 +75,7 @@ def test_what_lies_on_a_gpu_is_known_and_read_in_place(cupy):
     assert type(turn(X)) is np.ndarray
     assert isinstance(turn(da.ones((3, 4))), da.Array)
     for one in (None, "x", object(), Tensor(X, on_gpu=False)):
-        with pytest.raises(TypeError, match="'x' must be an array"):
-            turn(one)
+        refuses(TypeError, "'x' must be an array", turn, one)
 
 
 def test_out_of_another_library(cupy):
@@ -93,8 +93,7 @@ def test_a_lazy_value_that_cannot_be_computed_does_not_stop_who_writes(cupy):
     turn(there, out=Shown(cupy.empty(X.shape, F4)))
     turn(there, out=there)
     same(right.compute(), turn.debug(X))
-    with pytest.raises(TypeError, match="'y' lies on a GPU and 'x' in the memory"):
-        mistaken.compute()
+    refuses(TypeError, "'y' lies on a GPU and 'x' in the memory", mistaken.compute)
 
 
 def elsewhere(cupy):
@@ -169,5 +168,4 @@ MISTAKES = {
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistakes(cupy, mistake):
     call, kind, words = MISTAKES[mistake]
-    with pytest.raises(kind, match=words):
-        call(cupy)
+    refuses(kind, words, call, cupy)

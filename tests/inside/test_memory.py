@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from compared import refuses
 from ninepoint.backends import memory
 from ninepoint.backends.memory import LEAST, Pool
 from own_process import FORKS, at_once, output, start
@@ -255,8 +256,7 @@ def test_the_variable_is_a_number_of_mb(monkeypatch):
         monkeypatch.setenv(memory.VARIABLE, text)
         assert memory.limit() == limit
     monkeypatch.setenv(memory.VARIABLE, "1GB")
-    with pytest.raises(ValueError, match=r"NINEPOINT_MEMORY='1GB' is no number of MB"):
-        memory.limit()
+    refuses(ValueError, r"NINEPOINT_MEMORY='1GB' is no number of MB", memory.limit)
 
 
 def test_results_never_share_memory_with_one_another_or_the_fields():

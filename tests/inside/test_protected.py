@@ -1,25 +1,34 @@
 """No kernel touches memory outside of its arrays; the tests' own tools see what is wrong."""
 
 import ctypes
+import faulthandler
 import os
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import emulator
 import leftovers
 import ninepoint as npt
 import protected
 import seams
+import verify_kernels
+from compared import refuses
 from nightly import only
 from ninepoint import Schedule
 from ninepoint.backends.llvm.native import Kind
+from ninepoint.language import ir
+from ninepoint.language.ir import Assign, Binary, Box, Call, DType, Read, Ref
+from ninepoint.loops.nodes import Let, Name
+from ninepoint.loops.reading import NotRead, read
 
 
 def peek(array, offset):
@@ -62,8 +71,7 @@ def test_a_look_outside_and_a_written_input_are_told():
         guard(*arrays)
         with protected.everything():
             guard.tried.clear()
-            with pytest.raises(AssertionError, match="touched memory outside"):
-                guard(*arrays)
+            refuses(AssertionError, "touched memory outside", guard, *arrays)
 
 
 @pytest.mark.parametrize(("line", "words"), [
@@ -74,8 +82,7 @@ def test_a_look_outside_and_a_written_input_are_told():
 def test_generated_text_that_runs_as_python_is_held_to_its_arrays(line, words):
     text = f"import numpy as np\n\ndef band(x, i):\n    {line}\n"
     kinds = [Kind(np.dtype("f8"), 2), Kind(np.dtype("i8"))]
-    with pytest.raises(seams.Outside, match=words):
-        seams.Interpreted(text, kinds)(np.zeros((3, 5)), -1)
+    refuses(seams.Outside, words, seams.Interpreted(text, kinds), np.zeros((3, 5)), -1)
 
 
 # Machine code, one kernel for each way of computing.
@@ -154,3 +161,125 @@ def test_what_is_left_is_named_and_ended(monkeypatch):
         f"the file {name}",
     ]  # fmt: skip
     assert traces.left() == []
+
+
+TEXT = """
+struct Numbers { double a; int b[3]; };
+extern "C" __global__ void __launch_bounds__(32) scaled(const int *x, int *y, Numbers n, char c) {
+  const int own = blockIdx.x * 64 + threadIdx.x;
+  y[own] = x[own] * int(n.a) + n.b[2] + c;
+}
+
+extern "C" __global__ void beyond(const int *x, int *y) { y[0] = x[threadIdx.x + 1]; }
+extern "C" __global__ void crooked(const char *x, int *y) { y[0] = *(const int *)(x + 1); }
+"""
+
+
+@pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
+def test_values_as_arguments_and_mistakes_that_end_the_process():
+    functions = emulator.functions(TEXT)
+    x, y = protected.between(np.arange(128, dtype=np.int32), at_end=True), np.zeros(128, np.int32)
+    numbers = np.zeros(1, np.dtype([("a", "f8"), ("b", "i4", 3)], align=True))
+    numbers["a"], numbers["b"] = 2.5, (7, 8, 9)
+    functions["scaled"](2, 64, [x, y, numbers[0], np.int8(-3)])
+    np.testing.assert_array_equal(y, x * 2 + 9 - 3)
+    with pytest.raises(AssertionError, match="scaled"):
+        functions["scaled"](1, 32, [x, y, np.float64(1), np.int8(1)])
+    refuses(emulator.Refused, "oops", emulator.build, ["oops"])
+    for name, threads in (("beyond", 128), ("crooked", 1)):
+        child = os.fork()
+        if not child:
+            faulthandler.disable()
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+            functions[name](1, threads, [x, y])
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status != 0
+
+
+T1, T2, HALF = Ref(DType.INT, "t1"), Ref(DType.INT, "t2"), ir.Const(DType.F64, "0.5")
+
+
+def given(name, field, *offset):
+    return Assign(name, Read(DType.INT, field, offset))
+
+
+def added(name, left, right):
+    return Assign(name, Binary(DType.INT, "+", Ref(DType.INT, left), Ref(DType.INT, right)))
+
+
+def stage(number, field):
+    inner = f"u{number}"
+    made = (given(inner, field, -1, 0),), (Ref(DType.INT, inner),)
+    return ir.Values((f"v{number}",), *made)
+
+
+KERNEL = ir.Kernel(
+    ndim=2,
+    fields=(("x", np.dtype("int16")),),
+    scalars=(("k", DType.INT),),
+    coefficients=(("w", np.dtype("int64"), (3,)),),
+    body=(given("t0", "v0", 0, 1), given("t1", "x", 0, 0), added("t2", "t0", "t1")),
+    outputs=(T2,),
+    stages=(stage(0, "x"),),
+)
+
+
+def body(assign):
+    return replace(KERNEL, body=(*KERNEL.body, assign))
+
+
+def value(expr):
+    return body(Assign("t3", expr))
+
+
+def stages(more):
+    return replace(KERNEL, stages=(*KERNEL.stages, more))
+
+
+RANKED = ir.Histogram(("v1",), given("u1", "x", 0, 0), 9, tuple((row, 0, 3) for row in range(3)))
+WRONG_KERNELS = [
+    (body(added("t3", "t2", "t4")), "t4, which is not known yet"),
+    (body(added("x", "t2", "t2")), "'x' means two things"),
+    (body(added("v.0", "t2", "t2")), "is no name"),
+    (body(given("t3", "y", 0, 0)), "reads y, which is not made yet"),
+    (value(Read(DType.F64, "x", (0, 0))), "reads x as"),
+    (value(ir.Select(DType.INT, T2, T1, T1)), "chosen by"),
+    (value(Binary(DType.INT, "<", T2, T1)), "t3"),
+    (value(ir.Element(DType.INT, "w", (3,))), "of (3,)"),
+    (value(Binary(DType.INT, "+", Ref(DType.F64, "t2"), HALF)), "takes t2 for"),
+    (value(Call(DType.F32, "exp", (HALF,))), "t3"),
+    (replace(KERNEL, outputs=()), "gives something"),
+    (replace(KERNEL, stages=()), "v0, which is not made yet"),
+    (stages(RANKED), "rank 9 of 9"),
+    (replace(KERNEL, every=(2, 0)), "(2, 0)"),
+    (replace(KERNEL, lengths=(2,)), "k: axis 2"),
+]
+
+
+def test_what_no_kernel_may_be_is_found():
+    verify_kernels.verify(KERNEL, Box((-1, 0), (0, 1)))
+    for wrong, why in WRONG_KERNELS:
+        with pytest.raises(AssertionError) as caught:
+            verify_kernels.verify(wrong)
+        assert why in str(caught.value)
+    for low, high in [((0, 0), (0, 1)), ((-1, 0), (0, 0)), ((-1, 1), (0, 1))]:
+        refuses(AssertionError, "beyond", verify_kernels.verify, KERNEL, Box(low, high))
+
+
+def test_text_that_would_mean_something_else_is_not_read():
+    """What reads generated text takes a name for one type, and nothing for what it may mean."""
+    types = [("float32", 1), ("float32", 1)]
+    two_types = "t = 0\n    for j in range(2):\n        t = x[j]"
+    for line in ("import os", "x.sort()", "out[0] = [1]", "del x", "out[0] = unknown", two_types):
+        refuses(NotRead, "", read, f"def band(x, out):\n    {line}\n", {}, {}, types)
+
+
+def test_a_name_keeps_what_a_parameter_was_before_it_changes():
+    text = (
+        "def turned(a, b):\n    before = a\n    a, b = b, a\n    return before + b\n"
+        "def band(out):\n    out[0] = turned(1, 2)\n"
+    )
+    a, b, before, *kept = read(text, {}, {}, [("int64", 1)]).function("turned").body
+    assert before == Let("before", Name("int64", a.name))
+    assert [one.value for one in kept[:2]] == [Name("int64", b.name), Name("int64", a.name)]

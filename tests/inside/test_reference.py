@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import ninepoint as npt
 import seams
+from compared import refuses
 from kernels import compiled
 from ninepoint.arrays.borders import Boundary
 from ninepoint.language import reference
@@ -181,8 +182,7 @@ def test_store():
     numbers = np.array([300, -1, np.float64(2.9), np.float32(-np.inf), np.nan], object)
     assert store(numbers, np.uint8, "saturate").tolist() == [255, 0, 3, 0, 0]
     assert store(numbers, np.int8, "wrap").tolist() == [44, -1, 2, 0, 0]
-    with pytest.raises(OverflowError, match="300 does not fit into uint8"):
-        store(numbers, np.uint8)
+    refuses(OverflowError, "300 does not fit into uint8", store, numbers, np.uint8)
     assert store(numbers[:2], np.float32).tolist() == [300, -1]
 
 

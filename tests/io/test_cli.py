@@ -14,6 +14,7 @@ from PIL import Image
 from scipy import ndimage
 
 import ninepoint as npt
+from compared import refuses
 from own_process import printed
 
 # The command as it is installed.
@@ -413,8 +414,7 @@ def test_exit_codes_and_streams_of_a_process(here, capsys):
     bad = run("apply", "kernels.py:later", "no.png", "out")
     assert (bad.returncode, bad.stdout) == (1, "")
     assert bad.stderr == "ninepoint: [Errno 2] No such file or directory: 'no.png'\n"
-    with pytest.raises(SystemExit):
-        main(["--version"])
+    refuses(SystemExit, "", main, ["--version"])
     assert capsys.readouterr().out == f"ninepoint {npt.__version__}\n"
 
 

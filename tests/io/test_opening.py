@@ -15,6 +15,7 @@ import xarray as xr
 import zarr
 
 import ninepoint as npt
+from compared import refuses
 
 A = np.random.default_rng(0).random((60, 80), dtype="f4")
 rise = npt.stencil(lambda x: x[1, 0] - x[-1, -2], boundary="reflect")
@@ -78,12 +79,10 @@ def test_groups() -> None:
     both = npt.open("g.zarr", variable="deep", chunks=20)
     assert (both.two.dims[1], both.two.dims[0] != both.three.dims[0]) == (both.three.dims[1], True)
     assert is_right(both.two, rise(2 * A))
-    with pytest.raises(ValueError, match=r"no array 'four'; it holds '"):
-        npt.open("g.zarr/deep", variable="four")
+    refuses(ValueError, r"no array 'four'; it holds '", npt.open, "g.zarr/deep", variable="four")
     zarr.open_group("h.zarr/below", mode="w")
     zarr.open_group("h.zarr", mode="a")
-    with pytest.raises(ValueError, match=r"Open one of its groups: .below."):
-        npt.open("h.zarr")
+    refuses(ValueError, r"Open one of its groups: .below.", npt.open, "h.zarr")
 
 
 def dataset(**more: Any) -> Any:
@@ -105,8 +104,7 @@ def test_labels(engine: Any) -> None:
     xr.testing.assert_identical(both.compute(), made)
     assert both.v.chunksizes["x"] == (20, 20, 20, 20)
     assert is_right(both.v, rise(2 * A))
-    with pytest.raises(ValueError, match="chunks names the dimension 'z'"):
-        npt.open(path, chunks={"z": 20})
+    refuses(ValueError, "chunks names the dimension 'z'", npt.open, path, chunks={"z": 20})
     opened = npt.open(path, variable="u", chunks={"x": 20})
     assert opened.attrs == {"units": "K"}
     found = rise(opened)
@@ -197,8 +195,7 @@ def test_what_a_tiff_says_and_holds() -> None:
     assert (npt.open("bits.tif").compute(scheduler="sync") == bits).all()
     tifffile.imwrite("whole.tif", A)
     Path("cut.tif").write_bytes(Path("whole.tif").read_bytes()[:-500])
-    with pytest.raises(npt.ImageReadError, match="truncated"):
-        npt.open("cut.tif").compute(scheduler="sync")
+    refuses(npt.ImageReadError, "truncated", npt.open("cut.tif").compute, scheduler="sync")
     # Overviews are no frames.
     with tifffile.TiffWriter("o.tif") as file:
         file.write(A, tile=(16, 16), subifds=0)
@@ -269,8 +266,7 @@ def test_ome_zarr(version: str) -> None:
     assert (made.values == rise(2 * A)).all()
     small = npt.open("i.zarr", level=1)
     assert (small.shape, small.y.values[1]) == ((2, 30, 40), 4)
-    with pytest.raises(ValueError, match=r"has 2 levels.*there is no level=2"):
-        npt.open("i.zarr", level=2)
+    refuses(ValueError, r"has 2 levels.*there is no level=2", npt.open, "i.zarr", level=2)
 
 
 def test_urls_of_zarr() -> None:
@@ -292,16 +288,14 @@ def test_folders_that_are_no_stores() -> None:
         Path(name + ".zarr").mkdir()
         if text:
             Path(name + ".zarr", "zarr.json").write_text(text)
-        with pytest.raises(ValueError, match=rf"'{name}\.zarr' {words}"):
-            npt.open(name + ".zarr")
+        refuses(ValueError, rf"'{name}\.zarr' {words}", npt.open, name + ".zarr")
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")
 def test_what_one_may_not_read() -> None:
     np.save("a.npy", A)
     os.chmod("a.npy", 0)
-    with pytest.raises(PermissionError, match=r"a\.npy"):
-        npt.open("a.npy")
+    refuses(PermissionError, r"a\.npy", npt.open, "a.npy")
 
 
 def test_a_store_that_has_changed_is_no_longer_read() -> None:
@@ -312,17 +306,14 @@ def test_a_store_that_has_changed_is_no_longer_read() -> None:
         opened.compute(scheduler="sync")
     assert npt.open("a.npy").shape == (9, 80)
     os.remove("a.npy")
-    with pytest.raises(FileNotFoundError, match="was there when it was opened"):
-        opened.compute(scheduler="sync")
+    refuses(FileNotFoundError, "was there when it was opened", opened.compute, scheduler="sync")
     put("a.zarr")
     opened = npt.open("a.zarr")
     put("a.zarr", A[:20])
-    with pytest.raises(OSError, match="has changed since it was opened"):
-        opened.compute(scheduler="sync")
+    refuses(OSError, "has changed since it was opened", opened.compute, scheduler="sync")
 
 
 def test_without_zarr_it_is_told_what_to_install(monkeypatch: Any) -> None:
     put("a.zarr")
     monkeypatch.setitem(sys.modules, "zarr", None)
-    with pytest.raises(ImportError, match=r"pip install 'zarr>=3'"):
-        npt.open("a.zarr")
+    refuses(ImportError, r"pip install 'zarr>=3'", npt.open, "a.zarr")

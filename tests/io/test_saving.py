@@ -14,7 +14,7 @@ import xarray as xr
 import zarr
 
 import ninepoint as npt
-from compared import most_memory
+from compared import most_memory, refuses
 from seams import limits
 
 IMAGE = np.random.default_rng(0).integers(0, 255, (50, 37)).astype("float32")
@@ -67,8 +67,7 @@ def stopping(after):
 
 
 def begun(path, array, after=5, **options):
-    with pytest.raises(Stop):
-        npt.save(array, path, progress=stopping(after), **options)
+    refuses(Stop, "", npt.save, array, path, progress=stopping(after), **options)
     assert unfinished(path)
 
 
@@ -149,15 +148,13 @@ def test_what_is_refused_writes_nothing(tmp_path):
         (lazy().astype("complex64"), "a.nc", {}),
         (lazy(), "a.npy", {"part": (0, 2)}),
     ):
-        with pytest.raises((TypeError, ValueError)):
-            npt.save(array, tmp_path / name, **options)
+        refuses((TypeError, ValueError), "", npt.save, array, tmp_path / name, **options)
         assert not os.listdir(tmp_path)
 
 
 def test_what_is_there_is_replaced_only_where_that_is_said(tmp_path):
     path = npt.save(lazy(), tmp_path / "a.zarr")
-    with pytest.raises(FileExistsError, match=r"exists; overwrite=True replaces it"):
-        npt.save(lazy(), path)
+    refuses(FileExistsError, r"exists; overwrite=True replaces it", npt.save, lazy(), path)
     with pytest.raises(ValueError, match="still to be read"):
         npt.save(smooth(da.from_zarr(path)), path, overwrite=True)
     np.testing.assert_array_equal(stored(path), IMAGE)
@@ -183,16 +180,14 @@ def test_what_is_no_store_is_not_replaced(tmp_path):
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written(tmp_path):
     tmp_path.chmod(0o500)
-    with pytest.raises(PermissionError, match="cannot be written"):
-        npt.save(lazy(), tmp_path / "a.zarr")
+    refuses(PermissionError, "cannot be written", npt.save, lazy(), tmp_path / "a.zarr")
     tmp_path.chmod(0o700)
 
 
 def test_resume_writes_what_is_left_and_nothing_else(tmp_path):
     path = tmp_path / "a.zarr"
     begun(path, smooth(lazy()), 5)
-    with pytest.raises(FileExistsError, match="resume=True goes on with it"):
-        npt.save(smooth(lazy()), path)
+    refuses(FileExistsError, "resume=True goes on with it", npt.save, smooth(lazy()), path)
     seen = []
     npt.save(smooth(lazy()), path, resume=True, progress=lambda *n: seen.append(n))
     assert seen[-1][0] == seen[-1][1] <= 15
@@ -241,10 +236,8 @@ def test_another_meaning_is_not_gone_on_with(tmp_path):
         "array": smooth(lazy() + 1),
     }  # fmt: skip
     for other in others.values():
-        with pytest.raises(ValueError, match=rf"a\.zarr' was {ELSE}"):
-            npt.save(other, path, resume=True)
-    with pytest.raises(ValueError, match=ELSE):
-        npt.save(smooth(lazy()), path, resume=True, chunks=5)
+        refuses(ValueError, rf"a\.zarr' was {ELSE}", npt.save, other, path, resume=True)
+    refuses(ValueError, ELSE, npt.save, smooth(lazy()), path, resume=True, chunks=5)
     npt.save(smooth(lazy()), path, resume=True)
     np.testing.assert_array_equal(stored(path), WANTED)
     # Nor what is made of a source that has changed.
@@ -290,13 +283,11 @@ def test_parts_come_in_any_order_and_the_last_one_completes_the_store(tmp_path):
     for part in (2, 0):
         npt.save(smooth(lazy()), path, shards=8, part=(part, 3))
         assert unfinished(path)
-    with pytest.raises(ValueError, match=ELSE):
-        npt.save(smooth(lazy(), weight=2), path, shards=8, part=(1, 3))
+    refuses(ValueError, ELSE, npt.save, smooth(lazy(), weight=2), path, shards=8, part=(1, 3))
     npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
     assert not unfinished(path)
     np.testing.assert_array_equal(stored(path), WANTED)
-    with pytest.raises(FileExistsError, match="is complete"):
-        npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
+    refuses(FileExistsError, "is complete", npt.save, smooth(lazy()), path, shards=8, part=(1, 3))
     # More parts than units.
     for part in (1, 2, 0):
         npt.save(da.arange(6, chunks=3), tmp_path / "b.zarr", part=(np.int64(part), 3))
@@ -338,8 +329,7 @@ def test_workers_that_are_killed_lose_nothing(tmp_path):
 def test_npy(tmp_path):
     path = npt.save(smooth(lazy()), tmp_path / "a.npy")
     np.testing.assert_array_equal(np.load(path), WANTED)
-    with pytest.raises(ValueError, match="written as a whole"):
-        npt.save(smooth(lazy()), path, resume=True)
+    refuses(ValueError, "written as a whole", npt.save, smooth(lazy()), path, resume=True)
     np.testing.assert_array_equal(np.load(npt.save(lazy(), path, overwrite=True)), IMAGE)
     with pytest.warns(npt.MetadataWarning, match="neither coordinates"):
         npt.save(xr.DataArray(IMAGE, attrs={"units": "K"}), tmp_path / "b.npy")
@@ -389,8 +379,7 @@ def test_images(tmp_path):
     assert sorted(p.name for p in tmp_path.glob("*.png")) == ["02.png", "03.png", "04.png"]
     npt.save(frames, pattern, resume=True)
     np.testing.assert_array_equal(npt.imread(tmp_path), frames)
-    with pytest.raises(ValueError, match=ELSE):
-        npt.save(frames + np.uint8(1), pattern, resume=True)
+    refuses(ValueError, ELSE, npt.save, frames + np.uint8(1), pattern, resume=True)
 
 
 @pytest.mark.parametrize("suffix", [".ome.zarr", ".ome.tif"])
@@ -436,8 +425,7 @@ def test_states_of_a_long_chain_lie_in_files_where_memory_is_short(tmp_path):
     left = tmp_path / ".out.zarr.scratch"
     assert [one.suffix for one in left.iterdir()] == [".zarr"]
     stamps = [os.stat(one).st_mtime_ns for one in left.iterdir()]
-    with pytest.raises(Stop):
-        npt.save(array, path, memory="60 kB", resume=True, progress=stopping(1))
+    refuses(Stop, "", npt.save, array, path, memory="60 kB", resume=True, progress=stopping(1))
     assert [os.stat(one).st_mtime_ns for one in left.iterdir()] == stamps
     npt.save(array, path, memory="60 kB", resume=True)
     np.testing.assert_array_equal(stored(path), smooth.iterate(state, 0, steps=48))

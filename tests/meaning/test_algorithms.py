@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import agree, by_text, views
 from scipy import ndimage
 
 import kernels
 import ninepoint as npt
+from compared import agree, by_text, views
 from nightly import only
 from seams import interpreted, plan_of
 

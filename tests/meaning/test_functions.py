@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import WAYS
 
 import ninepoint as npt
-from compared import each
+from compared import WAYS, each
 from nightly import only
 
 PARTS = np.array([0.0, -0.0, 0.5, -1.25, 3.0, -40.0, 1e-3, np.inf, -np.inf, np.nan])

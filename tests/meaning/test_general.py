@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import alike
 
 import ninepoint as npt
+from compared import alike, refuses
 from nightly import only
 from own_process import printed
 from seams import plan_of
@@ -28,8 +28,7 @@ def test_windows_whose_bounds_are_given() -> None:
     x = BYTES[0].astype("uint16")
     assert "general" in runtime_window.explain(x)
     alike(runtime_window(x, 2), runtime_window.debug(x, 2))
-    with pytest.raises(IndexError, match="neighborhood"):
-        runtime_window(x, 3)
+    refuses(IndexError, "neighborhood", runtime_window, x, 3)
 
 
 def test_either_of_two_fields() -> None:
@@ -38,8 +37,7 @@ def test_either_of_two_fields() -> None:
         smaller = x if k > 0 else y
         return smaller[0, k] + y[k, 0] - x[0, 0]
 
-    with pytest.raises(npt.StencilError, match="not-compiled"):
-        either(FLOATS, FLOATS.astype("float32"), 1)
+    refuses(npt.StencilError, "not-compiled", either, FLOATS, FLOATS.astype("float32"), 1)
     alike(either(FLOATS, FLOATS, 1), either.debug(FLOATS, FLOATS, 1))
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from agreement import agree, by_text, of_windows, views
 from scipy import stats
 
 import kernels
 import ninepoint as npt
+from compared import agree, by_text, of_windows, refuses, views
 from nightly import only
 from seams import plan_of
 
@@ -345,8 +345,7 @@ def test_arrays_outside_of_kernels() -> None:
     assert npt.mode(x) == stats.mode(x, axis=None).mode
     np.testing.assert_allclose(npt.entropy(x), entropy(x))
     np.testing.assert_allclose(npt.trimmed_mean(x, 0.2), stats.trim_mean(x, 0.2, axis=None))
-    with pytest.raises(ValueError, match="leaves nothing of 4 elements"):
-        npt.trimmed_mean(x[0, :4], 0.5)
+    refuses(ValueError, "leaves nothing of 4 elements", npt.trimmed_mean, x[0, :4], 0.5)
 
 
 def test_what_is_no_window_is_refused_where_it_stands() -> None:

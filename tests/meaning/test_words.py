@@ -6,9 +6,9 @@ from typing import Any
 import dask.array as da
 import numpy as np
 import pytest
-from agreement import agree, alike
 
 import ninepoint as npt
+from compared import agree, alike, refuses
 
 words = np.array([0, 5, 3, 2**63 - 1, 7, 2**40, 2, 9], dtype=np.uint64)
 great = words + np.uint64(2**63)
@@ -170,5 +170,4 @@ def test_the_error_tells_the_range_that_is_known() -> None:
         (halves, image, r"\(-100 to 155\)"), (halves, image * 1.0, r"\(any float\)"),
         (looped, image, r"\(-4\.6\S+ to 4\.6\S+\)"), (staged, image, r"\(-255 to 255\)"),
     ):  # fmt: skip
-        with pytest.raises(ValueError, match=rf"might not hold every result .*{span}"):
-            kernel(x, dtype="uint8")
+        refuses(ValueError, rf"might not hold every result .*{span}", kernel, x, dtype="uint8")

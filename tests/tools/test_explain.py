@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from compared import refuses
 from ninepoint import Schedule
 from seams import plan_of
 
@@ -224,15 +225,13 @@ def test_small_arrays_stand_where_they_do_in_a_call(ask):
         lines = told("float64", lut).splitlines()[1:5]
         # What to do depends on what was measured.
         assert told(*given).splitlines()[1:5] == lines
-    with pytest.raises(ValueError, match="has 1 field"):
-        told("float32", "float64", "float32")
+    refuses(ValueError, "has 1 field", told, "float32", "float64", "float32")
     told = getattr(mixed_order, ask)
     assert told(lut, x, lut, x)
     assert told(lut, "float64", lut, "uint8")
     with pytest.raises(TypeError, match="'b' is indexed absolutely, so its shape counts"):
         told(lut, "float64", "float32", "uint8")
-    with pytest.raises(ValueError, match="has 2 fields"):
-        told("float32", "float64", "float32")
+    refuses(ValueError, "has 2 fields", told, "float32", "float64", "float32")
 
 
 def test_small_arrays_stand_where_they_do_in_a_call_to_measure():
@@ -288,6 +287,15 @@ PICTURES = {
 }  # fmt: skip
 
 
+@npt.stencil(neighborhood=((-1, 1),))
+def climbing(x, n=2):
+    total, i = 0.0, 0
+    while i < n and i < 3:
+        total += x[i - 1]
+        i += 1
+    return total
+
+
 def lines_of(picture):
     """The lines of a picture, and how many cells have each colour."""
     tree = ElementTree.fromstring(picture)
@@ -311,6 +319,8 @@ def test_what_has_no_picture_and_how_stages_are_drawn():
     # Of many offsets the first, the last and the point itself are told.
     assert lines[2].split() == ["-12", "0", "12"]
     assert (colours, lines[3].index("[■]")) == ((25, 0), 40)
+    # What is read in a loop, at offsets that vary.
+    assert lines_of(climbing._repr_svg_())[1] == (3, 0)
     assert picking._repr_svg_() is None
     assert npt.stencil(lambda x: x[-9:10, 0, 0].sum())._repr_svg_() is None
     assert repr(beyond) == "<stencil beyond(x, w=...)>"

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from ..arrays.accepted import (
     Arrays,
@@ -27,9 +27,6 @@ from ..iteration.states import InChunks, InMemory, Motion, OnDevice
 from ..program.definition import Call, Definition
 from ..program.options import Place
 from ..program.program import program_of, typed
-
-if TYPE_CHECKING:
-    from ..arrays.xarray import Named
 
 # Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
 # end takes about as long as two of them.
@@ -61,7 +58,7 @@ def iterated(
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars.of(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), boundary=boundary, cval=cval)
-    named: Named | None = None
+    named: Any = None
     if any(map(is_xarray, fields)):
         # Imported here: xarray is optional, and the caller has it.
         from ..arrays import xarray as on_xarray
@@ -97,12 +94,6 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) 
         size = sum(math.prod(array.shape) * array.dtype.itemsize for array in arrays)
         motion = motion.sized(size, plan.steps)
     if plan.comm is not None:
-        if graph.places:
-            raise TypeError(
-                f"'{motion.call.definition.name}' asks for positions, which processes with "
-                "parts of an array do not know; give them as a field of its own, of which each "
-                "has its part."
-            )
         if there or cut:
             raise TypeError(
                 "comm= takes arrays of NumPy, in each process its own part: the points on "
@@ -110,28 +101,24 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) 
             )
         return on_ranks(motion, arrays, plan)
     if cut:
-        return _in_chunks(motion, arrays, plan, evaluate)
+        state = InChunks(motion, arrays, plan, evaluate)
+        apart = plan.device is not None or graph.has_conditions
+        if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
+            # Imported here: it is optional, and the caller has it.
+            from ..iteration.slabs.cluster import on_cluster
+
+            # By the workers of a cluster, if there are any.
+            made = on_cluster(motion, arrays, state.chunks, plan)
+            if made is not None:
+                return made
+        return iterate(state, plan)
     on_device = any(map(is_cupy, arrays)) or (plan.device is not None and plan.steps)
-    state = OnDevice if on_device else InMemory
-    return iterate(state(motion, arrays, plan), plan)
-
-
-def _in_chunks(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) -> list[Any]:
-    """The same of lazy arrays, by the workers of a cluster if there are any."""
-    state, graph = InChunks(motion, arrays, plan, evaluate), motion.graph
-    apart = plan.device is not None or graph.has_conditions or graph.places
-    if not apart and plan.steps > MANY * state.longest and "distributed" in sys.modules:
-        # Imported here: it is optional, and the caller has it.
-        from ..iteration.slabs.cluster import on_cluster
-
-        made = on_cluster(motion, arrays, state.chunks, plan)
-        if made is not None:
-            return made
-    return iterate(state, plan)
+    held = OnDevice if on_device else InMemory
+    return iterate(held(motion, arrays, plan), plan)
 
 
 def _by_names(
-    motion: Motion, fields: Arrays, named: Named, plan: Iteration, evaluate: Evaluate
+    motion: Motion, fields: Arrays, named: Any, plan: Iteration, evaluate: Evaluate
 ) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, over
 
 import numpy as np
 
-from ..arrays import accepted
 from ..arrays.accepted import (
+    as_field,
     bare,
     has_no_axes,
     is_dask,
@@ -599,4 +599,4 @@ def _with_axis(value: Any, name: str) -> Any:
         return value.expand_dims(_ELEMENT)
     if is_dask(value) or is_device(value):
         return value[None]
-    return accepted.as_field(value, name)[None]
+    return as_field(value, name)[None]

@@ -74,18 +74,6 @@ class Turned:
         return result.transpose([self.order.index(axis) for axis in range(len(self.order))])
 
 
-def turned(arrays: PlainArrays, core: int) -> Axes:
-    """The order of the core axes in memory, if it is another than theirs; else nothing.
-
-    It counts how far apart elements are along the last of them: if nothing is nearer, rows stay.
-    """
-    shape = arrays[0].shape
-    order = memory_order(shape[-core:], [array.strides[-core:] for array in arrays])
-    near = sum(abs(array.strides[order[-1] - core]) for array in arrays)
-    few = math.prod(shape) < limits.current.transposed_points
-    return () if few or not near or order[-1] == core - 1 else order
-
-
 def with_lanes(
     program: Any, fields: PlainArrays, outs: PlainArrays = ()
 ) -> tuple[Turned, int | Axes] | None:
@@ -94,29 +82,29 @@ def with_lanes(
     None if it does them as they are; else how they are given to it, and what it is turned by (see
     `Compiled.turned`).  The fields have one shape and core axes last.
     """
+    # Results are moved, rather than that fields are read across their rows.
+    if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
+        return None
     first, arrays, split = fields[0], (*fields, *outs), fields[0].ndim - program.ndim
-    axes = range(split, first.ndim)
-    inner = _inside(first, split)
-    lengths = tuple(first.shape[axis] for axis in inner)
-    outer = (axis for axis in range(split) if axis not in inner)
-    merged = (*((),) * (first.ndim - len(inner) - 1), lengths)
-    how, count = Turned((*outer, *axes, *inner), merged), math.prod(lengths)
-    rows = (one.transpose(how.order)[(slice(1),) * (len(merged) - 1)] for one in arrays)
-    if inner and all(row.flags.c_contiguous for row in rows):
-        # Rows of lanes have no gaps, nor steps.
-        return None if program.every or count > MANY else (how, count)
-    turn = turned(arrays, program.ndim)
-    return (Turned((*range(split), *(axes[axis] for axis in turn))), turn) if turn else None
-
-
-def _inside(array: Array, split: int) -> list[int]:
-    """The axes of the stack that lie inside the last axis, in the order of memory."""
-    column = abs(array.strides[-1])
-    if not array.size or array.shape[-1] == 1:
-        return []
-    lead = range(split)
-    inner = [axis for axis in lead if array.shape[axis] != 1 and 0 < array.strides[axis] < column]
-    return sorted(inner, key=lambda axis: -array.strides[axis])
+    shape, last = first.shape, first.ndim - 1
+    order = memory_order(shape, [first.strides])
+    inside = order[order.index(last) + 1 :] if first.size and shape[last] > 1 else ()
+    inner = [axis for axis in inside if axis < split and first.strides[axis] > 0]
+    if inner:
+        lengths = tuple(shape[axis] for axis in inner)
+        outer = (axis for axis in range(split) if axis not in inner)
+        merged = (*((),) * (last - len(inner)), lengths)
+        how, count = Turned((*outer, *range(split, last + 1), *inner), merged), math.prod(lengths)
+        rows = (one.transpose(how.order)[(slice(1),) * (len(merged) - 1)] for one in arrays)
+        if all(row.flags.c_contiguous for row in rows):
+            # Rows of lanes have no gaps, nor steps.
+            return None if program.every or count > MANY else (how, count)
+    # How far apart elements are is counted of all arrays; if nothing is nearer, rows stay.
+    turn = memory_order(shape[split:], [array.strides[split:] for array in arrays])
+    near = sum(abs(array.strides[split + turn[-1]]) for array in arrays)
+    if math.prod(shape) < limits.current.transposed_points or not near or split + turn[-1] == last:
+        return None
+    return Turned((*range(split), *(split + axis for axis in turn))), turn
 
 
 def core_last(ndim: int, core: Sequence[int]) -> Axes:

@@ -37,7 +37,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -244,22 +244,19 @@ def axes_of(program: Program, chunks: Chunks) -> list[Axis]:
 
 def grouped(program: Program, chunks: Chunks) -> Chunks:
     """Cuts as near to the chunks as can be with which blocks need the next ones only."""
-    return tuple(_grouped(program, sizes, axis) for axis, sizes in enumerate(chunks, -len(chunks)))
-
-
-def _grouped(program: Program, sizes: Shape, axis: int) -> Shape:
-    one = axis_of(program, sizes, axis)
-    far = max(map(max, one.faces)) if len(sizes) > 1 else 0
-    if not far:
-        return sizes
-    least = LONG * far
-    while True:
-        groups = _filled(sizes, least)
-        pairs = zip(axis_of(program, groups, axis).faces, groups, strict=True)
-        # No block takes more than the next ones have.
-        if all(max(thick) <= size for thick, size in pairs):
-            return groups
-        least *= 2
+    found = list[Shape]()
+    for axis, sizes in enumerate(chunks, -len(chunks)):
+        far = max(map(max, axis_of(program, sizes, axis).faces)) if len(sizes) > 1 else 0
+        groups, least = sizes, LONG * far
+        while far:
+            groups = _filled(sizes, least)
+            pairs = zip(axis_of(program, groups, axis).faces, groups, strict=True)
+            # No block takes more than the next ones have.
+            if all(max(thick) <= size for thick, size in pairs):
+                break
+            least *= 2
+        found.append(groups)
+    return tuple(found)
 
 
 def _filled(sizes: Sequence[int], least: int) -> Shape:
@@ -311,10 +308,8 @@ def part_of(chunks: Shape, span: Span) -> Part:
     return Part(last - first, dict(sorted(pieces.items())) or {0: [(slice(0, 0), slice(0, 0))]})
 
 
-def put_together(
-    own: Sequence[Part], chunks: Iterable[Any], make: Callable[[Shape], Array]
-) -> Array:
-    """Give a block: a view where it is a part of one chunk, or filled into what `make` makes.
+def put_together(own: Sequence[Part], chunks: Iterable[Any], like: Any, dtype: np.dtype) -> Any:
+    """Give a block: a view where it is a part of one chunk, or a new array that lies `like` one.
 
     The chunks that its parts need come in C order of their places, and each is held only for a
     while.  They are whatever can be sliced.
@@ -322,9 +317,8 @@ def put_together(
     axes = [list(part.pieces.values()) for part in own]
     if all(len(pieces) == len(pieces[0]) == 1 for pieces in axes):
         (chunk,) = chunks
-        found: Array = chunk[tuple(source for ((_, source),) in itertools.chain(*axes))]
-        return found
-    result = make(tuple(part.length for part in own))
+        return chunk[tuple(source for ((_, source),) in itertools.chain(*axes))]
+    result = nothing(like, tuple(part.length for part in own), dtype)
     for within, chunk in zip(itertools.product(*axes), chunks, strict=True):
         for along in itertools.product(*within):
             target, source = zip(*along, strict=True)
@@ -352,14 +346,13 @@ def faces_of(chunk: Any, depths: Depths) -> Mapping[tuple[int, int], Array]:
 
 def face_of(
     chunk: Any, axis: int, step: int, depths: tuple[int, int], around: Depths, *faces: Array
-) -> Array:
+) -> Any:
     """Copy one, with its corners, which lie in faces that were given along the axes before."""
     low, high = depths
     index = (*[slice(None)] * axis, side(step, low if step > 0 else high))
     own, *beside = [one[index] for one in (in_memory(chunk), *faces)]
     dtype = np.result_type(*[one.dtype for one in (own, *beside)])
-    make = partial(nothing, own, dtype=dtype)
-    return surrounded(own, around, beside, make, apart=True)
+    return surrounded(own, around, beside, dtype, apart=True)
 
 
 def steps_around(around: Depths, *, apart: bool) -> Iterator[Shape]:
@@ -380,16 +373,16 @@ def surrounded(
     chunk: Array,
     around: Depths,
     faces: Iterable[Any],
-    make: Callable[[Shape], Array],
+    dtype: np.dtype,
     *,
     apart: bool,
-) -> Array:
-    """Give a chunk with the faces that lie around it (`steps_around`), in what `make` makes."""
+) -> Any:
+    """Give a chunk with the faces that lie around it (`steps_around`), as an array of a type."""
     lengths, parts = [], []
     for (low, high), n in zip(around, chunk.shape, strict=True):
         lengths.append(low + n + high)
         parts.append({-1: slice(low), 0: slice(low, low + n), 1: slice(low + n, None)})
-    result = make(tuple(lengths))
+    result = nothing(chunk, tuple(lengths), dtype)
     result[tuple([part[0] for part in parts])] = chunk
     for steps, face in zip(steps_around(around, apart=apart), faces, strict=False):
         target = [part[step] for part, step in zip(parts, steps, strict=True)]
@@ -456,7 +449,9 @@ class Job:
         """
         domain, found = self.domain(region), []
         if region.points:
-            return bare(self.program.run(Block(tuple(take(domain)), domain), threads=1))
+            pairs = zip(region.start, domain.region.start, strict=True)
+            on = tuple([own - there for own, there in pairs])
+            return bare(self.program.run(Block(tuple(take(domain)), domain, on), threads=1))
         for output in outputs_of(self.program, domain.shape):
             points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
             found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))
@@ -486,8 +481,7 @@ def computed(
     def take(domain: Domain) -> Iterator[Array]:
         for own, dtype in zip(job.reads(domain, region.start, cuts), dtypes, strict=True):
             some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
-            field = put_together(own, some, partial(nothing, like, dtype=dtype))
-            yield in_memory(field, dtype)
+            yield in_memory(put_together(own, some, like, dtype), dtype)
 
     return job.run(region, take, like)
 
@@ -507,8 +501,7 @@ def block_of(apart: bool, job: Job, region: Region, *given: Any) -> Any:
             chunk, around = next(rest), job.around(domain, shape)
             if any(map(any, around)):
                 chunk = in_memory(chunk)
-                make = partial(nothing, chunk, dtype=dtype)
-                chunk = surrounded(chunk, around, rest, make, apart=apart)
+                chunk = surrounded(chunk, around, rest, dtype, apart=apart)
             yield in_memory(chunk, dtype)
 
     return job.run(region, take, given[0])

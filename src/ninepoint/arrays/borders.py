@@ -74,23 +74,13 @@ class Condition:
         return all(map(_is_number, self.values))
 
     @property
-    def varies(self) -> bool:
-        """Whether something is a function, and may be another value at each step."""
-        return any(map(callable, self.values))
-
-    @property
-    def key(self) -> Any:
-        """What tells a plain condition from others."""
-        return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.values)
-
-    @property
-    def has_name(self) -> bool:
-        """Whether a rule with a name may say the same."""
-        if self.kind == "dirichlet":
-            return self.at == "cell" and self.plain
+    def name(self) -> Any:
+        """The name of a rule that says the same, where one may."""
         if self.kind == "extrapolate":
-            return not self.order
-        return self.plain and bool(self.values[0] == 0 == self.values[-1])
+            return "" if self.order else "nearest"
+        if self.kind == "dirichlet":
+            return "constant" if self.at == "cell" and self.plain else ""
+        return "reflect" if self.plain and self.values[0] == 0 == self.values[-1] else ""
 
     def after(self, step: int) -> Condition:
         """Give the condition as it is after so many steps of an iteration.
@@ -101,7 +91,7 @@ class Condition:
         >>> npt.dirichlet(lambda step: 10 * step).after(3).step
         3
         """
-        return replace(self, step=step) if self.varies else self
+        return replace(self, step=step) if any(map(callable, self.values)) else self
 
     def of(self, change: Callable[[Value], Value]) -> Condition:
         """Give the same with other values.
@@ -421,8 +411,6 @@ class Boundary:
 
     def opened(self, closed: Sequence[Sides]) -> Boundary:
         """The rules of a block: beyond sides that are not closed there are no neighbours."""
-        if all(map(all, closed)):
-            return self
         rules = (
             (before if low else "valid", after if high else "valid")
             for (before, after), (low, high) in zip(self.sides(len(closed)), closed, strict=True)
@@ -489,14 +477,13 @@ class Boundary:
 
         One value all around is "constant"; and where nothing flows, elements are reflected.
         """
+        names = [one.name for one in self.conditions]
         fixed = [one for one in self.conditions if one.kind == "dirichlet"]
-        if not self.conditions or not all(one.has_name for one in self.conditions):
+        if not names or not all(names) or len({repr(one.values) for one in fixed}) > 1:
             return self, cval
-        several = len({one.key for one in fixed}) > 1
-        if several or (fixed and (self.uses("fill") or self.uses("constant"))):
+        if fixed and (self.uses("fill") or self.uses("constant")):
             return self, cval
-        names: dict[str, Rule] = {"extrapolate": "nearest", "dirichlet": "constant"}
-        named = self.with_conditions(lambda one, *_: names.get(one.kind, "reflect"))
+        named = self.with_conditions(lambda one, *_: one.name)
         return replace(named, said=tuple(fixed[:1])), fixed[0].values[0] if fixed else cval
 
     def after(self, step: int) -> Boundary:
@@ -522,7 +509,7 @@ def _pair(entry: object) -> Pair:
             f"boundary entry {entry!r} is neither a name nor a (before, after) pair of names"
             f"{_cure(entry)}."
         )
-    before, after = _rule(entry[0]), _rule(entry[1])
+    before, after = map(_rule, entry)
     if (before == "wrap") != (after == "wrap"):
         raise ValueError(
             f"boundary ({before!r}, {after!r}) wraps on one side only; "

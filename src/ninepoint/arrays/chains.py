@@ -191,7 +191,13 @@ class Passes:
             for axis in edges.axes
             for border in edges.borders
         ]
-        constants, found = _constants(chain), list[_Piece]()
+        # What the borders' rules write that is none of an array's own, in the arrays' types.
+        constants, found = [], list[_Piece]()
+        for number, dtype, rule in edges.constants:
+            border, cval = chain.borders[number]
+            what = "the result" if rule == "fill" else "the array"
+            value = fitting_cval(cval, dtype, what) if border.uses(rule) else 0
+            constants.append(np.full(1, value, dtype).astype(computed(dtype)))
         for cuts in itertools.product(*axes):
             told = [_told(cuts[axis], core[axis], pair, far) for axis, pair, far in rules]
             found.append((cuts, [*told, *constants]))
@@ -245,14 +251,3 @@ def _told(cut: _Cut, n: int, rules: tuple[Rule, Rule], far: int) -> Array:
         sources = np.concatenate(beyond)
         ends[2:] = np.where(sources < 0, -1, sources - cut.start)
     return ends
-
-
-def _constants(chain: Chain) -> list[Array]:
-    """What the borders' rules write that is none of an array's own, in the arrays' types."""
-    constants = []
-    for number, dtype, rule in chain.edges.constants:
-        border, cval = chain.borders[number]
-        what = "the result" if rule == "fill" else "the array"
-        value = fitting_cval(cval, dtype, what) if border.uses(rule) else 0
-        constants.append(np.full(1, value, dtype).astype(computed(dtype)))
-    return constants

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
@@ -34,6 +34,7 @@ from ..backends.llvm import native
 from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel, thread_count
 from ..base import limits
+from ..base.frozen import frozen
 from .accepted import check_values, check_writable, listed, whole_shape, write
 from .arranging import Turned, are_writable, arranged, core_last, plain, scattered, stacked
 from .borders import Boundary
@@ -47,6 +48,7 @@ from .layout import (
     Index,
     Piece,
     PlainArrays,
+    Shape,
     Sides,
     Span,
     Zone,
@@ -78,12 +80,14 @@ class Given(NamedTuple):
 
     The `leaves` are the numbers of all calls by name, in the order in which they were recorded;
     None where they are those of the calls.  Functions at the border are told the `step` of an
-    iteration; a border of conditions may have other values, those of a `boundary`.
+    iteration; a border of conditions may have other values, those of a `boundary`.  A point of a
+    block is so far `on` in the whole array.
     """
 
     leaves: Sequence[Mapping[str, Any]] | None = None
     step: int | None = None
     boundary: Any = None
+    on: Shape | None = None
 
 
 NOTHING = Given()
@@ -133,7 +137,7 @@ class Executable:
         self, fields: PlainArrays, numbers: Sequence[Any], out: Any = None, given: Given = NOTHING
     ) -> PlainArrays:
         """What a call gives: one array for each output."""
-        targets = [] if out is None else listed(out)
+        targets = listed(out)
         results, how = targets, self._how
         if targets and not are_writable(targets, fields):
             # They may lie over fields: results are made apart, and moved there.
@@ -221,31 +225,27 @@ class GhostCall:
         self, fields: PlainArrays, numbers: Sequence[Any], out: Any, given: Given
     ) -> PlainArrays:
         """What a call gives: one array for each output."""
-        boundary, last = Boundary.of(given.boundary or self._node.boundary), self._last
+        node, last = self._node, self._last
+        boundary = Boundary.of(given.boundary or node.boundary)
         if last is None or last[0] != boundary:
             same = boundary if all(one.plain for one in boundary.conditions) else None
             now = boundary if given.step is None else boundary.after(given.step)
-            last = self._last = same, *self._bound(now, fields, out)
+            # Values that do not fit are wrong beside an array without elements as well.
+            opened = turned(now.opened(self._closed), self._shape, node.along)
+            with np.errstate(all="ignore"):
+                sides = self._edges.laid(opened)
+            names: Any = [[s if isinstance(s, str) else "ghost" for s in pair] for pair in sides]
+            border = Border(tuple(map(tuple, names)))
+            if last is not None and last[1] == border:
+                run = last[2].beyond(sides)
+            else:
+                call = Single(node.compiled, border, node.cval, sides)
+                run = Executable(call, fields, node.along, out, self._threads)
+            last = self._last = same, border, run
         return last[2](fields, numbers, out)
 
-    def _bound(
-        self, boundary: Boundary, fields: PlainArrays, out: Any
-    ) -> tuple[Border, Executable]:
-        """What does calls on fields under a boundary, and the names that this has there."""
-        node, last = self._node, self._last
-        # Values that do not fit are wrong beside an array without elements as well.
-        opened = boundary.opened(self._closed)
-        with np.errstate(all="ignore"):
-            sides = self._edges.laid(turned(opened, self._shape, node.along))
-        names: Any = [[one if isinstance(one, str) else "ghost" for one in pair] for pair in sides]
-        border = Border(tuple(map(tuple, names)))
-        if last is not None and last[1] == border:
-            return border, last[2].beyond(sides)
-        call = Single(node.compiled, border, node.cval, sides)
-        return border, Executable(call, fields, node.along, out, self._threads)
 
-
-@dataclass(frozen=True, slots=True, eq=False)
+@frozen
 class Single:
     """A program on whole arrays, and what stands outside of its fields: a border and its constant.
 

@@ -9,15 +9,15 @@ So a Series keeps its index, and whoever wrote the other library says what that 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from ..base.frozen import frozen
 from .accepted import is_dask, is_dataset, is_device, is_xarray, listed, refuse_foreign
 
 
-@dataclass(frozen=True, eq=False)
+@frozen
 class Applied:
     """A function of arrays alone, as other libraries know those of NumPy.
 

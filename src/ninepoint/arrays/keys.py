@@ -79,7 +79,7 @@ def option_key(given: Any) -> Hashable | None:
         each = [("function",) if callable(one) else kinds([one]) for one in given.values]
         form = given.kind, given.dx, given.at, given.step, given.order, *each
         # Where it means a rule with a name, that depends on its value.
-        return None if None in each else (form, given.key) if given.has_name else form
+        return None if None in each else (form, repr(given.values)) if given.name else form
     if kind is np.ndarray and given.ndim:
         return array_key(given)
     if kind is np.ndarray or kind in _NUMBERS:

@@ -25,11 +25,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..backends.compiled import Compiled
 from ..backends.memory import empty
 from ..base.frozen import frozen
 from ..language.ir import Box
@@ -37,10 +38,8 @@ from .accepted import as_it_is, check_values, is_cupy, listed, placed, whole_sha
 from .arranging import core_last, scattered
 from .chains import is_worth, spans
 from .executable import NOTHING, Executable, GhostCall, Given, Single
-from .layout import Array, Index, PlainArrays, Shape, Sides, Span
-from .regions import Block, Finer, Node, cut_shapes, finer_values, looks, needed, thinned
-
-Spans: TypeAlias = tuple[Span, ...]
+from .layout import Array, Index, PlainArrays, Region, Shape, Sides
+from .regions import Block, Finer, Looking, Node, cut_shapes, finer_values, looks, thinned
 
 # Arrays that are there, by the numbers of their values.
 ByNumber: TypeAlias = Mapping[int, Array]
@@ -57,30 +56,20 @@ Read: TypeAlias = tuple[int, str, Callable[[Any], Any]]
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    The last of the values that they read may be `positions`.  Several nodes are done at once by
-    their `chain`; where they are steps of an iteration, `steps` has a group for each.  `kernel`
-    holds all nodes in one, and `names` says what the values are called there.
-    `asked` tells that the schedule says how many steps, so that arrays of any size are done so.
+    Several nodes are done at once by their `chain`; where they are steps of an iteration, `steps`
+    has a group for each.  `kernel` holds all nodes in one, and `names` says what the values are
+    called there.  `asked` tells that the schedule says how many steps, so that arrays of any size
+    are done so.
     """
 
     nodes: tuple[Any, ...]
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
-    positions: int = 0
     kernel: Any = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
     steps: tuple[Group, ...] = ()
     chain: Any = None
-
-
-# Values, and what is taken of each: nothing where it is taken as it is.
-Taken: TypeAlias = Sequence[tuple[int, Index]]
-
-
-def taken(values: Any, fields: Taken) -> list[Array]:
-    """What is taken of values."""
-    return [values[value][index] if index else values[value] for value, index in fields]
 
 
 @frozen
@@ -94,7 +83,7 @@ class Step:
     """
 
     run: Run
-    fields: Taken
+    fields: Sequence[tuple[int, Index]]
     outputs: tuple[int, ...]
     targets: bool
     own: Sequence[Any]
@@ -109,7 +98,7 @@ class Step:
                 for own, (number, name, read) in zip(numbers, self.reads, strict=True)
             ]
         if self.fields:
-            values = taken(values, self.fields)
+            values = [values[k][index] if index else values[k] for k, index in self.fields]
         return self.run(values, numbers, out, given)
 
 
@@ -139,14 +128,14 @@ class Launches:
         # The values that are longer than what they are made of.
         self._finer = finer_values(nodes)
         # The span that each value has, and what of it is needed; nothing of whole arrays.
-        has = domain.has
-        self._at: dict[int, Spans] = dict.fromkeys(range(len(block.arrays)), has)
+        has, given = domain.has, len(block.arrays)
+        self._at: dict[int, Region] = dict.fromkeys(range(given), has)
         axes = enumerate(zip(domain.region, domain.shape, strict=True), -len(domain.shape))
-        found = [needed(nodes, wanted, span, n, axis) for axis, (span, n) in axes]
-        self._needs = {value: tuple(one[value] for one in found) for value in set().union(*found)}
+        found = [Looking(nodes, wanted, given, k).values(span, n) for k, (span, n) in axes]
+        self._needs = {v: Region(one[v] for one in found) for v in set().union(*found)}
         # Whoever makes a block knows how much is needed.
         for value in self._at:
-            assert within(self._needs.get(value, has), has), (has, self._needs[value])
+            assert self._needs.get(value, has).inside(has), (has, self._needs[value])
         # Each with the values that nobody reads after it, and nobody wants.
         self._steps: Sequence[tuple[Step, Sequence[int]]] = ()
 
@@ -172,7 +161,7 @@ class Launches:
         return [
             cut(
                 values[value],
-                self._at.get(value, ()),
+                self._at.get(value, Region()),
                 self._domain.region,
                 self._finer.get(value, {}),
             )
@@ -209,8 +198,8 @@ class Launches:
         whole = [(before != "valid", after != "valid") for before, after in border.rules]
         made = zip(node.outputs, does.reaches, strict=True)
         gives = {value: _left(part, along, reach, whole) for value, reach in made}
-        lie = self._arrays(part, gives, node.fields, values, {} if thins else outs)
-        _, fields, into = lie
+        group = Group((does,), node.fields, node.outputs)
+        step, fields, into = self._placed(group, part, gives, values, {} if thins else outs)
         run: Run
         if node.boundary.conditions:
             run = GhostCall(does, fields, sides, self._threads)
@@ -226,7 +215,7 @@ class Launches:
                 run = partial(_finer, does, run)
         if thins:
             run = partial(_thinned, node, run)
-        return self._step([does], run, gives, lie)
+        return step(run)
 
     def _chained(self, group: Group, values: ByNumber, outs: ByNumber) -> Step | None:
         """What does several nodes as one kernel; None if they have to be done one by one.
@@ -238,17 +227,16 @@ class Launches:
         part = _common(self._at, group.fields)
         sides = self._closed(nodes[0], part)
         left = _left(part, along, compiled.reach, sides)
-        if not all(within(self._needs.get(value, left), left) for value in group.outputs):
+        if not all(self._needs.get(value, left).inside(left) for value in group.outputs):
             return None
         gives = dict.fromkeys(group.outputs, left)
-        lie = self._arrays(part, gives, group.fields, values, outs)
-        _, fields, into = lie
+        step, fields, into = self._placed(group, part, gives, values, outs)
         for node in nodes:
             # As where it is done alone, whatever is read of all this.
             check_values(node.border, node.cval, node.compiled)
         shape = whole_shape(fields)
         core = tuple(shape[axis] for axis in along)
-        alike = all(one.shape == shape for one in fields[: len(fields) - group.positions])
+        alike = all(one.shape == shape for one in fields[: len(fields) - len(compiled.positions)])
         # Points must be left whose neighbours all exist.
         room = all(n > span for n, span in zip(core, spans(compiled.reach), strict=True))
         if not alike or 0 in shape or not room:
@@ -264,9 +252,9 @@ class Launches:
                 # Each node does those where they lie.
                 return None
         run = Executable(replace(chain, closed=sides), fields, along, into, self._threads)
-        return self._step(nodes, run, gives, lie)
+        return step(run)
 
-    def _closed(self, node: Node, part: Spans) -> tuple[Sides, ...]:
+    def _closed(self, node: Node, part: Region) -> tuple[Sides, ...]:
         """At which sides of the part that a node takes its border's rules apply."""
         if not part:
             return ((True, True),) * len(node.along)
@@ -278,45 +266,38 @@ class Launches:
             found.append((low and high, low and high) if ring else (low, high))
         return tuple(found)
 
-    def _arrays(
+    def _placed(
         self,
-        part: Spans,
-        gives: Mapping[int, Spans],
-        fields: Sequence[int],
+        group: Group,
+        part: Region,
+        gives: Mapping[int, Region],
         values: ByNumber,
         outs: ByNumber,
-    ) -> tuple[Taken, list[Array], list[Array] | None]:
-        """What a part takes of fields, that of these values, and the arrays to write results to.
+    ) -> tuple[Callable[[Run], Step], list[Array], list[Array] | None]:
+        """The step of a group by what runs it; what that is bound to: fields, arrays for results.
 
-        None where there are none for just these points.
+        It takes a part of the fields, that of these values, and notes where its results stand.
+        After the fields come the positions that it asks for.
+        There are no arrays for results where there are none for just these points.
         """
-        shapes, found = [values[value].shape for value in fields], []
-        fitting = cut_shapes(shapes, fields, self._finer)
-        for value, whole, shape in zip(fields, shapes, fitting, strict=True):
+        found, fields = [], list[Array]()
+        shapes = [values[value].shape for value in group.fields]
+        fitting = cut_shapes(shapes, group.fields, self._finer)
+        for value, whole, shape in zip(group.fields, shapes, fitting, strict=True):
             index: Index = tuple(map(slice, shape))
             if shape == whole:
-                index = index_of(values[value], self._at.get(value, ()), part)
+                index = index_of(values[value], self._at.get(value, Region()), part)
             found.append((value, index))
+            fields.append(values[value][index] if index else values[value])
         # An array is there for what is wanted of a value, so far as there is any.
         wanted = self._domain.region
-        there = all(v in outs and within(at, wanted) for v, at in gives.items())
+        there = all(v in outs and at.inside(wanted) for v, at in gives.items())
         into = [outs[value] for value in gives] if there else None
-        return tuple(found), taken(values, found), into
-
-    def _step(
-        self,
-        nodes: Sequence[Node],
-        run: Run,
-        gives: Mapping[int, Spans],
-        lie: tuple[Taken, list[Array], list[Array] | None],
-    ) -> Step:
-        """The step that runs nodes on arrays; notes where its results stand."""
-        pairs, fields, into = lie
         self._at |= gives
         # Another array of this shape is as long.
         lengths = self._domain.lengths or self._domain.shape or whole_shape(fields)
         own, reads = list[Any](), list[Read]()
-        for which, node in itertools.product((0, 1), nodes):
+        for which, node in itertools.product((0, 1), group.nodes):
             for name, read in node.compiled.takes[which]:
                 if isinstance(name, int):
                     own.append(lengths[node.along[name]])
@@ -324,7 +305,60 @@ class Launches:
                 else:
                     own.append(read(node.call.scalars[name]))
                     reads.append((node.number, name, read))
-        return Step(run, pairs, tuple(gives), into is not None, own, reads)
+        taken, outputs, first = tuple(found), tuple(gives), group.nodes[0]
+        compiled = group.chain.compiled if group.chain else first.compiled
+        if not compiled.positions:
+            return lambda run: Step(run, taken, outputs, there, own, reads), fields, into
+        asked = partial(_positions, first, compiled, part, lengths)
+
+        def step(run: Run) -> Step:
+            return Step(partial(_with_positions, asked, run), taken, outputs, there, own, reads)
+
+        return step, [*fields, *asked(fields)], into
+
+
+def _positions(
+    node: Node,
+    compiled: Compiled,
+    part: Region,
+    lengths: Shape,
+    fields: Sequence[Array],
+    on: Shape | None = None,
+) -> list[Array]:
+    """The positions that a kernel asks for, as arrays that go with a part of fields.
+
+    A point of it is so far on in the whole array.
+    """
+    made, shape = list[Array](), whole_shape(fields)
+    for one in compiled.positions:
+        axis = node.along[one.axis]
+        along = np.arange(*(part[axis] if part else (0, shape[axis])))
+        if part:
+            # Along a ring a part goes on beyond the ends.
+            along = (along + on[axis] if on else along) % lengths[axis]
+        if one.among == "results":
+            if node.border.rules[one.axis][0] == "valid":
+                along -= max(0, -node.reaches[0].lo[one.axis])
+            along //= (node.thinned or node.every)[one.axis]
+        made.append(along.reshape(placed([1] * len(shape), [axis], [len(along)])))
+    if any(map(is_cupy, fields)):
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import cuda
+
+        return cuda.taken_to(fields, made)
+    return made
+
+
+def _with_positions(
+    asked: Callable[..., list[Array]],
+    run: Run,
+    fields: PlainArrays,
+    numbers: Sequence[Any],
+    out: Any,
+    given: Given,
+) -> PlainArrays:
+    """What runs on such fields gives, with the positions that it asks for."""
+    return run([*fields, *asked(fields, given.on)], numbers, out, given)
 
 
 def _finer(
@@ -354,36 +388,30 @@ def _thinned(node: Node, run: Run, *given: Any) -> PlainArrays:
     return [thinned(one, node.every, node.along).copy(order="K") for one in run(*given)]
 
 
-def _common(spans: Mapping[int, Spans], values: Iterable[int]) -> Spans:
+def _common(regions: Mapping[int, Region], values: Iterable[int]) -> Region:
     """The points that all of some values have."""
-    axes = zip(*(spans.get(value, ()) for value in values), strict=True)
-    return tuple((max(a for a, _ in axis), min(b for _, b in axis)) for axis in axes)
+    return reduce(Region.clip, (regions.get(value, Region()) for value in values))
 
 
-def _left(spans: Spans, along: Shape, reach: Box, closed: Sequence[Sides]) -> Spans:
+def _left(part: Region, along: Shape, reach: Box, closed: Sequence[Sides]) -> Region:
     """What is made of so much by what looks so far: at sides that are not closed less."""
-    found = list(spans)
+    found = list(part)
     if not found:
-        return spans
+        return part
     for axis, (low, high), (before, after) in zip(along, closed, reach.sides, strict=True):
         first, last = found[axis]
         first = first if low else first + before
         found[axis] = first, max(first, last if high else last - after)
-    return tuple(found)
+    return Region(found)
 
 
-def within(some: Spans, others: Spans) -> bool:
-    """Whether points are some of others, along every axis."""
-    return all(a >= c and b <= d for (a, b), (c, d) in zip(some, others, strict=True))
-
-
-def cut(array: Array, has: Spans, wanted: Spans, finer: Finer | None = None) -> Array:
+def cut(array: Array, has: Region, wanted: Region, finer: Finer | None = None) -> Array:
     """The part of an array that stands at `has`, as far as it is there."""
     index = index_of(array, has, wanted, finer)
     return array[index] if index else array
 
 
-def index_of(array: Array, has: Spans, wanted: Spans, finer: Finer | None = None) -> Index:
+def index_of(array: Array, has: Region, wanted: Region, finer: Finer | None = None) -> Index:
     """Where that part is in the array, which may be `finer`; nothing for all of it."""
     if has == wanted:
         return ()

@@ -110,10 +110,12 @@ def source_indices(
         columns = source_indices(first, last, n // lanes, before, after)[column - first]
         return np.where(columns < 0, -1, columns * lanes + lane)
     # Positions inside are their own source under either rule.
-    return np.where(position < 0, _mapped(position, n, before), _mapped(position, n, after))
+    low, high = _mapped(position, n, before), _mapped(position, n, after)
+    found: Array = np.where(position < 0, low, high)
+    return found
 
 
-def _mapped(position: Array, n: int, rule: Rule) -> Array:
+def _mapped(position: Array, n: int, rule: Rule) -> Any:
     match rule:
         case "constant":
             return np.where((position >= 0) & (position < n), position, -1)
@@ -121,11 +123,11 @@ def _mapped(position: Array, n: int, rule: Rule) -> Array:
             return position % n
         case "reflect" | "ghost":
             folded = position % (2 * n)
-            return np.where(folded < n, folded, 2 * n - 1 - folded)
+            return np.minimum(folded, 2 * n - 1 - folded)
         case "mirror":
             period = max(1, 2 * n - 2)  # n == 1 has one element, at index 0, and period 1
             folded = position % period
-            return np.minimum(folded, period - folded) if n > 1 else np.zeros_like(folded)
+            return np.minimum(folded, period - folded)
         case _:
             return np.clip(position, 0, n - 1)
 
@@ -239,6 +241,12 @@ def cut(span: Span, count: int) -> list[Span]:
     return [(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
 
+def hull(spans: Iterable[Span]) -> Span:
+    """The least span that holds some."""
+    starts, stops = zip(*spans, strict=True)
+    return min(starts), max(stops)
+
+
 class Region(tuple[Span, ...]):
     """The points first <= i < last, axis by axis."""
 
@@ -263,6 +271,10 @@ class Region(tuple[Span, ...]):
         """Give the points in both."""
         pairs = zip(self, other, strict=True)
         return Region((max(a, c), min(b, d)) for (a, b), (c, d) in pairs)
+
+    def inside(self, other: Region) -> bool:
+        """Whether all of them are points of another region."""
+        return self.clip(other) == self
 
     def along(self, axis: int, first: int, last: int) -> Region:
         """Give the same with other points along an axis."""
@@ -326,7 +338,7 @@ class Layout:
         self.windows = list(map(self._made, windows))
         computed = [window for window in self.windows if window.points]
         # The least region that holds all of them.
-        hulls = [(min(a)[0], max(b for _, b in a)) for a in zip(*computed, strict=True)]
+        hulls = list(map(hull, zip(*computed, strict=True)))
         self.computed = Region(hulls or [(0, 0)] * len(shape))
         self.points = self.computed.points
         self.interior = self._made(_inside(shape, self.reach)).clip(self.computed)
@@ -368,7 +380,7 @@ class Layout:
             (first + step * a + low, first + step * (b - 1) + high + 1)
             for (a, b), first, step, low, high in axes
         )
-        inside = all(a >= 0 and b <= n for (a, b), n in zip(spans, self.shape, strict=True))
+        inside = spans.inside(Region((0, n) for n in self.shape))
         gather = None if inside else self._gather(spans)
         written = []
         for extent in self.extents:
@@ -436,11 +448,8 @@ def _points(shape: Shape, reach: Box, border: Border) -> tuple[Region, Region]:
 
 def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
     """Positions along an axis, with those of all elements that ghosts there may be made of."""
-    (start, stop), far = span, max(*reach, 1 + HIGHEST)
-    return (
-        max(0, min(start, n - far)) if start > 0 and stop > n else start,
-        min(n, max(stop, far)) if start < 0 and stop < n else stop,
-    )
+    (start, stop), far = span, min(n, max(*reach, 1 + HIGHEST))
+    return min(start, n - far) if stop > n else start, max(stop, far) if start < 0 else stop
 
 
 def _ghosts(

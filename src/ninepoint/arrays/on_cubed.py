@@ -24,7 +24,7 @@ from .layout import Array, Region, Shape, Span
 from .regions import Program
 
 
-def lazily(program: Program, fields: Arrays) -> list[Any]:
+def lazily(program: Program, fields: Arrays) -> Arrays:
     """Give the wanted values as lazy arrays, in chunks as large as those of the fields.
 
     Raises

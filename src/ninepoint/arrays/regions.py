@@ -19,13 +19,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, reduce
 from typing import Any, TypeAlias
 
 from ..base.frozen import frozen
 from ..base.remembered import Remembered
 from ..language.ir import joined
-from .layout import Array, Region, Rule, Shape, Span
+from .layout import Array, Region, Rule, Shape, Span, hull
 
 # By how much a value is longer than what it is made of, by the axis, counted from the end.
 Finer: TypeAlias = Mapping[int, int]
@@ -58,11 +57,13 @@ class Block:
     """Arrays, and where in the domain they stand.
 
     The arrays have one shape along the axes of the domain, save that an array may lack axes, or
-    have one element where it is the same all along.
+    have one element where it is the same all along.  A point of the domain is so far `on` in the
+    whole array, if the domain is another one.
     """
 
     arrays: tuple[Array, ...]
     domain: Domain = WHOLE
+    on: Shape | None = None
 
 
 def along(shape: Shape, axis: int, span: Span) -> Region:
@@ -113,53 +114,6 @@ def rings(nodes: Iterable[Node], axis: int) -> set[bool]:
     return {"wrap" in rules for span, rules in found if any(span)}
 
 
-def hull(one: Span | None, other: Span) -> Span:
-    """The least span that holds both."""
-    return other if one is None else (min(one[0], other[0]), max(one[1], other[1]))
-
-
-def needed(
-    nodes: Sequence[Node], wanted: Iterable[int], span: Span, n: int, axis: int
-) -> dict[int, Span]:
-    """What must be known of each value to give `span` of those wanted, of an axis of length `n`.
-
-    Each of the fields of a node has what is needed of all of them.
-    """
-    values: dict[int, Span] = dict.fromkeys(wanted, span)
-    ring = True in rings(nodes, axis)
-    whole = span == (0, n)
-    for node in reversed(nodes):
-        made: Span | None = None
-        for value in node.outputs:
-            if value in values:
-                made = hull(made, values[value])
-        if made is None:
-            continue
-        read = (0, n) if whole else _grown(node, made, n, axis, ring)
-        if ring and not whole and read[1] - read[0] >= n:
-            # The same points again and again: the axis is done as a whole.
-            return needed(nodes, wanted, (0, n), n, axis)
-        for value in node.fields:
-            values[value] = hull(values.get(value), read)
-    return values
-
-
-def _grown(node: Node, span: Span, n: int, axis: int, ring: bool) -> Span:
-    """What a node needs of its fields to give a span of an axis of length `n`."""
-    (low, high), _ = looks(node, axis)
-    first, last = span[0] + low, span[1] + high
-    if ring or low == high == 0:
-        return first, last
-    # So many elements at an end decide what stands outside.
-    order = max((one.order for one in node.boundary.conditions), default=0)
-    thick = 1 + max(high - low, order)
-    if first <= 0:
-        first, last = 0, max(last, thick)
-    if last >= n:
-        first, last = max(0, min(first, n - thick)), n
-    return first, last
-
-
 class Looking:
     """From where to where wanted values look in the fields along an axis, far from its ends.
 
@@ -168,23 +122,63 @@ class Looking:
     """
 
     def __init__(
-        self, nodes: Sequence[Node], wanted: tuple[int, ...], given: int, axis: int
+        self, nodes: Sequence[Node], wanted: Sequence[int], given: int, axis: int
     ) -> None:
         self.nodes, self.wanted, self.given, self.axis = nodes, wanted, given, axis
         self.ring = True in rings(nodes, axis)
-        low, high = _of_fields(self, (FAR, FAR + 1), 2 * FAR)
+        low, high = self._of_fields((FAR, FAR + 1), 2 * FAR)
         self.low, self.high = min(0, low - FAR), max(0, high - FAR - 1)
+
+    def values(self, span: Span, n: int) -> dict[int, Span]:
+        """What must be known of each value to give `span` of those wanted, of an axis so long.
+
+        Each of the fields of a node has what is needed of all of them.
+        """
+        values: dict[int, Span] = dict.fromkeys(self.wanted, span)
+        whole = span == (0, n)
+        for node in reversed(self.nodes):
+            made = [values[value] for value in node.outputs if value in values]
+            if not made:
+                continue
+            read = span if whole else self._grown(node, hull(made), n)
+            if self.ring and not whole and read[1] - read[0] >= n:
+                # The same points again and again: the axis is done as a whole.
+                return self.values((0, n), n)
+            for value in node.fields:
+                values[value] = hull([values.get(value, read), read])
+        return values
+
+    def _grown(self, node: Node, span: Span, n: int) -> Span:
+        """What a node needs of its fields to give a span."""
+        (low, high), _ = looks(node, self.axis)
+        first, last = span[0] + low, span[1] + high
+        if self.ring or low == high == 0:
+            return first, last
+        # So many elements at an end decide what stands outside.
+        order = max((one.order for one in node.boundary.conditions), default=0)
+        thick = 1 + max(high - low, order)
+        if first <= 0:
+            first, last = 0, max(last, thick)
+        if last >= n:
+            first, last = max(0, min(first, n - thick)), n
+        return first, last
+
+    def _of_fields(self, span: Span, n: int) -> Span:
+        """What is needed of the fields, all of them alike."""
+        values = self.values(span, n)
+        found = [values[value] for value in range(self.given) if value in values]
+        return hull(found) if found else span
 
     def needs(self, span: Span, n: int) -> Span:
         """What of the fields is needed for some points of an axis so long."""
         (a, b), low, high = span, self.low, self.high
-        if a == b or low == high == 0:
-            # For no points nothing is needed.
+        if a == b or low == high == 0 or span == (0, n):
+            # For no points nothing is needed, and no more than all for all.
             return span
         if (b - a + high - low < n) if self.ring else (a + low > 0 and b + high < n):
             # Far from the ends nothing is said anew for each block.
             return a + low, b + high
-        return _of_fields(self, span, n)
+        return self._of_fields(span, n)
 
     def placed(self, span: Span, n: int) -> tuple[Span, int]:
         """Where a block is as it is in an axis so long, and how long the axis is there.
@@ -202,14 +196,6 @@ class Looking:
             return span, n
         first = a if before else 2 * FAR - (n - a) if after else FAR
         return (first, first + length), 2 * FAR
-
-
-@lru_cache(maxsize=512)
-def _of_fields(one: Looking, span: Span, n: int) -> Span:
-    """What is needed of the fields, all of them alike."""
-    values = needed(one.nodes, one.wanted, span, n, one.axis)
-    found = [values[value] for value in range(one.given) if value in values]
-    return reduce(hull, found) if found else span
 
 
 # How programs look along axes.

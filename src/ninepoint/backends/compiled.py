@@ -146,9 +146,10 @@ class Compiled:
         return self.reaches[0].ndim
 
     @property
-    def position_dtypes(self) -> tuple[np.dtype, ...]:
-        """The types of the positions."""
-        return self.field_dtypes[len(self.field_dtypes) - len(self.positions) :]
+    def placed(self) -> list[tuple[Position, np.dtype]]:
+        """The positions with their types."""
+        dtypes = self.field_dtypes[len(self.field_dtypes) - len(self.positions) :]
+        return list(zip(self.positions, dtypes, strict=True))
 
     @property
     def reach(self) -> Box:

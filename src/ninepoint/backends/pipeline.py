@@ -20,8 +20,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.control import bounded, loops
-from ..analysis.footprint import reaches
+from ..analysis.footprint import bounded, loops, reaches
 from ..analysis.rewrite import simplify
 from ..base.undisturbed import imported
 from ..language.definitions import Function, array_uses, asks_position

@@ -15,6 +15,7 @@ import functools
 import math
 import numbers
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeAlias, TypedDict, cast
 
 import numpy as np
@@ -43,10 +44,14 @@ MOST_POINTS = 1_000_000
 
 @frozen
 class Window:
-    """A box of neighbours around a point, or those of them that a footprint names, as bytes."""
+    """A box of neighbours around a point, or those of them that a footprint names, as bytes.
+
+    And how many values that are no NaN it needs; 0 where NaN are not left out.
+    """
 
     size: Lengths
     footprint: bytes = b""
+    least: int = 0
 
     @property
     def count(self) -> int:
@@ -286,11 +291,8 @@ class Filtering:
             raise ValueError(f"{name} has {count} axes, but the array {self.image.ndim}.")
         self.ndim = count
 
-    def near(self, size: Size, footprint: Any, min_count: Any) -> tuple[Window, int]:
-        """Give the neighbours that are taken: by default a box of 3 along each axis.
-
-        And how many values that are no NaN a window needs; 0 where NaN are not left out.
-        """
+    def near(self, size: Size, footprint: Any, min_count: Any = None) -> Window:
+        """Give the neighbours that are taken: by default a box of 3 along each axis."""
         if footprint is None:
             size = 3 if size is None else size
             lengths = tuple(whole("size", one, 1) for one in self.each("size", size))
@@ -302,14 +304,14 @@ class Filtering:
             window = footprint_window(footprint)
             self.count_axes("footprint", len(window.size))
         if min_count is None:
-            return window, 0
+            return window
         count, points = whole("min_count", min_count), window.count
         if not 1 <= count <= points:
             raise ValueError(
                 f"min_count={min_count!r}: give a number from 1 to {points}, the points of the "
                 "window."
             )
-        return window, count if kind_of(self.image.dtype) in "fc" else 0
+        return replace(window, least=count) if kind_of(self.image.dtype) in "fc" else window
 
     def check_real(self) -> None:
         """Raise for complex numbers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeAlias, Unpack
 
 import numpy as np
@@ -168,18 +168,16 @@ def gradient(
         raise ValueError(f"spacing={spacing!r} must be positive.")
     weights = _product(axis, call.ndim, _SIDES[side], (0, 1, 0))
     distance = 2 * step if side == "central" else step
-    return call.apply(ANY, weighted("gradient", _gradient, weights), distance)
+    window = offsets(weights.shape)
+
+    def sloped(x: Any, distance: Any) -> Any:
+        return (x[window] * weights).sum() / distance
+
+    return call.apply(ANY, weighted("gradient", sloped, weights), distance)
 
 
 # The weights of the point and of its neighbours before and after it.
 _SIDES: dict[str, Line] = {"central": SLOPE, "forward": (0, -1, 1), "backward": (-1, 1, 0)}
-
-
-def _gradient(window: Any, weights: Array) -> Any:
-    def sloped(x: Any, distance: Any) -> Any:
-        return (x[window] * weights).sum() / distance
-
-    return sloped
 
 
 @over_datasets
@@ -435,15 +433,14 @@ def gaussian_laplace(x: Any, sigma: PerAxis = 1.0, **options: Unpack[Options]) -
     call.each("sigma", sigma)
     # Along one axis after the other the second derivative.
     orders = 2 * np.eye(call.ndim, dtype=int)
-    bells = [_bell(call, sigma, 4.0, tuple(order)).astype(call.precision) for order in orders]
-    return call.apply(ANY, weighted("gaussian_laplace", _laplacian, *bells))
+    bells = [_bell(call, sigma, 4.0, tuple(order)) for order in orders]
+    window = offsets(bells[0].shape)
 
-
-def _laplacian(window: Any, *bells: Array) -> Any:
     def summed(x: Any) -> Any:
         return sum((x[window] * bell).sum() for bell in bells)
 
-    return summed
+    others = (bell.tobytes() for bell in bells[1:])
+    return call.apply(ANY, weighted("gaussian_laplace", summed, bells[0], *others))
 
 
 @over_datasets
@@ -484,17 +481,13 @@ def unsharp(x: Any, sigma: PerAxis = 1.0, amount: float = 1.0, **options: Unpack
     array([10,  9,  4, 26, 21, 20], dtype=uint8)
     """
     call = Filtering(x, options)
-    bell = _bell(call, sigma, 4.0).astype(call.precision)
-    return call.apply(BETWEEN, weighted("unsharp", _unsharp, bell), finite("amount", amount))
-
-
-def _unsharp(window: Any, weights: Array) -> Any:
-    here = (0,) * weights.ndim
+    bell = _bell(call, sigma, 4.0)
+    window, here = offsets(bell.shape), (0,) * bell.ndim
 
     def sharpened(x: Any, amount: Any) -> Any:
-        return x[here] + amount * (x[here] - (x[window] * weights).sum())
+        return x[here] + amount * (x[here] - (x[window] * bell).sum())
 
-    return sharpened
+    return call.apply(BETWEEN, weighted("unsharp", sharpened, bell), finite("amount", amount))
 
 
 def _bell(
@@ -520,7 +513,7 @@ def _bell(
             # The bell times a polynomial of Hermite.
             line *= hermeval(places / sigma, [0] * n + [1]) / sigma**n
         bell = np.multiply.outer(bell, line)
-    return bell
+    return bell.astype(call.precision)
 
 
 @over_datasets
@@ -576,19 +569,14 @@ def bilateral(
     call.check_real()
     if not (far := finite("sigma_color", sigma_color, 0)):
         raise ValueError("sigma_color is 0, but it must be positive.")
-    bell = _bell(call, sigma_spatial, finite("truncate", truncate, 0), name="sigma_spatial")
-    filtered = weighted("bilateral", _bilateral, bell.astype(call.precision))
-    return call.apply(BETWEEN, filtered, -0.5 / far**2)
-
-
-def _bilateral(window: Any, weights: Array) -> Any:
-    here = (0,) * weights.ndim
+    weights = _bell(call, sigma_spatial, finite("truncate", truncate, 0), name="sigma_spatial")
+    window, here = offsets(weights.shape), (0,) * weights.ndim
 
     def smoothed(x: Any, falloff: Any) -> Any:
         alike = weights * np.exp(falloff * (x[window] - x[here]) ** 2)
         return (alike * x[window]).sum() / alike.sum()
 
-    return smoothed
+    return call.apply(BETWEEN, weighted("bilateral", smoothed, weights), -0.5 / far**2)
 
 
 @over_datasets
@@ -641,40 +629,33 @@ def threshold_local(
     """
     call = Filtering(x, options)
     call.check_real()
-    shape = call.near(size, None, None)[0].size
+    shape = call.near(size, None).size
     if not all(length % 2 for length in shape):
         raise ValueError(f"size={size!r} must be odd, so that a window has a centre.")
     if method not in _AVERAGES:
         raise ValueError(f"method={method!r} is unknown; use {', '.join(map(repr, _AVERAGES))}.")
-    # Of one point the bell is as narrow as any.
-    sigmas = [(length - 1) / 6 or 1e-9 for length in shape]
-    bell = _bell(call, sigmas, 4.0) if method == "gaussian" else np.ones(shape)
-    filtered = weighted("threshold_local", _AVERAGES[method], bell.astype(call.precision))
-    return call.apply(ANY, filtered, finite("offset", offset))
+    weights, average = np.ones(shape), _AVERAGES[method]
+    if not average:
+        # Of one point the bell is as narrow as any.
+        weights = _bell(call, [(length - 1) / 6 or 1e-9 for length in shape], 4.0)
+    kernel = weighted("threshold_local", _threshold(average, weights), weights, method)
+    return call.apply(ANY, kernel, finite("offset", offset))
 
 
-def _threshold_by_bell(window: Any, weights: Array) -> Any:
-    def threshold(x: Any, offset: Any) -> Any:
+# What averages a window, where its bell does not.
+_AVERAGES = {"gaussian": None, "mean": np.mean, "median": np.median}
+
+
+def _threshold(average: Any, weights: Array) -> Any:
+    window = offsets(weights.shape)
+
+    def by_bell(x: Any, offset: Any) -> Any:
         return (x[window] * weights).sum() - offset
 
-    return threshold
+    def by_average(x: Any, offset: Any) -> Any:
+        return average(x[window]) - offset
 
-
-def _threshold_by(average: Any) -> Any:
-    def write(window: Any, _: Array) -> Any:
-        def threshold(x: Any, offset: Any) -> Any:
-            return average(x[window]) - offset
-
-        return threshold
-
-    return write
-
-
-_AVERAGES = {
-    "gaussian": _threshold_by_bell,
-    "mean": _threshold_by(np.mean),
-    "median": _threshold_by(np.median),
-}
+    return by_average if average else by_bell
 
 
 # Kernels.
@@ -684,11 +665,10 @@ _AVERAGES = {
 _kernels: Remembered[Kernel] = Remembered(KEPT)
 
 
-def weighted(name: str, write: Callable[..., Any], *weights: Array) -> Kernel:
-    """The stencil of the kernel that is written for a window and its weights, made once."""
-    shape, dtype = weights[0].shape, weights[0].dtype
-    key = name, write, shape, dtype.char, *(one.tobytes() for one in weights)
-    return _kernels.made(key, lambda: made(name, write(offsets(shape), *weights)))
+def weighted(name: str, kernel: Any, weights: Array, *more: Any) -> Kernel:
+    """The kernel, made once for each of these weights and of what more it depends on."""
+    key = name, weights.shape, weights.dtype.char, weights.tobytes(), *more
+    return _kernels.made(key, lambda: made(name, kernel))
 
 
 def correlation(name: str, weights: Array, precision: np.dtype) -> Kernel:
@@ -699,11 +679,9 @@ def correlation(name: str, weights: Array, precision: np.dtype) -> Kernel:
         case "c":
             # As scipy.ndimage and np.correlate have it.
             weights = weights.conj().astype(np.result_type(precision, np.complex64))
-    return weighted(name, _correlate, weights)
+    window = offsets(weights.shape)
 
-
-def _correlate(window: Any, weights: Array) -> Any:
     def weighted_sum(x: Any) -> Any:
         return (x[window] * weights).sum()
 
-    return weighted_sum
+    return weighted(name, weighted_sum, weights)

@@ -75,8 +75,8 @@ def _reduction(name: str, of_all: Any, of_valid: Any, kept: str, text: str) -> W
     """The filter that makes a number of a window, or of those of its values that are no NaN."""
 
     @functools.lru_cache(KEPT)
-    def kernel(near: Window, least: int) -> Kernel:
-        window, taken = near.index(mirrored=name == "dilate")
+    def kernel(near: Window) -> Kernel:
+        (window, taken), least = near.index(mirrored=name == "dilate"), near.least
 
         def all_values(x: Any) -> Any:
             return of_all(x[window][taken])
@@ -91,7 +91,7 @@ def _reduction(name: str, of_all: Any, of_valid: Any, kept: str, text: str) -> W
         call = Filtering(x, options)
         if name not in ("mean", "sum"):
             call.check_real()
-        return call.apply(kept, kernel(*call.near(**window)))
+        return call.apply(kept, kernel(call.near(**window)))
 
     return _filter(name, reduced, text)
 
@@ -331,14 +331,12 @@ def percentile(
     q = finite("q", q, 0)
     if q > 100:
         raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
-    window, least = call.near(size, footprint, min_count)
-    name = "median" if q == 50 else "percentile"
-    return call.apply(CHOSEN, _rank(name, window, least, q))
+    return call.apply(CHOSEN, _rank(call.near(size, footprint, min_count), q))
 
 
 @functools.lru_cache(KEPT)
-def _rank(name: str, near: Window, least: int, q: float) -> Kernel:
-    (window, taken), last = near.index(), near.count - 1
+def _rank(near: Window, q: float) -> Kernel:
+    (window, taken), last, least = near.index(), near.count - 1, near.least
     rank = min(int(near.count * q / 100), last)
     from_below = _fraction(rank, last)
     from_above: Any = _fraction(last - rank, last)
@@ -352,6 +350,7 @@ def _rank(name: str, near: Window, least: int, q: float) -> Kernel:
         w = x[window][taken]
         return ranked(w, q) if (w == w).sum() >= least else np.nan
 
+    name = "median" if q == 50 else "percentile"
     return made(name, one_of_valid if least else one_of_all)
 
 

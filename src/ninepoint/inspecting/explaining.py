@@ -16,15 +16,23 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.footprint import tap_offsets
+from ..analysis.footprint import extents, tap_offsets
 from ..analysis.ranges import ranges, words
-from ..arrays import accepted
-from ..arrays.accepted import is_dask, is_dataset, is_device, is_xarray, listed
+from ..arrays.accepted import (
+    behind,
+    broadcast_shape,
+    is_dask,
+    is_dataset,
+    is_device,
+    is_xarray,
+    listed,
+)
 from ..arrays.arranging import told
+from ..arrays.cuda.executable import understood
 from ..arrays.regions import check_device
 from ..base.tracebacks import door
-from ..language.errors import SLOWER, StencilError, cure, mistake
-from ..language.ir import Box, Kernel, Offset, Read, Reduce, Ref
+from ..language.errors import SLOWER, StencilError, cure
+from ..language.ir import Box, Kernel, Offset, Reduce, Ref
 from ..language.signature import Explanation, Lines, counted, many, signature_text
 from ..language.text import kernel_text
 from ..lowering.notes import Note, notes, work
@@ -53,9 +61,9 @@ def explained(call: Any, one: Asked) -> str:
         nodes = _gpu_nodes(one)
         for node in nodes:
             _tell_kernel(page, node, there=True)
-        general = next((one.compiled.cpu_only for one in nodes if one.compiled.cpu_only), None)
-        words = f"Give arrays of NumPy, or write it without {general[1]}" if general else ""
-        return "\n".join([f"{words}." if words else _advice(one, None), *page])
+        general = [node.compiled.cpu_only[1] for node in nodes if node.compiled.cpu_only]
+        advice = f"Give arrays of NumPy, or write it without {general[0]}." if general else ""
+        return "\n".join([advice or _advice(one, None), *page])
     if one.is_single:
         _tell_kernel(page, node)
     else:
@@ -211,11 +219,11 @@ def _lying(page: Lines, one: Asked) -> None:
     fields, last = one.given, one.last
     if last.compiled.alone or not fields or not all(isinstance(x, np.ndarray) for x in fields):
         return
-    shape = accepted.broadcast_shape([field.shape for field in fields])
+    shape = broadcast_shape([field.shape for field in fields])
     if len(shape) < last.ndim:
         return
-    core = accepted.behind(one.options.get("axes"), len(shape), last.ndim)
-    ends = tuple(range(-last.ndim, 0))
+    core = behind(one.options.get("axes"), len(shape), last.ndim)
+    ends = range(-last.ndim, 0)
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
     program = last.compiled
     # What other calls make for it lies in memory as the fields do.
@@ -234,8 +242,7 @@ def _measured(call: Any, one: Asked) -> Measurement:
     if largest > _LARGE and not is_whole:
         length = max(1, first.shape[0] * _LARGE // largest)
         fields = tuple(array[:length] for array in fields)
-    options = {name: value for name, value in one.options.items() if name != "dims"}
-    return measured(call, replace(one, given=fields, options=options), 5, 0.3)
+    return measured(call, replace(one, given=fields), 5, 0.3)
 
 
 def intermediate(one: Asked) -> str:
@@ -268,13 +275,10 @@ def texts(one: Asked, target: object) -> str:
         raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
     if target == "cpu":
         return "\n\n".join(kernel.module.text for kernel in one.kernels)
-    found = []
-    for node in _gpu_nodes(one):
-        if general := node.compiled.cpu_only:
-            place, reason = general
-            raise mistake("gpu-general", place, node.label, reason)
-        found.append(node.text(node.border).text)
-    return "\n\n".join(found)
+    nodes = _gpu_nodes(one)
+    for node in nodes:
+        understood(node.compiled)
+    return "\n\n".join(node.text(node.border).text for node in nodes)
 
 
 def _gpu_nodes(one: Asked) -> Sequence[Node]:
@@ -316,9 +320,10 @@ def _tell_plan(page: Lines, one: Asked) -> None:
 
 
 def _call_text(graph: Graph, node: Node) -> str:
-    fields = ", ".join(graph.names[value] for value in node.fields)
+    fields = [graph.names[value] for value in node.fields]
+    fields += [one.words for one in node.compiled.positions]
     made = ", ".join(graph.names[value] for value in node.outputs)
-    return f"{made} = {node.call.definition.name}({fields})"
+    return f"{made} = {node.call.definition.name}({', '.join(fields)})"
 
 
 # Lazy arrays.
@@ -421,15 +426,24 @@ def drawn(definition: Definition) -> str | None:
         return None
     if compiled.forms is None:
         return None
-    read = _cells(compiled.forms.simplified)
+    kernel = compiled.forms.simplified
+    read: dict[str, set[Offset]] = {name: set() for name, _ in kernel.fields}
+    for assign in kernel.body:
+        if isinstance(assign.value, Reduce):
+            for name, offsets in tap_offsets(assign.value):
+                read[name].update(offsets)
+            continue
+        for name, *ends in extents(assign.value):
+            sides = (range(low, high + 1) for low, high in zip(*ends, strict=True))
+            read[name].update(itertools.product(*sides))
     below = []
     for call in definition.calls():
         # As the user wrote it.
         text = call.span.text[call.span.start : call.span.end]
         below.append(f"{', '.join(call.made)} = {text}")
-    sides = one.call.options.boundary.sides(compiled.ndim)
     ways = ("from panel to panel", "downward", "to the right")
-    for axis, pair in enumerate(sides, start=-len(sides)):
+    pairs = one.call.options.boundary.sides(compiled.ndim)
+    for axis, pair in enumerate(pairs, start=-len(pairs)):
         before, after = (
             f"{rule} with {one.call.options.cval!r}" if rule in ("fill", "constant") else str(rule)
             for rule in pair
@@ -439,18 +453,6 @@ def drawn(definition: Definition) -> str | None:
     title = f"{definition.name}{signature_text(definition.function)}"
     fields = dict(zip(one.last.call.fields, read.values(), strict=True))
     return _svg(title, compiled.reach, fields, below)
-
-
-def _cells(kernel: Kernel) -> dict[str, set[Offset]]:
-    """Every offset that a kernel reads, for each of its fields."""
-    found: dict[str, set[Offset]] = {name: set() for name, _ in kernel.fields}
-    for assign in kernel.body:
-        if isinstance(assign.value, Read):
-            found[assign.value.field].add(assign.value.offset)
-        elif isinstance(assign.value, Reduce):
-            for field, offsets in tap_offsets(assign.value):
-                found[field].update(offsets)
-    return found
 
 
 def _svg(

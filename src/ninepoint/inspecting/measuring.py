@@ -34,15 +34,24 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import accepted
-from ..arrays.accepted import Arrays, is_cupy, is_device, listed
+from ..arrays.accepted import (
+    Arrays,
+    as_field,
+    check_dtype,
+    is_chunked,
+    is_cupy,
+    is_device,
+    is_xarray,
+    listed,
+    native,
+)
 from ..arrays.executable import SPLIT_POINTS
 from ..backends.compiled import Compiled
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel, thread_count
 from ..base.frozen import frozen
 from ..language.ir import RANKED, Reduce
-from ..language.signature import OPTIONS, counted, many, table, time_text
+from ..language.signature import counted, many, table, time_text
 from ..lowering.schedule import Schedule
 from ..program.definition import Call, Definition
 from ..program.graph import Node
@@ -115,7 +124,7 @@ def asked(definition: Definition, given: Arrays = (), named: ByName | None = Non
     if not own.keys() <= {*definition.parameters}:
         raise definition.arguments.unfit((), own, CALL_OPTIONS)
     given = tuple(given) or ("float64",)
-    types = [accepted.native(_dtype(one)) for one in given]
+    types = [native(_dtype(one)) for one in given]
     if len(types) not in (1, len(fields)):
         raise ValueError(
             f"'{definition.name}' has {many(len(fields), 'field')} ({', '.join(fields)}), "
@@ -135,10 +144,11 @@ def _split(named: ByName, known: Collection[str]) -> tuple[dict[str, Any], dict[
     return options, {name: value for name, value in named.items() if name not in known}
 
 
-def call_of(definition: Definition, values: ByName, named: ByName, given: Arrays = ()) -> Call:
-    """The call with these values and the options among what is named, for fields of this kind."""
-    Place(**{name: named[name] for name in PLACE if name in named}).check(given)
-    return Call.of(definition, values, **{name: named[name] for name in OPTIONS if name in named})
+def call_of(definition: Definition, values: ByName, options: ByName, given: Arrays = ()) -> Call:
+    """The call with these values and options, for fields of this kind."""
+    place, others = _split(options, PLACE)
+    Place(**place).check(given)
+    return Call.of(definition, values, **others)
 
 
 def called_with(
@@ -160,17 +170,17 @@ def _dtype(given: Any) -> np.dtype:
     if isinstance(given, str | type | np.dtype):
         return np.dtype(given)
     found = getattr(given, "dtype", None)
-    dtype: np.dtype = accepted.as_field(given).dtype if found is None else np.dtype(found)
-    accepted.check_dtype(dtype)
+    dtype: np.dtype = as_field(given).dtype if found is None else np.dtype(found)
+    check_dtype(dtype)
     return dtype
 
 
 def no_array(what: str, name: str, value: Any) -> TypeError:
     """What is said of a value in the place of an array of NumPy, with what to give instead."""
     kind, cure = f"of type {type(value).__name__}", "give an array, as np.asarray(x) makes it"
-    if accepted.is_chunked(value):
+    if is_chunked(value):
         kind, cure = "a Dask array", "give one chunk of it, as x.blocks[0].compute() makes it"
-    elif accepted.is_xarray(value):
+    elif is_xarray(value):
         cure = "give its array, x.values"
     return TypeError(f"{what} and '{name}' is {kind}; {cure}.")
 

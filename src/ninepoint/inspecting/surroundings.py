@@ -126,10 +126,8 @@ def _processor() -> str:
 
 def _vectors() -> str:
     # Imported here: a fact that only this command wants.
-    try:
-        from llvmlite import binding
-    except ImportError as error:
-        return f"unknown ({error})"
+    from llvmlite import binding
+
     features = binding.get_host_cpu_features()
     found = [name for name in _VECTORS if features.get(name)]
     return f"{binding.get_host_cpu_name()}: {' '.join(found) or 'none that are known'}"

@@ -27,8 +27,8 @@ from ..base.frozen import frozen
 from ..base.undisturbed import imported
 
 # What libraries raise on damaged files: found by cutting and by flipping bytes of valid ones
-# (tests/io/test_files_damage.py, tests/io/test_damage.py).  The last is NumPy's, for the header
-# of a .npy file.  MemoryError is left out: that is about the machine.
+# (tests/io/test_damage.py).  The last is NumPy's, for the header of a .npy file.  MemoryError is
+# left out: that is about the machine.
 DAMAGE = (
     OSError,
     SyntaxError,

@@ -77,20 +77,10 @@ class Iteration:
                 f"progress={progress!r} must be True, False or a function of two numbers."
             )
 
-    def ends(
-        self,
-        step: int,
-        state: Arrays,
-        before: Arrays,
-        shown: Arrays | None = None,
-    ) -> bool:
-        """Show the state after so many steps, and say whether it is the last.
-
-        What is `shown` is the state as a caller has it, where that is another one.
-        """
+    def ends(self, step: int, state: Arrays, before: Arrays) -> bool:
+        """Show the state after so many steps, and say whether it is the last."""
         close = self.is_close(state, before)
-        given = state if shown is None else shown
-        return bool(self.callback is not None and self.callback(step, *given)) or close
+        return bool(self.callback is not None and self.callback(step, *state)) or close
 
     def is_close(self, state: Arrays, before: Arrays) -> bool:
         """Whether the last step has changed so little that it is the last of all."""
@@ -193,7 +183,8 @@ def place_of_change(
 def _furthest(after: np.ndarray, before: np.ndarray, enough: float) -> tuple[float, int]:
     """The greatest of these changes, and of which element it is."""
     greatest, place = 0.0, 0
-    a, b = after.reshape(-1), before.reshape(-1)
+    # The first state may be of another shape, if calls are given the fields as they are.
+    a, b = after.reshape(-1), np.broadcast_to(before, after.shape).reshape(-1)
     # In parts: an iteration promises to hold two states and no more.
     for first in range(0, a.size, COMPARED):
         steps = _changes(a[first : first + COMPARED], b[first : first + COMPARED])

@@ -62,7 +62,6 @@ from ..program.program import (
     Program,
     bound,
     common_margin,
-    positions,
     program_of,
     recalled,
     targets,
@@ -104,7 +103,7 @@ class Motion:
 
     @cached_property
     def step(self) -> Program:
-        """The first step; after the fields of the call there may be positions."""
+        """The first step."""
         return self._step(self.call.scalars)
 
     @property
@@ -312,7 +311,7 @@ class Ahead:
                 block = Block(tuple(arrays), Domain(self._shape, has, region))
                 made = program.run(block, threads=1, given=given)
                 pairs = zip(made, old, strict=False)
-                if all(change(a, np.broadcast_to(b, a.shape)) <= self._until for a, b in pairs):
+                if all(change(a, b) <= self._until for a, b in pairs):
                     self._place = None
                     return False
                 old[: len(made)] = made
@@ -352,7 +351,7 @@ class InMemory:
         fields = arrays
         if len(motion.nodes) == 1 and not self.there:
             # The calls of a graph are given the fields as they are.
-            fields = self._stretched(arrays)
+            fields = [np.broadcast_to(array, self._shape) for array in arrays]
         # How many steps are done in one pass over memory.
         self._together = 1
         if all(field.shape == self._shape for field in fields):
@@ -362,13 +361,18 @@ class InMemory:
         self._ahead: Ahead | None = None
         if self._together > 1:
             self.longest = self._together
-            fields = self._laid(fields)
+            # Axes in another order, gaps, other bytes: one copy costs less than single steps.
+            dtypes = [native(field.dtype) for field in fields]
+            fields = [
+                field if plain(field, dtype, motion.ndim) else copied(field, dtype)
+                for field, dtype in zip(fields, dtypes, strict=True)
+            ]
             schedule = replace(motion.schedule, steps=self.longest)
             self._motion = replace(motion, schedule=schedule)
             if Ahead.helps(motion, plan):
                 self._ahead = Ahead(motion, plan, self._shape)
         self._given = self._states = self._before = list(fields[:count])
-        self._others = [*fields[count:], *positions(motion.graph, arrays)]
+        self._others = list(fields[count:])
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
         self._spare: list[Any] | None = None
@@ -380,10 +384,6 @@ class InMemory:
     def _taken(self, fields: Arrays) -> list[Any]:
         """The fields as arrays of this kind."""
         return [as_field(field) for field in fields]
-
-    def _stretched(self, arrays: Arrays) -> list[Any]:
-        """The fields, each in the shape of the state."""
-        return [np.broadcast_to(array, self._shape) for array in arrays]
 
     def _in_one_pass(self) -> int:
         """How many steps to do in one pass over memory."""
@@ -402,18 +402,6 @@ class InMemory:
         # Where only the size of changes is asked for, some steps are known not to be the last.
         row = plan.steps if Ahead.helps(motion, plan) else plan.in_a_row
         return max(1, min(length, row))
-
-    def _laid(self, fields: Arrays) -> list[Any]:
-        """The fields as several steps in one pass take them.
-
-        Axes in another order, gaps, other bytes: one copy costs less than single steps.
-        """
-        return [
-            field
-            if plain(field, native(field.dtype), self._motion.ndim)
-            else copied(field, native(field.dtype))
-            for field in fields
-        ]
 
     def _empty(self, dtype: np.dtype) -> Any:
         return empty(self._shape, dtype)
@@ -468,23 +456,26 @@ class InMemory:
 
     def ends(self, step: int) -> bool:
         """Show the state, which is somebody else's from then on if it is kept."""
-        # The first may be of another shape, if calls are given the fields as they are.
-        before = self._stretched(self._before)
         counts = [sys.getrefcount(state) for state in self._states]
-        ended = self._plan.ends(step, self._states, before)
+        ended = self._plan.ends(step, self._states, self._before)
         # A view of an array refers to it as well.
         self._owned = counts == [sys.getrefcount(state) for state in self._states]
         if self._ahead is not None and not ended:
-            self._ahead.notice(self._states, before)
+            self._ahead.notice(self._states, self._before)
         return ended
 
     def final(self) -> list[Any]:
         """Give the state: none of the arrays that were given, save for `out`."""
-        for array, state in zip(self._target, self._states, strict=False):
-            if array is not state:
-                write(array, state)
-        if self._target or self._states is not self._given:
-            return self._target or self._states
+        states = self._apart()
+        for target, state in zip(self._target, states, strict=False):
+            if target is not state:
+                write(target, state)
+        return listed(self._plan.out) or states
+
+    def _apart(self) -> list[Any]:
+        """The state as the caller's arrays, none of which was given."""
+        if self._states is not self._given:
+            return self._states
         return [np.array(state, native(state.dtype)) for state in self._states]
 
 
@@ -499,7 +490,9 @@ class OnDevice(InMemory):
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
-        self._shown: list[Any] | None = None
+        self._shown = list[Any]()
+        if self._sent and plan.callback is not None:
+            plan = replace(plan, callback=partial(self._show, plan.callback))
         super().__init__(motion, fields, plan)
         # What the caller gave is never written to, nor what a callback may have kept.
         self._owned = self._sent and all(one.shape == self._shape for one in self._states)
@@ -521,7 +514,7 @@ class OnDevice(InMemory):
         outs = dict(zip(program.wanted, results, strict=True))
         launches = program.bound(Block(tuple(arrays)), outs)
 
-        def run(fields: Arrays, given: Given, results: Arrays) -> list[Any]:
+        def run(fields: Arrays, given: Given, results: Arrays) -> Arrays:
             return launches(fields, given, dict(zip(program.wanted, results, strict=True)))
 
         return run
@@ -529,30 +522,21 @@ class OnDevice(InMemory):
     def forward(self, first: int, length: int) -> int:
         """Do some steps; they go on from what was shown of a state that was sent."""
         with cuda.beside(self._states):
-            for state, shown in zip(self._states, self._shown or (), strict=False):
+            for state, shown in zip(self._states, self._shown, strict=False):
                 driver.refill(state, shown)
-            self._shown = None
+            self._shown = []
             return super().forward(first, length)
 
-    def ends(self, step: int) -> bool:
-        """Show the state, which is somebody else's from then on; or a copy of it."""
-        looks = self._plan.callback is not None
-        if looks and self._sent:
-            self._shown = [driver.downloaded(state) for state in self._states]
-        ended = self._plan.ends(step, self._states, self._before, self._shown)
-        self._owned = self._owned and (self._sent or not looks)
-        return ended
+    def _show(self, callback: Callable[..., Any], step: int, *states: Any) -> Any:
+        self._shown = [driver.downloaded(state) for state in states]
+        return callback(step, *self._shown)
 
-    def final(self) -> list[Any]:
-        """Give the state: none of the arrays that were given, save for `out`."""
-        states = self._states
+    def _apart(self) -> list[Any]:
         if self._sent:
-            states = self._shown or [driver.downloaded(state) for state in states]
-        elif not self._target and states is self._given:
-            return [state.copy() for state in states]
-        for target, state in zip(self._target, states, strict=False):
-            write(target, state)
-        return listed(self._plan.out) or states
+            return self._shown or [driver.downloaded(state) for state in self._states]
+        if self._states is not self._given:
+            return self._states
+        return [state.copy() for state in self._states]
 
 
 class InChunks:
@@ -570,11 +554,7 @@ class InChunks:
         self._tasks = 2 * motion.states * math.prod(map(len, chunks))
         self._later = 0
         part = [max(sizes) for sizes in chunks]
-        cut = [
-            axis
-            for axis in range(-motion.ndim, 0)
-            if len(chunks[axis]) > 1 and motion.looks(axis) != (0, 0)
-        ]
+        cut = [axis for axis in range(-motion.ndim, 0) if len(chunks[axis]) > 1]
         self.longest = motion.between(part, cut, plan.in_a_row)
         self.unit = motion.unit(self.longest)
 
@@ -588,12 +568,11 @@ class InChunks:
         motion = self._motion
         each = [motion.scalars.at(step) for step in range(first, first + length)]
         program = motion.repeated(each)
+        if length == 1:
+            # Steps that are left over would need kernels of their own if they were joined.
+            program = replace(program, schedule=replace(motion.schedule, steps=1))
         # Whether these are colour images was asked before: the axes are the last ones.
-        graph = program.graph.along(tuple(range(-motion.ndim, 0)))
-        # Steps that are left over would need kernels of their own if they were joined.
-        schedule = replace(motion.schedule, steps=1) if length == 1 else motion.schedule
-        place = Place(threads=self._plan.threads, device=self._plan.device)
-        program = replace(program, graph=graph, schedule=schedule)
+        place = Place(tuple(range(-motion.ndim, 0)), device=self._plan.device)
         made = self._evaluate(program, self._states, place)
         self._before, self._states = self._states, [*made, *self._states[len(made) :]]
         self._later += self._tasks
@@ -633,12 +612,10 @@ class InChunks:
     def final(self) -> list[Any]:
         """Give the state without the fields beside it."""
         # Where no step was done these are the arrays that were given.
-        return [_native(one) for one in self._states[: self._motion.states]]
-
-
-def _native(array: Any) -> Any:
-    dtype = np.dtype(array.dtype)
-    return array if dtype.isnative else array.astype(native(dtype))
+        return [
+            one if one.dtype.isnative else one.astype(native(one.dtype))
+            for one in self._states[: self._motion.states]
+        ]
 
 
 def _held(arrays: Arrays) -> list[Any]:

@@ -465,20 +465,17 @@ def _spread(
     if not is_number(ddof) or isinstance(ddof, complex):
         raise mistake("wrong-arguments", variance, "'ddof' is not a constant number")
     window, test = _taken(variance, value, axis, where)
-    skips = name.startswith("nan") and window.dtype.is_float
-    found = _variance(window, test, ddof, skips)
-    return call("sqrt", found.dtype, found) if name != variance else found
-
-
-def _variance(window: Value, test: Value | None, ddof: Any, skips: bool) -> Any:
     if test is None:
-        return reduce("var", window, float(ddof))
-    left = _counted(window, test) - ddof
-    divisor = left if skips else select(left > 0, left, left * 0)
-    # In two passes, as NumPy does it: nothing cancels.
-    apart = window - _mean_of(window, test)
-    found = reduce("sum", _filled(apart * apart, test, -0.0)) / divisor
-    return select(left > 0, found, _nan(found)) if skips else found
+        found: Any = reduce("var", window, float(ddof))
+    else:
+        skips = name.startswith("nan") and window.dtype.is_float
+        left = _counted(window, test) - ddof
+        divisor = left if skips else select(left > 0, left, left * 0)
+        # In two passes, as NumPy does it: nothing cancels.
+        apart = window - _mean_of(window, test)
+        found = reduce("sum", _filled(apart * apart, test, -0.0)) / divisor
+        found = select(left > 0, found, _nan(found)) if skips else found
+    return call("sqrt", found.dtype, found) if name != variance else found
 
 
 def _reduction(kind: ReduceKind, value: Any, axis: Any = None) -> Any:

@@ -452,7 +452,13 @@ class CarriedLoop:
             self._read_turn(literal)
             if self.going is False and not literal:
                 return False
-            triples = zip(self.types, self.initial, self._now(), strict=True)
+            # The numbers that the names hold at the end of the turn.
+            now = [self.frame.names.get(name) for name in self.names]
+            for before, after in zip(self.held, now, strict=True):
+                if not _is_numeric(after) or len([*_numbers(after)]) != len([*_numbers(before)]):
+                    raise NotUnderstood("a name that is one thing or another", self.span)
+            self.now = [lift(one) for one in _numbers(tuple(now))]
+            triples = zip(self.types, self.initial, self.now, strict=True)
             joined = [kind.joined(one, after) for kind, one, after in triples]
             if joined == self.types and not literal:
                 return True
@@ -486,14 +492,6 @@ class CarriedLoop:
         self.refs.append(Ref(dtype, f"c{self.level}_{len(self.refs)}"))
         return self.refs[-1]
 
-    def _now(self) -> list[Value]:
-        """The numbers that the names hold at the end of a turn."""
-        now = [self.frame.names.get(name) for name in self.names]
-        for before, after in zip(self.held, now, strict=True):
-            if not _is_numeric(after) or len([*_numbers(after)]) != len([*_numbers(before)]):
-                raise NotUnderstood("a name that is one thing or another", self.span)
-        return [lift(one) for one in _numbers(tuple(now))]
-
     def _leave(self, start: Any) -> None:
         """Carry the values, and go on with those after the last turn."""
         frame = self.frame
@@ -517,7 +515,7 @@ class CarriedLoop:
         )
         told = [*map(lift, _numbers(last))]
         first = [replace(one, atom=cast(lift(0), one.dtype).atom) for one in told]
-        before, after = [*self.initial, *first], [*self._now(), *told]
+        before, after = [*self.initial, *first], [*self.now, *told]
         for one in told:
             self._ref(one.dtype)
         loop = self._emit(start, before, after)

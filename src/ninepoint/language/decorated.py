@@ -68,8 +68,7 @@ class Decorated:
         return self
 
     def __dask_tokenize__(self) -> str:
-        token: str = self.definition.token
-        return token
+        return str(self.definition.token)
 
 
 _made: Registry[Decorated] = Registry()
@@ -82,7 +81,7 @@ def _restored(kind: Callable[[Any], Decorated], definition: Any) -> Decorated:
 # What a decorator makes.
 T = TypeVar("T", bound=Decorated)
 
-# The parameters and the result of a method, with and without its object.
+# The parameters of a method, with and without its object, and the result of it or of other work.
 P = ParamSpec("P")
 Q = ParamSpec("Q")
 R = TypeVar("R")
@@ -102,12 +101,11 @@ def decorator(kind: str, function: Any, make: Callable[[types.FunctionType], T])
             raise TypeError(
                 f"'{function.definition.name}' is a {function.definition.kind} already."
             )
-        whole = False
-        if isinstance(plain, types.FunctionType):
-            # Functions of this package take whole arrays.
-            own = (plain.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
-            whole = own and bool(plain.__code__.co_flags & inspect.CO_VARARGS)
-        if not isinstance(plain, types.FunctionType) or whole:
+        # A filter, or another function of this package, takes whole arrays.
+        if not isinstance(plain, types.FunctionType) or (
+            (plain.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
+            and plain.__code__.co_flags & inspect.CO_VARARGS
+        ):
             raise TypeError(
                 f"a {kind} is made from a Python function, {_not_from(function, kind)}."
             )
@@ -155,8 +153,6 @@ class Method(Generic[P, R]):
 
 # Texts that cannot be read as they are.
 
-_Result = TypeVar("_Result")
-
 # Python's own compiler gives up at a depth of some thousands; a level takes a few calls of ours.
 _CALLS = 100_000
 
@@ -167,7 +163,7 @@ _STACK = 256 * 1024 * 1024
 _lock = threading.Lock()
 
 
-def with_room(work: Callable[[], _Result], function: Function | types.FunctionType) -> _Result:
+def with_room(work: Callable[[], R], function: Function | types.FunctionType) -> R:
     """What `work` gives for a function; done again with a deeper stack where the stack ends.
 
     Raises
@@ -199,7 +195,7 @@ def with_room(work: Callable[[], _Result], function: Function | types.FunctionTy
     raise mistake("too-deep", place_of(code, line or name), name)
 
 
-def _elsewhere(work: Callable[[], _Result]) -> _Result:
+def _elsewhere(work: Callable[[], R]) -> R:
     """What `work` gives on a thread with a deep stack."""
     from concurrent.futures import ThreadPoolExecutor
 

@@ -34,6 +34,7 @@ import numpy as np
 
 from ..base.frozen import frozen
 from .dtypes import DType as DType
+from .dtypes import value_type
 
 Value = TypeVar("Value")
 Offset: TypeAlias = tuple[int, ...]
@@ -436,8 +437,18 @@ class _Argument:
         return f"{self.name}_"
 
 
+class _Stored(_Argument):
+    __slots__ = ()
+    storage: np.dtype
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its elements once they are read."""
+        return value_type(self.storage)
+
+
 @frozen
-class Field(_Argument):
+class Field(_Stored):
     """A parameter that is read relative to the point.
 
     In a function of numbers it is read at the point itself (`pointwise`), where it is the number
@@ -450,7 +461,7 @@ class Field(_Argument):
 
 
 @frozen
-class Coefficients(_Argument):
+class Coefficients(_Stored):
     """A parameter that is a small array read absolutely."""
 
     name: str

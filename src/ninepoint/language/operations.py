@@ -101,8 +101,7 @@ def as_window(value: Any, shape: Offset) -> Value:
     if value.shape != shape:
         raise mistake("window-shape", shape, value.shape)
     if isinstance(value, Coefficients):
-        dtype = value_type(value.storage)
-        return emit(Element(dtype, value.label), False, shape)
+        return emit(Element(value.dtype, value.label), False, shape)
     texts = tuple(map(repr, value.ravel().tolist()))
     return emit(Weight(value_type(value.dtype), texts), False, shape)
 
@@ -127,9 +126,18 @@ def cast(value: Value, dtype: DType) -> Value:
     atom = value.atom
     if atom.dtype is dtype:
         return value
-    if isinstance(atom, Const) and (known := _converted(atom.value, dtype)) is not None:
-        return replace(value, atom=Const(dtype, known))
-    return emit(Cast(dtype, atom), value.weak, value.shape)
+    known: Any = atom.value if isinstance(atom, Const) else None
+    if known is None or (isinstance(known, complex) and not dtype.is_complex):
+        return emit(Cast(dtype, atom), value.weak, value.shape)
+    if dtype is DType.BOOL:
+        known = bool(known)
+    elif dtype.is_integer:
+        known = known if isinstance(known, int) else _saturated(known)
+        known = known % 2**64 if dtype is DType.UINT else wrapped(known)
+    else:
+        with np.errstate(all="ignore"):
+            known = dtype.numpy.type(known).item()
+    return replace(value, atom=Const(dtype, repr(known)))
 
 
 def strong(value: Any) -> Any:
@@ -169,7 +177,12 @@ def binary(op: str, left: Any, right: Any) -> Any:
     known = [is_number(one) or isinstance(one, np.ndarray) for one in (left, right)]
     if all(known) and op not in _EXTREMES:
         return folded(op, left, right)
-    line = _line(op, left, right)
+    # A position and a number make a number, or a position again.
+    line: Line | int | None = None
+    if isinstance(left, Index) and type(right) is int:
+        line = left.line.combined(op, right)
+    elif isinstance(right, Index) and type(left) is int:
+        line = right.line.combined(op, left, reflected=True)
     if isinstance(line, int):
         return line
     (a, b), _ = together(left, right)
@@ -288,11 +301,11 @@ def select(test: Any, then: Any, other: Any) -> Any:
     (t, a, b), shape = together(holds, then, other)
     if a.atom == b.atom:
         return a
-    one, two = alike((a, b))
+    one, two = in_one_type((a, b))
     return emit(Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
 
 
-def alike(values: Sequence[Value]) -> list[Atom]:
+def in_one_type(values: Sequence[Value]) -> list[Atom]:
     """Some values in the type that a choice between them has."""
     kind = common(values)
     if _mixed(*values):
@@ -346,34 +359,12 @@ _EXTREMES = ("minimum", "maximum")
 _ORDERED = ("<", "<=", ">", ">=", "//", "%", *_EXTREMES)
 
 
-def _line(op: str, left: Any, right: Any) -> Line | int | None:
-    """What an operation on a position and a number is, if that is known or a position again."""
-    if isinstance(left, Index) and type(right) is int:
-        return left.line.combined(op, right)
-    if isinstance(right, Index) and type(left) is int:
-        return right.line.combined(op, left, reflected=True)
-    return None
-
-
 def _saturated(value: Any) -> int:
     if isinstance(value, complex) or value != value:
         return 0
     if not -(2**63) <= value < 2**63:
         return 2**63 - 1 if value > 0 else -(2**63)
     return int(value)
-
-
-def _converted(value: Any, dtype: DType) -> str | None:
-    """The text of a known number in another type; None where it must be computed."""
-    if isinstance(value, complex) and not dtype.is_complex:
-        return None
-    if dtype is DType.BOOL:
-        return str(bool(value))
-    if dtype.is_integer:
-        whole = value if isinstance(value, int) else _saturated(value)
-        return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
-    with np.errstate(all="ignore"):
-        return repr(dtype.numpy.type(value).item())
 
 
 def float_of(dtype: DType) -> DType:
@@ -428,9 +419,6 @@ def _compared(op: str, left: Value, right: Value) -> Any:
     if left.dtype is not DType.UINT:
         left, right, op = right, left, MIRRORED[op]
     above = op in (">", ">=", "!=")
-    if isinstance(right.atom, Const):
-        # Every number of uint64 is above a negative one; the window keeps its shape.
-        return left == left if above else left != left
     found = binary(op, left, _word(right))
     return (right < 0) | found if above else (right >= 0) & found
 
@@ -439,9 +427,6 @@ def _extreme(op: Any, left: Value, right: Value) -> Value:
     """The lesser of mixed integers, an int; or the greater, of uint64."""
     if left.dtype is not DType.UINT:
         left, right = right, left
-    if isinstance(right.atom, Const):
-        chosen = right.atom if op == "minimum" else left.atom
-        return Value(chosen, False, left.shape or right.shape)
     right = replace(right, weak=False)
     natural = in_common("maximum", DType.INT, right, lift(0))
     found = in_common(op, DType.UINT, left, natural)

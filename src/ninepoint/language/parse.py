@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from .callables import FUNCTIONS
-from .calls import Given, attribute
+from .calls import Given, attribute, stage
 from .control import UNDEFINED, Frame, refuse_node
 from .definitions import (
     ArrayFunction,
@@ -34,7 +34,6 @@ from .definitions import (
     indices,
     target_names,
 )
-from .dtypes import value_type
 from .errors import here, mistake
 from .functions import SYMBOLS
 from .ir import (
@@ -51,9 +50,8 @@ from .ir import (
     Scalar,
     operands,
 )
-from .operations import alike, binary, folded, lift, logical, select, truth, unary, under
+from .operations import binary, folded, in_one_type, lift, logical, select, truth, unary, under
 from .signature import signature
-from .stages import stage
 from .subscripts import made, stored, subscript, which
 from .values import (
     LONGEST,
@@ -125,10 +123,7 @@ def _read(
     reading.count = None if neighborhood is None else len(neighborhood)
     reading.shown = indices(function, storages)
     reading.pointwise = any(isinstance(a, Field) and a.pointwise for a in arguments.values())
-    reading.unsigned = any(
-        one.dtype is DType.UINT if isinstance(one, Scalar) else one.storage == np.uint64
-        for one in arguments.values()
-    )
+    reading.unsigned = any(one.dtype is DType.UINT for one in arguments.values())
     reading.stages = Met({*function.parameters}, any_one, storages)
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
@@ -150,7 +145,7 @@ def _read(
             raise mistake("return-mismatch", frame.returned, len(found[-1]), len(found[0]))
     if reading.count is None:
         raise mistake("no-field", function.place, function.name)
-    together = [alike(same) for same in zip(*found, strict=True)]
+    together = [in_one_type(same) for same in zip(*found, strict=True)]
     outputs = tuple(one for phases in zip(*together, strict=True) for one in phases)
     return _kernel(arguments, outputs, reading.count)
 
@@ -185,7 +180,7 @@ def _value(argument: Argument, point: Offset) -> Field | Coefficients | Value:
         case Scalar():
             return Value(Ref(argument.dtype, argument.label), argument.weak)
         case Field(pointwise=True):
-            return emit(Read(value_type(argument.storage), argument.label, point))
+            return emit(Read(argument.dtype, argument.label, point))
         case _:
             return argument
 

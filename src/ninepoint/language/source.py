@@ -456,7 +456,7 @@ def _steady(file: str) -> bool:
 
 def _same(code: types.CodeType, other: types.CodeType) -> bool:
     """Whether two code objects do the same; where they stand may differ."""
-    return code.co_name == other.co_name and _placeless(code) == _placeless(other)
+    return _placeless(code) == _placeless(other)
 
 
 def _placeless(code: types.CodeType) -> types.CodeType:

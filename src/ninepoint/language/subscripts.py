@@ -120,7 +120,7 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> 
         return _gather(field, ends)
     first, last, shape = _box(ends, along)
     reading.check(field.name, first, last)
-    return emit(Read(value_type(field.storage), field.label, first, along), False, shape)
+    return emit(Read(field.dtype, field.label, first, along), False, shape)
 
 
 def _gather(field: Field, ends: list[Any]) -> Value:
@@ -135,7 +135,7 @@ def _gather(field: Field, ends: list[Any]) -> Value:
     ]
     offset, low, high, steps = zip(*parts, strict=True)
     reading.check(field.name, added(offset, low), added(offset, high))
-    return emit(Gather(value_type(field.storage), field.label, offset, steps, low, high))
+    return emit(Gather(field.dtype, field.label, offset, steps, low, high))
 
 
 def _inside(index: Value, low: int, high: int, name: str) -> Value:
@@ -305,61 +305,55 @@ def made(array: np.ndarray, maker: Any, owner: object) -> Any:
     return Buffer(value_type(array.dtype), array.shape, items, owner)
 
 
-def _steps(shape: Offset, indices: Sequence[Any], name: str) -> list[Any]:
-    """Absolute indices, checked, one for each axis; negative ones count from the end."""
+def which(array: Array, index: Any, name: str) -> Any:
+    """Which of the elements an index means; known at run time only if that is a value.
+
+    Negative indices, one for each axis, count from the end.
+    """
+    shape, indices = array.shape, several(index)
     if len(indices) > len(shape):
         raise mistake(
             "window-index", name, f"{len(indices)} indices, and so many axes: {len(shape)}"
         )
-    for index in indices:
-        if isinstance(index, Value) and index.shape:
-            raise mistake("window-index", name, f"this is {words(index)}")
+    for one in indices:
+        if isinstance(one, Value) and one.shape:
+            raise mistake("window-index", name, f"this is {words(one)}")
     if len(indices) < len(shape) or any(isinstance(i, slice) for i in indices):
         raise NotUnderstood(f"a part of '{name}'")
-    found: list[Any] = []
-    for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
-        if isinstance(index, Value) and index.dtype.is_integer:
-            step = _inside(index, -length, length - 1, f"{name}, axis {axis}")
-            found.append(select(step < 0, step + length, step))
-        elif isinstance(index, bool) or not isinstance(index, int):
-            raise mistake("window-index", name, f"this is {words(index)}")
-        elif not -length <= index < length:
-            raise mistake("window-index", name, f"index {index} in an axis of length {length}")
+    found: Any = None
+    for axis, (one, length) in enumerate(zip(indices, shape, strict=True)):
+        if isinstance(one, Value) and one.dtype.is_integer:
+            if math.prod(shape) > _CHOSEN:
+                raise NotUnderstood(f"'{name}' at an index that varies")
+            step = _inside(one, -length, length - 1, f"{name}, axis {axis}")
+            step = select(step < 0, step + length, step)
+        elif isinstance(one, bool) or not isinstance(one, int):
+            raise mistake("window-index", name, f"this is {words(one)}")
+        elif not -length <= one < length:
+            raise mistake("window-index", name, f"index {one} in an axis of length {length}")
         else:
-            found.append(index % length)
-    return found
-
-
-def which(array: Array, index: Any, name: str) -> Any:
-    """Which of the elements an index means; known at run time only if that is a value."""
-    found, *more = known = _steps(array.shape, several(index), name)
-    if not all(isinstance(step, int) for step in known) and math.prod(array.shape) > _CHOSEN:
-        raise NotUnderstood(f"'{name}' at an index that varies")
-    for step, length in zip(more, array.shape[1:], strict=True):
-        found = found * length + step
+            step = one % length
+        found = found * length + step if axis else step
     return found
 
 
 def _element(array: Array, where: Any) -> Value:
     """One of the elements."""
-    if isinstance(where, int):
-        return _item(array, where)
-    found, *more = (_item(array, number) for number in range(math.prod(array.shape)))
+    numbers = [where] if isinstance(where, int) else range(math.prod(array.shape))
+    items: list[Value] = []
+    for number in numbers:
+        match array:
+            case Buffer():
+                items.append(array.items[number])
+            case Coefficients():
+                at = tuple(map(int, np.unravel_index(number, array.shape)))
+                items.append(emit(Element(array.dtype, array.label, at)))
+            case _:
+                items.append(replace(lift(array.flat[number]), weak=False))
+    found, *more = items
     for number, item in enumerate(more, 1):
         found = select(where == number, item, found)
     return found
-
-
-def _item(array: Array, number: int) -> Value:
-    match array:
-        case Buffer():
-            return array.items[number]
-        case Coefficients():
-            at = np.unravel_index(number, array.shape)
-            dtype = value_type(array.storage)
-            return emit(Element(dtype, array.label, tuple(map(int, at))))
-        case _:
-            return replace(lift(array.flat[number]), weak=False)
 
 
 def stored(buffer: Buffer, where: Any, value: Any) -> Buffer:

@@ -29,7 +29,6 @@ from .ir import (
     Reduce,
     Ref,
     Select,
-    Stage,
     State,
     Unary,
     Values,
@@ -52,14 +51,30 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
             told = note(assign.name) if note else assign.value.dtype.value
             yield f"{before}{_LAST.sub('', _inner(assign)):<46} {told}".rstrip()
 
-    found = [_head(kernel)]
+    arguments = [f"{name}: {dtype}" for name, dtype in kernel.fields]
+    arguments += [f"{name}: {dtype}{list(shape)}" for name, dtype, shape in kernel.coefficients]
+    arguments += [f"{name}: {dtype.value}" for name, dtype in kernel.scalars]
+    axes = "1 axis" if kernel.ndim == 1 else f"{kernel.ndim} axes"
+    head = f"kernel ({', '.join(arguments)}), {axes}"
+    head += f", {kernel.rows} rows at once" if kernel.rows > 1 else ""
+    found = [head + (f", every {_several(kernel.every)}" if kernel.every else "")]
     for name, position in kernel.placed:
         found.append(f"  {name} is the {position.words}")
     given = kernel.scalars[len(kernel.scalars) - len(kernel.lengths) :]
     for (name, _), axis in zip(given, kernel.lengths, strict=True):
         found.append(f"  {name} is the length along axis {axis}")
     for stage in kernel.stages:
-        found.append(f"  {', '.join(stage.names)}: {_kind(stage)}")
+        match stage:
+            case Values():
+                kind = "values kept in rows"
+            case Histogram():
+                kind = f"the element of rank {stage.rank} of the runs {_shown(stage.runs)}"
+            case State():
+                loose = ", of any value beyond the ends" if stage.unbounded else ""
+                kind = f"a state kept as {', '.join(map(str, stage.storage))}{loose}"
+            case _:
+                assert_never(stage)
+        found.append(f"  {', '.join(stage.names)}: {kind}")
         found += lines(stage.body, "    ")
         found.append(f"    keep {_several(stage.values)}")
     found += lines(kernel.body, "  ")
@@ -67,48 +82,19 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     return _LAST.sub("", "\n".join(found))
 
 
-def _head(kernel: Kernel) -> str:
-    arguments = [f"{name}: {dtype}" for name, dtype in kernel.fields]
-    arguments += [f"{name}: {dtype}{list(shape)}" for name, dtype, shape in kernel.coefficients]
-    arguments += [f"{name}: {dtype.value}" for name, dtype in kernel.scalars]
-    parts = ["1 axis" if kernel.ndim == 1 else f"{kernel.ndim} axes"]
-    parts += [f"{kernel.rows} rows at once"] if kernel.rows > 1 else []
-    parts += [f"every {_several(kernel.every)}"] if kernel.every else []
-    return f"kernel ({', '.join(arguments)}), {', '.join(parts)}"
-
-
-def _kind(stage: Stage) -> str:
-    match stage:
-        case Values():
-            return "values kept in rows"
-        case Histogram():
-            return f"the element of rank {stage.rank} of the runs {_shown(stage.runs)}"
-        case State():
-            loose = ", of any value beyond the ends" if stage.unbounded else ""
-            return f"a state kept as {', '.join(map(str, stage.storage))}{loose}"
-        case _:
-            assert_never(stage)
-
-
 def _inner(assign: Assign) -> str:
     return f"{assign.name} = {_expression(assign.value)}"
 
 
-# How operations are written that have a form of their own.
-_FORMS = {
-    Binary: "{left} {op} {right}",
-    Select: "{then} if {test} else {other}",
-    Call: "{function}({args})",
-}
-
-
 def _expression(expr: Expr) -> str:
     """One operation."""
-    parts: dict[str, Any] = {name: getattr(expr, name) for name in expr.__match_args__[1:]}
-    if form := _FORMS.get(type(expr)):
-        plain = {n: _several(v) if isinstance(v, tuple) else _shown(v) for n, v in parts.items()}
-        return form.format_map(plain)
     match expr:
+        case Binary():
+            return f"{_shown(expr.left)} {expr.op} {_shown(expr.right)}"
+        case Select():
+            return f"{_shown(expr.then)} if {_shown(expr.test)} else {_shown(expr.other)}"
+        case Call():
+            return f"{expr.function}({_several(expr.args)})"
         case Unary():
             return f"{expr.op}{'' if expr.op in '-~' else ' '}{_shown(expr.arg)}"
         case Cast():
@@ -127,8 +113,8 @@ def _expression(expr: Expr) -> str:
         case _:
             told = (
                 f"{name} {_shown(part)}"
-                for name, part in parts.items()
-                if name != "place" and part != ()
+                for name in expr.__match_args__[1:]
+                if name != "place" and (part := getattr(expr, name)) != ()
             )
             return f"{type(expr).__name__.lower()} of {', '.join(told)}"
 

@@ -405,7 +405,17 @@ def picked(window: Value, index: Any, text: str) -> Value:
 def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     """The elements of a window that an index takes, by their numbers."""
     for one in several(index):
-        _check(one, shape, text)
+        if varies_index(one):
+            raise NotUnderstood("an element of a window at an index that varies")
+        if isinstance(one, np.ndarray) and one.dtype.kind not in "biu":
+            raise mistake("mask-type", text, f"an array of {one.dtype}")
+        if isinstance(one, np.ndarray) and one.dtype == bool and one.shape != shape:
+            raise mistake("mask-shape", shape, one.shape)
+        if isinstance(one, Coefficients):
+            raise mistake("mask-type", text, "an array that only the call gives")
+        whole = isinstance(one, int | slice | np.ndarray) or one in (None, Ellipsis)
+        if isinstance(one, bool) or not whole:
+            raise mistake("mask-type", text, words(one))
     try:
         found = np.asarray(np.arange(np.prod(shape)).reshape(shape)[index])
     except IndexError as error:
@@ -413,17 +423,3 @@ def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     if not found.size:
         raise mistake("mask-empty", text)
     return found
-
-
-def _check(index: Any, shape: Offset, text: str) -> None:
-    if varies_index(index):
-        raise NotUnderstood("an element of a window at an index that varies")
-    if isinstance(index, np.ndarray) and index.dtype.kind not in "biu":
-        raise mistake("mask-type", text, f"an array of {index.dtype}")
-    if isinstance(index, np.ndarray) and index.dtype == bool and index.shape != shape:
-        raise mistake("mask-shape", shape, index.shape)
-    if isinstance(index, Coefficients):
-        raise mistake("mask-type", text, "an array that only the call gives")
-    whole = isinstance(index, int | slice | np.ndarray) or index in (None, Ellipsis)
-    if isinstance(index, bool) or not whole:
-        raise mistake("mask-type", text, words(index))

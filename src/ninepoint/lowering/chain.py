@@ -38,9 +38,9 @@ from ..language.ir import (
     State,
     Values,
 )
-from .fusion import inlined, relabelled, renumbered
 from .rolling import computed_at, full, needed, rolling_axis, unfit
 from .schedule import Schedule
+from .sharing import inlined, relabelled, renumbered
 
 # A value that a border's rule writes, as the rule's border, the type, and who asks for it: what
 # stands beyond the ends of an array, or in the place of points that are left out.

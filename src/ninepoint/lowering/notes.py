@@ -34,9 +34,9 @@ from ..language.ir import (
     named,
 )
 from ..language.signature import many
-from .algorithms import stages_of
 from .rolling import abreast
 from .schedule import Refused, Schedule
+from .staging import stages_of
 from .windows import small
 
 

@@ -4,7 +4,7 @@
     simplified    what does nothing goes                analysis.rewrite
     stored        results in their storage types        storage
     widened       averages that integers cannot hold    storage
-    staged        large windows go axis by axis         algorithms
+    staged        large windows go axis by axis         staging
     unrolled      small windows become straight lines   windows
     evened        differences are taken in one order    sharing
     wholesome     floats that are whole become integers storage
@@ -21,11 +21,10 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from ..language.ir import Box, Expr, Kernel, Reduce
-from .algorithms import staged
-from .fusion import flattened
 from .rolling import LONGEST, effort, rolled, suitable, together
 from .schedule import NEAR, Request, Schedule
-from .sharing import evened, shared
+from .sharing import evened, flattened, shared
+from .staging import staged
 from .storage import stored, wholesome, widened
 from .windows import unrolled
 

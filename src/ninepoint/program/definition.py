@@ -65,11 +65,11 @@ from .options import (
 
 if TYPE_CHECKING:
     from ..language import control, parse, values
-    from ..language import stages as stages
+    from ..language.calls import StageCall
 else:
     # What was compiled before is neither read nor lowered.
-    control, parse, stages, values = (
-        Later(f"..language.{name}", __package__) for name in "control parse stages values".split()
+    control, parse, values = (
+        Later(f"..language.{name}", __package__) for name in "control parse values".split()
     )
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
@@ -214,7 +214,7 @@ class Definition:
 
     def calls(
         self, scalars: ByName | None = None, factors: tuple[int, ...] | None = None
-    ) -> Sequence[stages.StageCall]:
+    ) -> Sequence[StageCall]:
         """The calls of other stencils that it makes, in order, for scalars such as these.
 
         Without scalars there are none of what is not known.  They are the same for all factors,
@@ -548,7 +548,7 @@ def leaves_of(definition: Definition, scalars: ByName) -> list[ByName]:
     """The numbers of all calls, for values of the scalars by name."""
     found: list[ByName] = []
     for one in definition.calls(scalars):
-        found += leaves_of(one.callee, stages.evaluated(one.scalars, scalars))
+        found += leaves_of(one.callee, one.given(scalars)[0])
     return [*found, scalars]
 
 
@@ -558,8 +558,7 @@ def options_stay(definition: Definition) -> bool:
     Others would have to be compared each time.
     """
     return definition.is_known and all(
-        not any(map(stages.is_told, call.options.values())) and options_stay(call.callee)
-        for call in definition.calls()
+        not call.tells and options_stay(call.callee) for call in definition.calls()
     )
 
 

@@ -28,12 +28,11 @@ from ..language.decorated import with_room
 from ..language.errors import mistake
 from ..language.ir import Argument, Box
 from ..lowering.schedule import Request
-from .definition import Call, Definition, stages
+from .definition import Call, Definition
 
 if TYPE_CHECKING:
     from ..backends import pipeline as pipeline
     from ..backends.cuda.patches import Source
-    from ..language.ir import Position
 else:
     # What was compiled before is not lowered.
     pipeline = Later("..backends.pipeline", __package__)
@@ -47,10 +46,10 @@ Made: TypeAlias = tuple[int, ...]
 class Node:
     """One call: its fields and its results are values, by number.
 
-    `types` are those of the fields that the call is given; after these come positions.  `axes` are
-    those that the call names, counted from the end, or None where it names none.  It is the call
-    of this `number` that was recorded.  It pickles as the call, which is compiled once somebody
-    asks for it.
+    `types` are those of the fields.  `axes` are those that the call names, counted from the end,
+    or None where it names none.  It is the call of this `number` that was recorded.  Where it
+    makes all points for a call that takes some of them, that counts them as `thinned`.  It pickles
+    as the call, which is compiled once somebody asks for it.
     """
 
     label: str
@@ -60,9 +59,11 @@ class Node:
     types: tuple[np.dtype, ...]
     axes: Axes | None = None
     number: int = 0
+    thinned: Shape = ()
 
     def __reduce__(self) -> Any:
-        return Node, (self.label, self.call, self.fields, self.outputs, self.types, self.axes)
+        own = self.label, self.call, self.fields, self.outputs, self.types, self.axes
+        return Node, (*own, 0, self.thinned)
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -92,7 +93,7 @@ class Node:
         program = self.compiled
         # The others are lengths of the whole array.
         named = all(isinstance(scalar, str) for scalar in program.scalars)
-        return () if program.at_points and named else self.along
+        return () if program.at_points and named and not program.positions else self.along
 
     @property
     def boundary(self) -> Boundary:
@@ -122,7 +123,7 @@ class Node:
     @property
     def full(self) -> Node:
         """The same call, which makes all points."""
-        return replace(self, call=self.call.with_options(every=1))
+        return replace(self, call=self.call.with_options(every=1), thinned=self.every)
 
     @property
     def cval(self) -> Any:
@@ -248,9 +249,7 @@ class Graph:
         numbers = dict(zip(call.fields, fields, strict=True))
         inside = f"{labels[0]}." if labels else ""
         for one in definition.calls(call.scalars, call.factors):
-            values, options = (
-                stages.evaluated(given, call.scalars) for given in (one.scalars, one.options)
-            )
+            values, options = one.given(call.scalars)
             made = self.record(
                 Call.of(one.callee, values, **options).along(definition.rank),
                 [numbers[name] for name in one.fields],
@@ -273,48 +272,17 @@ class Graph:
         dtypes = program.out_dtypes[: len(program.out_dtypes) // program.phases]
         names = labels or [definition.name] * len(dtypes)
         node = Node(names[0], call, given, (), types, None, self.calls).turned(axes)
+        for place in program.positions:
+            looks = {max(0, -reach.lo[place.axis]) for reach in program.reaches[: len(dtypes)]}
+            valid = node.border.rules[place.axis][0] == "valid"
+            if place.among == "results" and valid and len(looks) > 1:
+                raise ValueError(
+                    f"'{definition.name}' asks for its position among the results, but with "
+                    'boundary="valid" its results have different shapes; ask for that in a '
+                    "field, npt.index(x)."
+                )
         self.calls += 1
         return self._add(node, names, dtypes)
-
-    def placed(self, wanted: Values) -> tuple[Graph, Made]:
-        """The graph with positions among what is given, after the fields, and what is wanted.
-
-        Values have other numbers there.
-
-        Raises
-        ------
-        ValueError
-            If one call has border conditions, and some makes more points than its fields have.
-        """
-        if self.has_conditions and any(node.factors for node in self.nodes):
-            raise ValueError(
-                "upsample= and border conditions (values, functions, slopes) cannot be in one "
-                "call; call one stencil after the other."
-            )
-        names, dtypes, nodes = self.names[: self.given], self.dtypes[: self.given], list[Node]()
-        # Positions have no numbers here: for now those that they get, beyond all others.
-        beyond = len(self.names)
-        for node in self.nodes:
-            asked = node.compiled.positions
-            own = range(beyond + len(names), beyond + len(names) + len(asked))
-            nodes.append(replace(node, fields=(*node.fields, *own)))
-            names += [one.words for one in asked]
-            dtypes += node.compiled.position_dtypes
-        if len(names) == self.given:
-            return self, tuple(wanted)
-        graph = Graph(names, dtypes)
-        given = {k if k < self.given else beyond + k: k for k in range(graph.given)}
-        numbers = graph.append(self, given, nodes)
-        return graph, tuple(numbers[value] for value in wanted)
-
-    @property
-    def places(self) -> dict[int, tuple[Node, Position]]:
-        """The positions among the given values, and which node asks for them."""
-        found: dict[int, tuple[Node, Position]] = {}
-        for node in self.nodes:
-            asked = zip(node.fields[len(node.types) :], node.compiled.positions, strict=False)
-            found = {value: (node, one) for value, one in asked} | found
-        return found
 
     @property
     def has_conditions(self) -> bool:
@@ -338,18 +306,13 @@ class Graph:
             node.call.definition.warn(node.compiled)
 
     def shapes(self, given: Iterable[Shape]) -> list[Shape]:
-        """The shape of every value, for arrays of these shapes; those of positions follow."""
-        found, places = list(given), self.places
-        found += [()] * (self.given - len(found))
+        """The shape of every value, for arrays of these shapes."""
+        found = list(given)
         fine = finer_values(self.nodes)
         for node in self.nodes:
             own = cut_shapes([found[v] for v in node.fields], node.fields, fine)
             shape = self._broadcast(node, own)
             found += [one.shape for one in results_of(node, shape)]
-            for value, (user, position) in places.items():
-                if user is node:
-                    axis = node.along[position.axis] + len(shape)
-                    found[value] = tuple(n if k == axis else 1 for k, n in enumerate(shape))
         return found
 
     def _broadcast(self, node: Node, shapes: Sequence[Shape]) -> Shape:
@@ -428,14 +391,14 @@ def compiled(call: Call, types: DTypes) -> Compiled:
 def _compiled(definition: Definition, kinds: tuple[Argument, ...], request: Request) -> Compiled:
     """What a definition is compiled to for arguments of these kinds, once."""
     key = kinds, request
-    found = definition.compiled.get(key)
-    if found is not None:
-        return found
 
     def compile() -> Compiled:
         function, arguments = definition.function, {kind.name: kind for kind in kinds}
         return with_room(lambda: pipeline.compile_kernel(function, arguments, request), function)
 
+    found = definition.compiled.get(key)
+    if found is not None:
+        return found
     with definition.compiling:
         found = definition.compiled.get(key)
         if found is None:

@@ -51,8 +51,8 @@ from ..base.remembered import Remembered, cached_property
 from ..language.dtypes import short
 from ..language.ir import Box, Position
 from ..lowering.chain import Link, unchainable
-from ..lowering.fusion import unlike
 from ..lowering.schedule import Request, Schedule
+from ..lowering.sharing import unlike
 from .definition import Call
 from .graph import Graph, Made, Node, Nodes, Values, pipeline, read_by
 
@@ -75,8 +75,19 @@ class Program:
 
     @staticmethod
     def of(graph: Graph, wanted: Values, schedule: Schedule) -> Program:
-        """The program of a graph, to which are added the positions that its calls ask for."""
-        return Program(*graph.placed(wanted), schedule)
+        """The program of a graph.
+
+        Raises
+        ------
+        ValueError
+            If one call has border conditions, and some makes more points than its fields have.
+        """
+        if graph.has_conditions and any(node.factors for node in graph.nodes):
+            raise ValueError(
+                "upsample= and border conditions (values, functions, slopes) cannot be in one "
+                "call; call one stencil after the other."
+            )
+        return Program(graph, tuple(wanted), schedule)
 
     @staticmethod
     def of_calls(
@@ -157,7 +168,7 @@ class Program:
         """Compute the wanted values from a block; see `Launches`."""
         launches = self.bound(block, outs, threads)
         with beside(block.arrays):
-            return launches(block.arrays, given, outs)
+            return launches(block.arrays, given._replace(on=block.on), outs)
 
     def bound(
         self,
@@ -193,11 +204,11 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
         them.
     """
     graph, node = program.graph, program.last
-    alone = len(graph.nodes) == 1 and not graph.places and node.outputs == program.wanted
+    alone = len(graph.nodes) == 1 and node.outputs == program.wanted
     # Points are put in, or left out, afterwards.
     after = node.factors or (node.thins and not node.compiled.every)
     if not alone or after or any(map(is_cupy, arrays)):
-        return BoundProgram(program, arrays, out, threads)
+        return _several(program, arrays, out, threads)
     outs: Arrays = () if out is None else each_out(out, len(node.outputs))
     kinds = [array_key(one) for one in (*arrays, *outs)]
     key = None if None in kinds else (threads, *kinds)
@@ -217,56 +228,43 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     return step.on
 
 
-class BoundProgram:
-    """Several calls on arrays of NumPy, or any on arrays of a GPU.
+def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) -> Bound:
+    """What does several calls on arrays of NumPy, or any on arrays of a GPU."""
+    there = any(map(is_cupy, arrays))
+    if there:
+        check_device(program.graph.nodes)
+    # Raises, and says what is too small, where the arrays of a call do not go together.
+    made = program.results(arrays)
+    # Where results are those that are given, and where they are not.
+    known: Remembered[Launches] = Remembered(2)
 
-    The arrays are those of the calls, or these and their positions.
-    """
-
-    def __init__(
-        self, program: Program, arrays: Arrays, out: Any = None, threads: int | None = None
-    ) -> None:
-        self.program, self._threads = program, threads
-        graph = program.graph
-        self._there = any(map(is_cupy, arrays))
-        if self._there:
-            check_device(graph.nodes)
-        self._placed = positions(graph, arrays)
-        # Raises, and says what is too small, where the arrays of a call do not go together.
-        self._made = program.results([*arrays, *self._placed])
-        self._checked(out, arrays)
-        # Where results are those that are given, and where they are not.
-        self._known: Remembered[Launches] = Remembered(2)
-
-    def __call__(self, arrays: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
-        """The wanted values; the border is that of the calls."""
-        program = self.program
-        fields = [*arrays, *self._placed]
-        results, apart = listed(out), True
-        if results and (self._there or not are_writable(results, fields)):
-            # Arrays like those that it was bound to fit, but may lie over others.
-            results, apart = self._checked(out, fields)
-        outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
-        launches = self._known.made(
-            apart, lambda: program.bound(Block(tuple(fields)), outs, self._threads)
-        )
-        # No context is made for the CPU: that took a sixth of a call of a small pipeline.
-        with beside(fields) if self._there else _HERE:
-            made = launches(fields, given, outs)
-        for target, one in zip(results, made, strict=False):
-            if target is not one:
-                write(target, one)
-        return listed(out) or made
-
-    def _checked(self, out: Any, fields: Arrays) -> tuple[list[Any], bool]:
+    def checked(out: Any, fields: Arrays) -> tuple[list[Any], bool]:
         """The arrays that results are written to, and whether they are as they are made."""
-        given = targets(out, self._made, fields)
-        if not given or not self._there:
+        given = targets(out, made, fields)
+        if not given or not there:
             return given, are_writable(given, fields)
         # Imported here: CuPy is optional, and the caller has it.
         from ..arrays import cuda
 
         return given, cuda.are_apart(given, fields)
+
+    def run(fields: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
+        results, apart = listed(out), True
+        if results and (there or not are_writable(results, fields)):
+            # Arrays like those that it was bound to fit, but may lie over others.
+            results, apart = checked(out, fields)
+        outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
+        launches = known.made(apart, lambda: program.bound(Block(tuple(fields)), outs, threads))
+        # No context is made for the CPU: that took a sixth of a call of a small pipeline.
+        with beside(fields) if there else _HERE:
+            found = launches(fields, given, outs)
+        for target, one in zip(results, found, strict=False):
+            if target is not one:
+                write(target, one)
+        return listed(out) or found
+
+    checked(out, arrays)
+    return run
 
 
 def targets(out: Any, made: Iterable[tuple[Shape, np.dtype]], fields: Arrays) -> list[Any]:
@@ -314,37 +312,6 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
         else as_field(value, name)
         for value, name in zip(values, names, strict=True)
     ]
-
-
-def positions(graph: Graph, arrays: Arrays) -> list[Any]:
-    """The positions that a graph asks for, as arrays that go with these."""
-    if len(arrays) == graph.given:
-        return []
-    shapes = graph.shapes(array.shape for array in arrays)
-    made = [_along(*place, shapes[value]) for value, place in sorted(graph.places.items())]
-    if any(map(is_cupy, arrays)):
-        # Imported here: CuPy is optional, and the caller has it.
-        from ..arrays import cuda
-
-        return cuda.taken_to(arrays, made)
-    return made
-
-
-def _along(node: Node, one: Position, shape: Shape) -> np.ndarray:
-    """The positions along an axis, for the shape of their value."""
-    along = np.arange(shape[node.along[one.axis]])
-    if one.among == "results" and node.border.rules[one.axis][0] == "valid":
-        looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
-        if len(looks) > 1:
-            raise ValueError(
-                f"'{node.call.definition.name}' asks for its position among the results, but "
-                'with boundary="valid" its results have different shapes; ask for that in a '
-                "field, npt.index(x)."
-            )
-        along -= looks.pop()
-    if one.among == "results":
-        along //= node.every[one.axis]
-    return along.reshape(shape)
 
 
 def beside(arrays: Arrays) -> AbstractContextManager[Any]:
@@ -485,14 +452,15 @@ def _group(program: Program, nodes: Nodes) -> Group:
     if len(nodes) == 1:
         return Group(tuple(nodes), read_by(nodes), nodes[0].outputs)
     graph, schedule, outputs = program.graph, program.schedule, given_on(program, nodes)
-    places = graph.places
-    read = tuple(sorted(read_by(nodes), key=lambda value: value in places))
-    taken: set[str] = set()
+    read, taken = read_by(nodes), set[str]()
     names = {
         value: unlike(graph.names[value], taken)
         for value in (*read, *(v for node in nodes for v in node.outputs))
     }
-    links, borders = _linked(nodes, names, taken)
+    # Equal positions are one field, for nodes that are done together have the same axes.
+    asked = [one for node in nodes for one in node.compiled.placed]
+    placed = {one: (unlike(one.words, taken), dtype) for one, dtype in dict.fromkeys(asked)}
+    links, borders = _linked(nodes, names, placed, taken)
     called = {node.label: names[node.outputs[0]] for node in nodes}
     stages = [(called.get(label, label), how) for label, how in schedule.stages]
     # To compute a step again, or some rows of it at once, takes longer to compile than it gains.
@@ -503,14 +471,13 @@ def _group(program: Program, nodes: Nodes) -> Group:
     kernel, compiled, edges = pipeline.compile_chain(
         nodes[-1].label,
         tuple(links),
-        tuple((names[value], graph.dtypes[value]) for value in read),
+        (*((names[value], graph.dtypes[value]) for value in read), *placed.values()),
         tuple(names[value] for value in outputs),
         common_margin(nodes, outputs),
         Request(fastmath=nodes[0].compiled.fastmath, schedule=own),
     )
     chain = Chain(compiled, edges, tuple(borders), rings_of(nodes) or (), own.tile)
-    positions = len(places.keys() & set(read))
-    return Group(tuple(nodes), read, outputs, positions, kernel, names, chain=chain)
+    return Group(tuple(nodes), read, outputs, kernel, names, chain=chain)
 
 
 # Steps of an iteration.
@@ -521,27 +488,21 @@ def _in_steps(program: Program, groups: Sequence[Group]) -> list[Group]:
 
     Steps are groups that end with what the graph says is stored.
     """
-    found: list[Group] = []
-    left = list(groups)
+    found, left, schedule = list[Group](), list(groups), program.schedule
     while left:
+        made = left[0]
         steps = list(takewhile(lambda one: program.graph.stored.issuperset(one.outputs), left))
-        made = _together(program, steps) if len(steps) > 1 else None
-        found.append(made or left[0])
-        left = left[len(made.steps) if made else 1 :]
+        nodes = [node for step in steps for node in step.nodes]
+        if len(steps) > 1 and not unfit(nodes, steps[-1].outputs, schedule):
+            longest = schedule.steps or usual_length(common_margin(made.nodes, made.outputs))
+            # Passes of about the same length, so that none is left with a single step.
+            passes = -(-len(steps) // longest)
+            steps = steps[: -(-len(steps) // passes)]
+            made = _group(program, [node for step in steps for node in step.nodes])
+            made = replace(made, steps=tuple(steps), asked=schedule.steps > 1)
+        found.append(made)
+        left = left[len(made.steps) or 1 :]
     return found
-
-
-def _together(program: Program, steps: Sequence[Group]) -> Group | None:
-    """The first of some steps as one group, several of them; None if they cannot be."""
-    first, schedule = steps[0], program.schedule
-    if unfit([node for step in steps for node in step.nodes], steps[-1].outputs, schedule):
-        return None
-    longest = schedule.steps or usual_length(common_margin(first.nodes, first.outputs))
-    # Passes of about the same length, so that none is left with a single step.
-    passes = -(-len(steps) // longest)
-    steps = steps[: -(-len(steps) // passes)]
-    made = _group(program, [node for step in steps for node in step.nodes])
-    return replace(made, steps=tuple(steps), asked=schedule.steps > 1)
 
 
 # Calls as one kernel, or several steps, each of which is the graph.
@@ -597,11 +558,15 @@ def rings_of(nodes: Nodes) -> tuple[bool, ...] | None:
 
 
 def _linked(
-    nodes: Nodes, names: Mapping[int, str], taken: set[str]
+    nodes: Nodes,
+    names: Mapping[int, str],
+    placed: Mapping[Position, tuple[str, np.dtype]],
+    taken: set[str],
 ) -> tuple[list[Link], list[tuple[Border, Any]]]:
     """The nodes as links of a chain, and their borders with the constants, each once.
 
-    Values are called as `names` says, and what nodes have besides as nothing that is `taken`.
+    Values are called as `names` says, positions as `placed` says, and what nodes have besides as
+    nothing that is `taken`.
     """
     kinds = [(node.border, type(node.cval), repr(node.cval)) for node in nodes]
     borders = {kind: (node.border, node.cval) for kind, node in zip(kinds, nodes, strict=True)}
@@ -610,12 +575,14 @@ def _linked(
         kernel, border, cval = node.compiled.as_part.single, node.border, node.cval
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
-        fields = zip(kernel.fields, node.fields, strict=True)
+        sources = [names[value] for value in node.fields]
+        sources += [placed[one][0] for one in node.compiled.positions]
+        fields = zip(kernel.fields, sources, strict=True)
         own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
         links.append(
             Link(
                 kernel,
-                {name: names[value] for (name, _), value in fields},
+                {name: source for (name, _), source in fields},
                 tuple(names[value] for value in node.outputs),
                 {name: unlike(name, taken) for name in own},
                 node.compiled.out_dtypes,

@@ -70,15 +70,38 @@ class OnArrays(Decorated, ArrayFunction):
     _first: Callable[..., Any]
 
     def __init__(self, definition: Definition) -> None:
-        self.parameters, self.fields = definition.parameters, definition.fields
-        self.scalars, self.pointwise = definition.scalars, definition.pointwise
-        self.defaults = types.MappingProxyType(dict(definition.defaults))
         # What does calls that went well, by their kind.
         self._bound_calls: Remembered[Prepared] = Remembered(256)
         self._kind, self._arguments = definition.kind, definition.arguments
-        self._numbers = [(name, self.parameters.index(name)) for name in self.scalars]
-        words = f"{self._kind} of {', '.join(self.parameters)}"
+        parameters = definition.parameters
+        self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
+        words = f"{self._kind} of {', '.join(parameters)}"
         super().__init__(definition, options_of(type(self).__call__), definition.live, words)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of the function."""
+        return self.definition.parameters
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the parameters that are read relative to the point."""
+        return self.definition.fields
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The names of all other parameters: numbers, and small arrays."""
+        return self.definition.scalars
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The values of the parameters that have one."""
+        return types.MappingProxyType(dict(self.definition.defaults))
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether it was made from a function of numbers."""
+        return self.definition.pointwise
 
     def __repr__(self) -> str:
         return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"

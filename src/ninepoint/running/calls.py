@@ -45,11 +45,9 @@ from ..program.graph import Graph, Node
 from ..program.options import ByName, Place
 from ..program.program import (
     Bound,
-    BoundProgram,
     Program,
     as_fields,
     bound,
-    positions,
     program_of,
     targets,
     typed,
@@ -593,7 +591,7 @@ def _prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | Non
         program.graph.warn()
     run = bound(program, fields, place.out, place.threads)
     conditions = program.graph.has_conditions
-    if isinstance(run, BoundProgram) and conditions:
+    if conditions and len(program.nodes) > 1:
         # The next call may have other values at the border.
         return None
 
@@ -635,10 +633,9 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     if on_device or device is None:
         return list(bound(program, arrays, place.out, place.threads)(arrays, out=place.out))
     # To the current GPU the fields are copied, and the results back.
-    fields = [*arrays, *positions(graph, arrays)]
-    results = program.results(fields)
-    given, made = targets(place.out, results, fields), [empty(*one) for one in results]
-    sending.computed(program, fields, made)
+    results = program.results(arrays)
+    given, made = targets(place.out, results, arrays), [empty(*one) for one in results]
+    sending.computed(program, arrays, made)
     for target, result in zip(given, made, strict=False):
         write(target, result)
     return given or made

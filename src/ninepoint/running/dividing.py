@@ -8,8 +8,6 @@ graph on arrays that are cut     ->     sets of calls, each of which is a progra
 Whether somebody does is known once a graph is asked for its blocks.  So the layer of `z` holds
 both, and takes one when it is culled.  Where all that was given is read from sources, the one
 program reads regions of these, if that decodes little more than the blocks alone.
-
-Calls that ask for positions stay apart: these are fields of one program, for its own arrays.
 """
 
 from __future__ import annotations
@@ -21,13 +19,13 @@ from typing import Any, TypeAlias
 from ..arrays.accepted import Arrays, broadcast_shape, is_chunked, is_there
 from ..arrays.blocks import grid_of
 from ..arrays.chunked import check, computation, engine_of
-from ..arrays.chunked.computation import Computation, readable, taken_to, takes_whole
+from ..arrays.chunked.computation import Computation, readable, takes_whole
 from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.ghosts import Edges
 from ..arrays.layout import Shape
 from ..arrays.regions import FAR, Looking, cut_shapes, finer_values, rings, thinned
 from ..program.graph import Graph, Node, Nodes, Values, read_by
-from ..program.program import Program, bound, given_on, in_sets, positions
+from ..program.program import Program, bound, given_on, in_sets
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
 # they take about a fifth of the least that a task costs, of the schedulers the threaded one (100
@@ -52,10 +50,7 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     Blocks in the memory of the CPU may be sent to a GPU, each by its task.
     """
     graph, wanted = program.graph, program.wanted
-    # Positions are where elements are, along all axes.
-    axes = {axis for node in graph.nodes for axis in node.works_along}
-    check(arrays, None if graph.places else axes)
-    arrays = [*arrays, *taken_to(arrays, positions(graph, arrays))]
+    check(arrays, {axis for node in graph.nodes for axis in node.works_along})
     values: dict[int, Any] = dict(enumerate(arrays))
     sets = divided(graph, wanted, arrays)
     lazily = [node for nodes in sets for node in nodes]
@@ -180,12 +175,18 @@ def follow(program: Program, made: list[Any]) -> None:
         What the program makes of them, which nobody else has yet: they get the name of all calls.
     """
     origin = known(made[0], "origin")
-    if origin is None or program.graph.places:
+    if origin is None:
         return
     own, layer = origin.computation, origin.computation.layer
     if not isinstance(layer, Lazy) or any(map(is_there, own.arrays)):
         return
-    makers = [_maker(array, program, layer) for array in own.arrays]
+
+    def joins(one: Computation) -> bool:
+        """Whether what is made so may be one with what it is given to."""
+        alike = repr(getattr(one.layer, "annotations", None)) == repr(layer.annotations)
+        return alike and type(one.program) is Program and one.program.schedule == program.schedule
+
+    makers = [one if one and joins(one.computation) else None for one in own.makers]
     whole = _composed(own, program, makers) if any(makers) else None
     if whole is None:
         return
@@ -205,22 +206,6 @@ def follow(program: Program, made: list[Any]) -> None:
     whole.passed = own.passed | passed
     layer.further = whole.layer, passed, bool(whole.sources) or whole.rereads
     own.further = whole
-
-
-def _maker(array: Any, program: Program, layer: Any) -> Origin | None:
-    """What made a field, and as which result, where that may be one with what it is given to."""
-    found: Origin | None = known(array, "origin")
-    if found is None:
-        return None
-    one = found.computation
-    if (
-        type(one.program) is not Program
-        or one.program.graph.places
-        or one.program.schedule != program.schedule
-        or repr(getattr(one.layer, "annotations", None)) != repr(layer.annotations)
-    ):
-        return None
-    return Origin(one.further or one, found.which)
 
 
 def _composed(

@@ -28,8 +28,7 @@ from dask.highlevelgraph import HighLevelGraph
 from ...base import limits
 from ...base.remembered import cached_property
 from ...language.signature import Lines, counted, many
-from .. import accepted
-from ..accepted import is_cupy
+from ..accepted import Arrays, as_field
 from ..blocks import (
     Axis,
     Chunks,
@@ -69,7 +68,7 @@ class Computation:
     program: Program
     shape: Shape
     chunks: Chunks
-    arrays: Sequence[Any]
+    arrays: Arrays
     sources: Sequence[Source] | None = None
     layer: Any = None
     passed: frozenset[str] = frozenset()
@@ -135,7 +134,7 @@ class Computation:
         return self.waiting(views) > limits.current.held_bytes
 
     @property
-    def held(self) -> list[Any]:
+    def held(self) -> Arrays:
         """The arrays of which blocks are given chunks."""
         return [one for one in self.arrays if not (self.rereads and known(one, "source"))]
 
@@ -223,7 +222,7 @@ def _whole(*arguments: Any, **options: Any) -> Any:
     return untyped.blockwise(*arguments, align_arrays=False, **options)
 
 
-def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
+def lazily(program: Program, fields: Arrays) -> list[Any]:
     """Give the wanted values as lazy arrays, in the chunks of the fields.
 
     Parameters
@@ -251,7 +250,7 @@ def lazily(program: Program, fields: Sequence[Any]) -> list[Any]:
     return one.results(chunks)
 
 
-def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()) -> bool:
+def takes_whole(nodes: Sequence[Node], fields: Arrays, whole: Chunks = ()) -> bool:
     """Whether each task has all that nodes look at along the axes that they work along.
 
     Every field is cut along the stack only, and all in the same way, as the whole is.
@@ -285,13 +284,13 @@ def as_array(field: Any, chunks: Chunks) -> Any:
     if type(field) is not np.ndarray or field.nbytes > WHOLE:
         return lazy(field, chunks, da)
     # As it is now: elements may change before a task reads them.
-    field = accepted.as_field(field).copy()
+    field = as_field(field).copy()
     own = cut_as(field.shape, chunks)
     name = f"array-{tokenize(field, own)}"
     return Source(field, field.shape, field.dtype, (1,) * field.ndim, name).view(own)
 
 
-def readable(program: Program, arrays: Sequence[Any], chunks: Chunks) -> list[Source] | None:
+def readable(program: Program, arrays: Arrays, chunks: Chunks) -> list[Source] | None:
     """What blocks may read, where little is decoded twice; None where they may not."""
     axes = enumerate(chunks, -len(chunks))
     if any(len(sizes) > 1 and len(rings(program.nodes, axis)) > 1 for axis, sizes in axes):
@@ -361,29 +360,6 @@ def recut(array: Any, chunks: Chunks) -> Any:
             fields = [cut_anew(field, cut_as(field.shape, chunks)) for field in one.arrays]
             return lazily(one.program, fields)[which]
     return array
-
-
-def taken_to(fields: Sequence[Any], arrays: Sequence[Any]) -> list[Any]:
-    """Give arrays of the CPU's memory as chunks that lie on a GPU, as those of fields do."""
-    there = [field for field in fields if isinstance(field, da.Array) and is_cupy(field._meta)]
-    if not there:
-        return list(arrays)
-    _, chunks = grid_of(there)
-    like = there[0]
-    return [
-        lazy(array, chunks, da).map_blocks(
-            _uploaded, dtype=array.dtype, meta=meta_of(like, array.ndim, array.dtype)
-        )
-        for array in arrays
-    ]
-
-
-def _uploaded(block: Any) -> Any:
-    """Give a chunk on the GPU."""
-    # Imported here: CuPy is optional, and the caller has it.
-    from ninepoint.backends.cuda import driver
-
-    return driver.uploaded(np.asarray(block))
 
 
 # Costs: what a computation takes, in numbers, before anything of it is run.
@@ -465,7 +441,7 @@ def _faces(shape: Shape, axes: Sequence[Axis]) -> int:
     return found
 
 
-def costs_of(arrays: Sequence[Any], most: float = math.inf) -> tuple[list[Cost], int]:
+def costs_of(arrays: Arrays, most: float = math.inf) -> tuple[list[Cost], int]:
     """What is done for some arrays of Dask together, in order, and how many tasks there are.
 
     So many blocks are asked for at once.
@@ -498,7 +474,7 @@ def costs_of(arrays: Sequence[Any], most: float = math.inf) -> tuple[list[Cost],
     return costs[::-1], others + sum(cost.tasks for cost in costs)
 
 
-def told(arrays: Sequence[Any], most: float = math.inf) -> Lines:
+def told(arrays: Arrays, most: float = math.inf) -> Lines:
     """The same in words, and first what to see to; nothing where none is ours."""
     costs, tasks = costs_of(arrays, most)
     if not costs:

@@ -20,8 +20,8 @@ from ...analysis.ranges import machine_type, ranges
 from ...base.remembered import Remembered
 from ...language.ir import Box, Kernel, Values
 from ...lowering import rolling
-from ...lowering.fusion import flattened
 from ...lowering.passes import ROWS, checked, passed
+from ...lowering.sharing import flattened
 from ..compiled import Compiled
 from .patches import Patches, Source, padded, shape_of
 from .printing import Array, Rules, maps, stored_type

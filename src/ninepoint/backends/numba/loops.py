@@ -51,7 +51,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from ...analysis.control import watched
+from ...analysis.footprint import watched
 from ...analysis.ranges import ranges
 from ...language.ir import Atom, Body, Histogram, Offset, added
 from ...lowering.chain import Absent

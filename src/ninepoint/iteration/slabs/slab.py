@@ -29,8 +29,8 @@ import numpy as np
 
 from ...arrays.accepted import Arrays, broadcast_shape, checked_out, write
 from ...arrays.blocks import part_of
-from ...arrays.layout import Array, Shape, Span
-from ...arrays.regions import Block, Domain, Looking, along, hull, rings, spans_of
+from ...arrays.layout import Array, Shape, Span, hull
+from ...arrays.regions import Block, Domain, Looking, along, rings, spans_of
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
 from ...base.remembered import cached_property
@@ -130,7 +130,7 @@ class Parts:
             frame = one.needs((a, b), n)
             if one.ring and a < b:
                 # Fewer steps need less than a ring that all of them need as a whole, or more.
-                frame = hull(frame, (a + one.low, b + one.high))
+                frame = hull([frame, (a + one.low, b + one.high)])
             found.append(frame)
         return found
 
