@@ -508,9 +508,7 @@ def _lay_out_npy(array: Any, path: str) -> Put:
     return _mapped(np.lib.format.open_memmap(path, "w+", dtype, array.shape).offset, array, path)
 
 
-def tiff(
-    stack: Any, frame: Shape, path: str, how: How, described: dict[str, Any]
-) -> str | None:
+def tiff(stack: Any, frame: Shape, path: str, how: How, described: dict[str, Any]) -> str | None:
     """A TIFF with a page for each frame, whose shape is the end of that of the stack.
 
     Pages are not compressed, so all have the same size, and are written in any order.
