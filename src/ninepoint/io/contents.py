@@ -521,11 +521,11 @@ def seen(arrays: Iterable[Any]) -> tuple[set[str], set[str]]:
                 return "h5py"
             elif kind == "ninepoint.io.opening.Part":
                 folders.update(map(real, one.folders))
-            elif kind == "builtins.function" or kind.startswith("ninepoint.program."):
+            elif kind.startswith(("builtins.function", "ninepoint.program.")) or (
+                kind.startswith("ninepoint.") and hasattr(one, "signature")
+            ):
                 # Dask names functions and kernels by what they do; the files they may mention are
                 # theirs.
-                return "function"
-            elif kind.startswith("ninepoint.") and hasattr(one, "signature"):
                 return "function"
             return None
 
