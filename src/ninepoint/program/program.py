@@ -575,6 +575,9 @@ def _linked(
         kernel, border, cval = node.compiled.as_part.single, node.border, node.cval
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
+        # Whether the rule leaves out points near the ends of an axis.
+        ends = zip(border.rules, node.compiled.reach.sides, strict=True)
+        leaves = any(r in ABSENT and far for axis in ends for r, far in zip(*axis, strict=True))
         sources = [names[value] for value in node.fields]
         sources += [placed[one][0] for one in node.compiled.positions]
         fields = zip(kernel.fields, sources, strict=True)
@@ -589,17 +592,11 @@ def _linked(
                 node.compiled.reaches,
                 list(borders).index(kind),
                 border.uses("keep"),
-                _leaves(node),
+                leaves,
                 border.uses("keep") or (asked and not zero),
             )
         )
     return links, list(borders.values())
-
-
-def _leaves(node: Node) -> bool:
-    """Whether its border's rule leaves out points near the ends of an axis."""
-    axes = zip(node.border.rules, node.compiled.reach.sides, strict=True)
-    return any(rule in ABSENT and far for axis in axes for rule, far in zip(*axis, strict=True))
 
 
 def common_margin(nodes: Nodes, outputs: Values) -> Box:
