@@ -115,7 +115,15 @@ class Program:
         shape = max((array.shape for array in arrays), key=len)
         if len(shape) < ndim:
             raise too_few_axes(ndim, shape)
-        return replace(self, graph=self.graph.along(behind(axes, len(shape), ndim)))
+        core = behind(axes, len(shape), ndim)
+
+        def turned() -> Graph:
+            graph, own = Graph(self.graph.names, self.graph.dtypes), self.graph
+            graph.given, graph.stored = own.given, own.stored
+            graph.nodes = [n if n.axes is not None else n.turned(core) for n in own.nodes]
+            return graph
+
+        return replace(self, graph=self.graph.turned.made(core, turned))
 
     @cached_property
     def nodes(self) -> list[Node]:
