@@ -28,7 +28,7 @@ from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.measuring import Asked, asked
-from ..io.formats import check_options, format_of
+from ..io.formats import ARRAYS, check_options, format_of
 from ..io.opening import alike_images, matching
 from ..io.opening import open as open_array
 from ..io.paths import AmongInputsError, natural_key, nth
@@ -46,8 +46,6 @@ _OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
 # Options that only images have, and those that only stores and files of arrays have.
 _OF_IMAGES = ("compression", "quality")
 _OF_STORES = ("part", "chunks", "shards")
-
-_STORES = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
 
 @contextmanager
@@ -98,7 +96,7 @@ def apply(options: Namespace) -> None:
 
 
 def _is_store(name: str) -> bool:
-    return Path(name).suffix.lower() in _STORES
+    return Path(name).suffix.lower() in ARRAYS
 
 
 def _check_options(options: Namespace) -> None:
@@ -337,18 +335,17 @@ def _imports_from(folder: str, what: str) -> Iterator[None]:
     except StencilError:
         raise
     except _RAISED as error:
-        raise ImportError(f"{what} cannot be imported: {_where(error)}") from error
+        raise ImportError(f"{what} cannot be imported: {_where(error, folder)}") from error
 
 
-def _where(error: BaseException) -> str:
-    """Say what happened, and in which line of the user's."""
+def _where(error: BaseException, folder: str) -> str:
+    """Say what happened, and in which line of a file in the user's folder."""
     words = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):
         # Its text names the file and the line itself.
         return words
-    ours = (str(Path(__file__).parents[1]), os.path.dirname(importlib.__file__), "<frozen")
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(ours)]
+    own = [frame for frame in frames if frame.filename.startswith(folder)]
     return f"line {own[-1].lineno} of {own[-1].filename}: {words}" if own else words
 
 
