@@ -335,18 +335,17 @@ def _imports_from(folder: str, what: str) -> Iterator[None]:
     except StencilError:
         raise
     except _RAISED as error:
-        raise ImportError(f"{what} cannot be imported: {_where(error)}") from error
+        raise ImportError(f"{what} cannot be imported: {_where(error, folder)}") from error
 
 
-def _where(error: BaseException) -> str:
-    """Say what happened, and in which line of the user's."""
+def _where(error: BaseException, folder: str) -> str:
+    """Say what happened, and in which line of a file in the user's folder."""
     words = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):
         # Its text names the file and the line itself.
         return words
-    ours = (str(Path(__file__).parents[1]), os.path.dirname(importlib.__file__), "<frozen")
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(ours)]
+    own = [frame for frame in frames if frame.filename.startswith(folder)]
     return f"line {own[-1].lineno} of {own[-1].filename}: {words}" if own else words
 
 

@@ -27,7 +27,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def open_npy(path: str) -> Found:
     return Found({"": opened(_npy, path, stamp, _npy(path), None)})
 
 
-def _npy(path: str) -> Array:
+def _npy(path: str) -> np.ndarray:
     """Map it; what is read is what the system then loads."""
     # Nothing can be mapped of an array without elements.
     is_small = os.path.getsize(path) < 2**10
@@ -308,8 +308,6 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(shown[:12]) + (f" and {more} more" if more > 0 else "") if shown else "none"
 
 
-Array: TypeAlias = np.ndarray
-
 # What arrays of Dask are called, but those of images.
 OPEN = "open-{}"
 
@@ -337,7 +335,7 @@ class Opened:
         """How many axes it has."""
         return len(self.shape)
 
-    def __getitem__(self, index: Any) -> Array:
+    def __getitem__(self, index: Any) -> np.ndarray:
         entries = index if isinstance(index, tuple) else (index,)
         entries += (slice(None),) * (self.ndim - len(entries))
         boxes = [_box(entry, n) for entry, n in zip(entries, self.shape, strict=True)]
@@ -346,10 +344,10 @@ class Opened:
             found = self._checked(places)
         else:
             found = np.empty([place.stop - place.start for place in places], self.dtype)
-        taken: Array = found[tuple(left for _, left in boxes)]
+        taken: np.ndarray = found[tuple(left for _, left in boxes)]
         return taken
 
-    def _checked(self, box: Sequence[slice]) -> Array:
+    def _checked(self, box: Sequence[slice]) -> np.ndarray:
         """Read of a file that is still the same, or say where it cannot be read."""
         path = self.stamp.path
         try:
