@@ -374,9 +374,11 @@ class _Writer:
         tag = {"bool": "int", "uint": "int"}.get(tag, tag)
         body.append(f"{name}, {turn} = {CASTS[tag]}(0), 0")
         self.locals |= {name: Text(name, tag), turn: Text(turn, "int")}
+        # One that is new in the loop is not known after it.
+        counted = rng.choice([turn, self.fresh("m")])
         head = rng.choice([
-            f"while {turn} < {most} and {self.condition(1)}:", f"for {turn} in range({most}):",
-            f"for {turn} in range({self.index(most)}):",
+            f"while {turn} < {most} and {self.condition(1)}:", f"for {counted} in range({most}):",
+            f"for {counted} in range({self.index(most)}):",
         ])  # fmt: skip
         body += [head, f"    {turn} += 1"][: 1 + head.startswith("while")]
         ways = ["continue", "break", f"return {self.returned()}"]
