@@ -8,14 +8,19 @@ is named by all that it depends on, the files that compile among it.
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..base import limits
 from ..base.frozen import frozen
 from ..base.remembered import cached_property, digest
 from ..language.dtypes import computed
@@ -54,6 +59,20 @@ class Module:
     opaque: Callable[[str, Any], Any] | None = field(default=None, compare=False)
 
 
+# A read outside the neighborhood is written down as one number: that of the read plus one,
+# times SITE, plus the offset, which is cut to -REACH .. REACH.
+SITE = 2**33
+REACH = 2**31 - 1
+
+
+class Outside(IndexError):
+    """An index outside an array.
+
+    Its arguments say where: the function, the row below its `def`, and the array's name there.
+    Object code that is kept on disk names this class.
+    """
+
+
 # What a number is called, or the axis that it is the length along; and what makes of its value
 # what machine code reads.
 Number: TypeAlias = tuple[str | int, Callable[[Any], Any]]
@@ -79,7 +98,7 @@ class Forms:
     """A kernel after one pass and the next, what was asked for, and the title of its text.
 
     `single` makes one row of the result after the other, which steps in a chain do; `hoisted` is
-    what the text was written of.
+    what the text was written of.  `turn` writes it in another way as well (see `Compiled.turned`).
     """
 
     title: str
@@ -90,6 +109,7 @@ class Forms:
     lowered: Kernel
     hoisted: Kernel
     request: Request
+    turn: Callable[[Compiled, How], Compiled | None]
 
 
 @dataclass(frozen=True)
@@ -100,12 +120,12 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    What `load` gives runs it.  The passes made the `lowering` of the kernel, and `turn` writes it
-    in another way as well (see `turned`); one that was loaded from disk has no forms, and what
-    compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
-    `reason`.  `control` is its first loop whose turns differ from point to point.  `pace` is how
-    long a point took when that was last measured [s], or empty.  Its outputs are those of so many
-    `phases`: the results at the first of the points around an element, then at the next one.
+    What `load` gives runs it.  The passes made the `lowering` of the kernel; one that was loaded
+    from disk has none, and what compiles it `again`.  `unread` is the first piece of it that is
+    not analysed, for some `reason`.  `control` is its first loop whose turns differ from point to
+    point.  `pace` is how long a point took when that was last measured [s], or empty.  Its outputs
+    are those of so many `phases`: the results at the first of the points around an element, then
+    at the next one.
     """
 
     name: str
@@ -121,14 +141,8 @@ class Compiled:
     module: Module
     load: Callable[[Compiled], Loaded] = field(repr=False, compare=False)
     positions: tuple[Position, ...] = ()
-    # The axis along which each of these has other elements, where loops read one of equal elements
-    # along all other axes: the first of a row.
-    along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    turn: Callable[[Compiled, How], Compiled | None] | None = field(
-        default=None, repr=False, compare=False
-    )
     lowering: Forms | None = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
@@ -211,9 +225,8 @@ class Compiled:
         is axis `how[k]` of this one.
         """
         if how not in self._turned:
-            fresh = self._fresh
-            turn = None if fresh.lowering is None else fresh.turn
-            self._turned[how] = None if turn is None else turn(fresh, how)
+            fresh, forms = self._fresh, self.forms
+            self._turned[how] = None if forms is None else forms.turn(fresh, how)
         return self._turned[how]
 
     @cached_property
@@ -254,7 +267,7 @@ def recalled(name: str, token: str, key: Any, make: Callable[[], Compiled]) -> C
         # What Numba compiles holds more than what its text says.
         if found.unread:
             return found
-        cache.keep(file, replace(found, lowering=None, turn=None))
+        cache.keep(file, replace(found, lowering=None))
     if not is_known(name, token):
         cache.keep(_named(name, token, "well"), None)
     return found
@@ -269,3 +282,29 @@ def is_known(name: str, token: str) -> bool:
 
 def _named(name: str, meaning: Any, suffix: str) -> str:
     return cache.named(name, f"{np.__version__} {cache.code()} {digest(meaning)}", suffix)
+
+
+# Silences what is said here.
+QUIET = "NINEPOINT_QUIET"
+
+
+@contextmanager
+def announced(name: str, dtypes: Sequence[np.dtype]) -> Iterator[None]:
+    """Say once that a kernel is compiled, if that takes longer than nobody minds."""
+    if os.environ.get(QUIET):
+        yield
+        return
+    words = f"compiling '{name}' for {', '.join(map(str, dtypes))}"
+    clock = threading.Timer(limits.current.announced_seconds, _say, [words])
+    clock.daemon = True
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.cancel()
+        clock.join()
+
+
+@functools.cache
+def _say(words: str) -> None:
+    print(f"ninepoint: {words} ..., which is kept on disk for other runs", file=sys.stderr)

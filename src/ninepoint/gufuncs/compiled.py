@@ -31,8 +31,8 @@ from numba.np.ufunc import _internal  # type: ignore[attr-defined]
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..backends import cache
+from ..backends.compiled import announced
 from ..backends.numba import users
-from ..backends.patience import announced
 from ..base.frozen import frozen
 from ..base.undisturbed import undisturbed
 from ..language.definitions import returned_values

@@ -45,8 +45,7 @@ from ...language.values import constant, words, wrapped
 from ...lowering.schedule import Request
 from ...lowering.storage import misfit
 from .. import cache
-from ..compiled import Compiled, Loaded, Module
-from ..patience import announced
+from ..compiled import Compiled, Loaded, Module, announced
 from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
 from .users import Kept, explained, first_use, jitted, reason

@@ -50,7 +50,7 @@ from ...language.errors import Span, mistake
 from ...language.source import live_names, rebuild
 from ...language.values import words
 from .. import cache
-from ..outside import Outside
+from ..compiled import Outside
 
 # Functions that are called from machine code alone need no door to Python.
 INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
