@@ -8,19 +8,14 @@ is named by all that it depends on, the files that compile among it.
 
 from __future__ import annotations
 
-import functools
 import os
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..base import limits
 from ..base.frozen import frozen
 from ..base.remembered import cached_property, digest
 from ..language.dtypes import computed
@@ -63,15 +58,6 @@ class Module:
 # times SITE, plus the offset, which is cut to -REACH .. REACH.
 SITE = 2**33
 REACH = 2**31 - 1
-
-
-class Outside(IndexError):
-    """An index outside an array.
-
-    Its arguments say where: the function, the row below its `def`, and the array's name there.
-    Object code that is kept on disk names this class.
-    """
-
 
 # What a number is called, or the axis that it is the length along; and what makes of its value
 # what machine code reads.
@@ -282,29 +268,3 @@ def is_known(name: str, token: str) -> bool:
 
 def _named(name: str, meaning: Any, suffix: str) -> str:
     return cache.named(name, f"{np.__version__} {cache.code()} {digest(meaning)}", suffix)
-
-
-# Silences what is said here.
-QUIET = "NINEPOINT_QUIET"
-
-
-@contextmanager
-def announced(name: str, dtypes: Sequence[np.dtype]) -> Iterator[None]:
-    """Say once that a kernel is compiled, if that takes longer than nobody minds."""
-    if os.environ.get(QUIET):
-        yield
-        return
-    words = f"compiling '{name}' for {', '.join(map(str, dtypes))}"
-    clock = threading.Timer(limits.current.announced_seconds, _say, [words])
-    clock.daemon = True
-    clock.start()
-    try:
-        yield
-    finally:
-        clock.cancel()
-        clock.join()
-
-
-@functools.cache
-def _say(words: str) -> None:
-    print(f"ninepoint: {words} ..., which is kept on disk for other runs", file=sys.stderr)

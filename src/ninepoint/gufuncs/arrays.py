@@ -36,7 +36,7 @@ from ..arrays.accepted import (
     quoted,
 )
 from ..arrays.foreign import Applied, asked, asks
-from ..backends.compiled import Outside
+from ..backends.cache import Outside
 from ..backends.numba.users import whole_line
 from ..backends.threads import run_parallel, thread_count
 from ..base import limits

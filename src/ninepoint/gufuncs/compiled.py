@@ -31,7 +31,6 @@ from numba.np.ufunc import _internal  # type: ignore[attr-defined]
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..backends import cache
-from ..backends.compiled import announced
 from ..backends.numba import users
 from ..base.frozen import frozen
 from ..base.undisturbed import undisturbed
@@ -108,7 +107,7 @@ def compile_for(definition: GufuncDefinition, types: Types, dtypes: Types | None
         )
         return Compiled(inputs, outputs, call)
 
-    with announced(definition.name, types):
+    with cache.announced(definition.name, types):
         return undisturbed(make)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ...base import undisturbed
 from ...language.dtypes import computed, short
 from .. import cache
-from ..compiled import REACH, SITE, Compiled, Loaded, announced
+from ..compiled import REACH, SITE, Compiled, Loaded
 from ..llvm import native
 from ..llvm.native import Kind
 from ..threads import STOP, Stopped, interruptible
@@ -34,7 +34,7 @@ def clear() -> None:
 def load(compiled: Compiled) -> Loaded:
     """Compile the text of a kernel, or load what was compiled of it before."""
     module = compiled.module
-    with announced(compiled.name, compiled.field_dtypes):
+    with cache.announced(compiled.name, compiled.field_dtypes):
         found = loaded(compiled)
     entry = found.entry
     if module.checked:
