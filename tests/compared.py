@@ -1,11 +1,11 @@
-"""How results and errors of calls are compared, also with what a kernel means; what calls take."""
+"""How results and errors of calls are compared; what calls take; what is tried at night only."""
 
 import contextlib
 import os
 import tempfile
 import tracemalloc
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -114,3 +114,18 @@ def of_windows(function: Callable[[Any], Any], x: np.ndarray, *shape: int) -> np
         warnings.simplefilter("ignore")
         found = [function(windows[place]) for place in np.ndindex(places)]
     return np.array(found).reshape(places)
+
+
+def only(number: int, values: Iterable[Any]) -> list[Any]:
+    """Values for `parametrize`, of which a usual run takes `number`, spread over all of them."""
+    all_of_them = list(values)
+    taken = {k * len(all_of_them) // number for k in range(number)}
+    return [value if k in taken else at_night(value) for k, value in enumerate(all_of_them)]
+
+
+def at_night(value: Any) -> Any:
+    """The value, which only a nightly run takes."""
+    if hasattr(value, "marks"):
+        return pytest.param(*value.values, id=value.id, marks=pytest.mark.nightly)
+    values = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*values, marks=pytest.mark.nightly)

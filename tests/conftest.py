@@ -121,11 +121,8 @@ def dask_cluster():
     """
     distributed = pytest.importorskip("distributed")
     dask_config = pytest.importorskip("dask.config")
-    patient = {
-        "distributed.worker.daemon": False,
-        "distributed.comm.timeouts.connect": "120s",
-        "distributed.comm.timeouts.tcp": "120s",
-    }
+    patient = {f"distributed.comm.timeouts.{what}": "120s" for what in ("connect", "tcp")}
+    patient["distributed.worker.daemon"] = False
     with (
         dask_config.set(patient),
         distributed.LocalCluster(

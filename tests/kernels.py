@@ -370,7 +370,8 @@ class _Writer:
     def turns(self) -> None:
         """A loop whose turns differ from point to point, and ways out of it."""
         rng, name, turn, body = self.rng, self.fresh("s"), self.fresh("n"), self.body
-        tag, most = {"bool": "int", "uint": "int"}.get(tag := self.output_tag(), tag), 4
+        tag, most = self.output_tag(), rng.choice([4, 4, 10])
+        tag = {"bool": "int", "uint": "int"}.get(tag, tag)
         body.append(f"{name}, {turn} = {CASTS[tag]}(0), 0")
         self.locals |= {name: Text(name, tag), turn: Text(turn, "int")}
         head = rng.choice([
@@ -378,13 +379,12 @@ class _Writer:
             f"for {turn} in range({self.index(most)}):",
         ])  # fmt: skip
         body += [head, f"    {turn} += 1"][: 1 + head.startswith("while")]
-        for way in rng.sample(
-            ["continue", "break", f"return {self.returned()}"], rng.choice([1, 2])
-        ):
+        ways = ["continue", "break", f"return {self.returned()}"]
+        for way in rng.sample(ways, rng.choice([1, 2])):
             body += [f"    if {self.condition(1)}:", f"        {way}"]
-        inner, indent = self.fresh("n"), "    "
+        inner, step, indent = self.fresh("n"), rng.choice([-1, -2]), "    "
         if self.chance(0.3):
-            body.append(f"    for {inner} in range({self.index(most)}, {turn}, -1):")
+            body.append(f"    for {inner} in range({self.index(most)}, {turn}, {step}):")
             indent += "    "
         body.append(f"{indent}{name} += {self.coerced(self.exact(self.expression(1)), tag).text}")
         if self.chance(0.3):

@@ -31,6 +31,7 @@ def wave(u, before, speed):
 
 
 U = np.random.default_rng(0).random((60, 20))
+SOON = {"ninepoint.cluster-timeout": "3s"}
 
 
 @contextmanager
@@ -86,10 +87,7 @@ def all_before():
     """All are killed: an iteration, and files, wait for others no longer than they may."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "wait")
-        with (
-            clients(preload=[WAITS.format(file=str(file))]) as client,
-            dask.config.set({"ninepoint.cluster-timeout": "3s"}),
-        ):
+        with clients(preload=[WAITS.format(file=str(file))]) as client, dask.config.set(SOON):
             x = da.from_array(U, chunks=30)
             file.touch()
             kill(client, 2)
@@ -112,10 +110,9 @@ def given_up():
     """None comes in the place of those that are killed while a state in chunks is looked at."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "end")
-        with (
-            clients(preload=[ENDS.format(file=str(file))]) as client,
-            dask.config.set({"ninepoint.cluster-timeout": "3s", "ninepoint.actors": False}),
-        ):
+        # In chunks, and not on actors.
+        soon = SOON | {"ninepoint.actors": False}
+        with clients(preload=[ENDS.format(file=str(file))]) as client, dask.config.set(soon):
 
             def look(step, state):
                 if step == 20:

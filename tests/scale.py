@@ -185,14 +185,9 @@ def drawn(rng: Random, program: Program, kills: float) -> tuple[Way, Way, agree.
     if rng.random() < kills:
         seconds = rng.choice([0, 0.5]) * rng.random()
         lines = [f"with scale.killing({seconds:.3f}):", *(f"    {one}" for one in lines)]
-    ratio, held, units = (
-        rng.choice(["np.inf", "0.0", "1.6"]),
-        rng.choice([0, 10**9]),
-        rng.randint(1, 9),
-    )
-    around = (
-        f"with seams.limits(decoded_ratio={ratio}, held_bytes={held}, window_units={units}):\n"
-    )
+    ratio, held = rng.choice(["np.inf", "0.0", "1.6"]), rng.choice([0, 10**9])
+    limits = f"decoded_ratio={ratio}, held_bytes={held}, window_units={rng.randint(1, 9)}"
+    around = f"with seams.limits({limits}):\n"
     lines = [f"named |= {_in_stores(rng, program)}", *lines]
     text = "".join(f"    {line}\n" for one in lines for line in one.split("\n"))
     text = f"import scale, seams\n{before}{around}{text}{after}"

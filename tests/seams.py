@@ -353,14 +353,8 @@ def _library() -> dict[str, Any]:
 
 def in_numpy(code: CodeType) -> CodeType:
     """The code with NumPy's floats in the place of Python's, which raise when divided by zero."""
-    constants = [
-        in_numpy(one)
-        if isinstance(one, CodeType)
-        else np.float64(one)
-        if type(one) is float
-        else one
-        for one in code.co_consts
-    ]
+    constants = [np.float64(one) if type(one) is float else one for one in code.co_consts]
+    constants = [in_numpy(one) if isinstance(one, CodeType) else one for one in constants]
     return code.replace(co_consts=tuple(constants))
 
 

@@ -19,7 +19,7 @@ import ninepoint as npt
 import scale
 import seams
 import ways
-from nightly import at_night
+from compared import at_night
 from own_process import printed
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
@@ -91,7 +91,7 @@ def test_many_that_lie_in_stores():
         printed(scale.__file__, *options)
 
 
-def test_a_failure_is_a_program(capsys):
+def test_a_failure_is_a_program_and_the_table_of_refusals_is_read(capsys):
     """It says which seed and which way, and can be run as it is printed."""
     program = drawing.draw("kernel", 3)
     running = agree.Running(program)
@@ -104,9 +104,6 @@ def test_a_failure_is_a_program(capsys):
     half = len(told) // 2
     assert half
     assert told[:half] == told[half:]
-
-
-def test_the_table_of_refusals_is_read():
     targets = {target for target, _ in agree.refusals()}
     assert targets >= {"GPU", "comm", "xarray", "Dask"}
     words = "comm= takes arrays of NumPy, in each process its own part: the points on"
@@ -181,23 +178,17 @@ def test_what_is_refused_in_the_same_words(ways, fields, options, words):
     assert len(told) == 1
 
 
-def test_no_steps_give_numbers_of_the_machines_byte_order():
+def test_numbers_that_random_programs_found():
     made = alike_row.iterate(np.arange(3.0).astype(">f8"), steps=0)
     assert made.dtype == np.dtype("f8")
     assert made.dtype.isnative
-
-
-def test_a_border_value_where_nobody_looks_need_not_fit():
+    kernel = npt.stencil(lambda x, k: x[0] * (k * 0.5) + k / 4)
+    image = np.arange(5, dtype="float32")
+    assert kernel(image, 3).dtype == "float32"
+    np.testing.assert_array_equal(kernel(image, 3), kernel.debug(image, 3))
     here = npt.stencil(lambda x: x[0] * 2, boundary=npt.dirichlet(0))
     beside = npt.stencil(lambda x: here(x)[1])
     x = np.arange(6)
     for kernel, right in ((here, x * 2), (beside, [*x[1:] * 2, 0])):
         for made in (kernel(x), kernel.debug(x), kernel(da.from_array(x, chunks=3)).compute()):
             np.testing.assert_array_equal(made, right)
-
-
-def test_numbers_that_are_given_mix_with_floats_as_literals_do():
-    kernel = npt.stencil(lambda x, k: x[0] * (k * 0.5) + k / 4)
-    image = np.arange(5, dtype="float32")
-    assert kernel(image, 3).dtype == "float32"
-    np.testing.assert_array_equal(kernel(image, 3), kernel.debug(image, 3))

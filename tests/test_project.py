@@ -18,7 +18,7 @@ def read(name):
     return yaml.safe_load((ROOT / name).read_text())
 
 
-def test_the_citation_and_the_version():
+def test_the_citation_the_versions_and_what_the_workflow_runs():
     cited, project = read("CITATION.cff"), PROJECT["project"]
     assert "version" in project["dynamic"]
     assert cited["version"] == npt.__version__
@@ -26,9 +26,6 @@ def test_the_citation_and_the_version():
     assert [cited[key] for key in ("license", "keywords", "authors")] == [
         project[key] for key in ("license", "keywords", "authors")
     ]
-
-
-def test_the_versions_of_python_and_what_the_workflow_runs():
     kind = "Programming Language :: Python :: "
     classifiers = PROJECT["project"]["classifiers"]
     versions = [c.removeprefix(kind) for c in classifiers if kind + "3." in c]
@@ -40,7 +37,7 @@ def test_the_versions_of_python_and_what_the_workflow_runs():
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
 
 
-def test_groups_are_for_us_and_extras_for_users():
+def test_groups_extras_forms_and_names_of_files_of_tests():
     groups = PROJECT["dependency-groups"]
     extras = PROJECT["project"]["optional-dependencies"]
     assert not set(groups) & set(extras)
@@ -50,15 +47,9 @@ def test_groups_are_for_us_and_extras_for_users():
     assert set(used) <= set(groups)
     named = re.findall(r"'\.\[([\w,]+)\]'", makefile)
     assert {extra for some in named for extra in some.split(",")} <= set(extras)
-
-
-def test_what_needs_a_gpu_comes_only_where_it_is_asked_for():
     project = PROJECT["project"]
     for name, some in {**project["optional-dependencies"], "": project["dependencies"]}.items():
         assert all(("cupy" in one or "cuda" in one) == ("cuda" in name) for one in some)
-
-
-def test_forms_have_what_the_site_asks_for():
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text())
         if path.name == "config.yml":
@@ -66,9 +57,6 @@ def test_forms_have_what_the_site_asks_for():
         assert {"name", "description", "body"} <= set(form), path.name
         fields = [one["id"] for one in form["body"] if one["type"] != "markdown"]
         assert len(set(fields)) == len(fields) > 0
-
-
-def test_no_two_files_of_tests_have_one_name():
-    """Such files run apart, and not together: pytest imports them by their names alone."""
+    # Such files run apart, and not together: pytest imports them by their names alone.
     names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))

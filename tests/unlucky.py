@@ -60,11 +60,6 @@ def renamed(rng: Random, case: kernels.Case) -> kernels.Case:
         return {new[name]: value for name, value in values.items()}
 
     standard = mapped(case.standard)
-    return replace(
-        case,
-        source=source,
-        fields=mapped(case.fields),
-        standard=standard,
-        scalars=mapped(case.scalars),
-        options={"standard_indexing": tuple(standard)} if standard else {},
-    )
+    changed = {"source": source, "fields": mapped(case.fields), "standard": standard}
+    options = {"standard_indexing": tuple(standard)} if standard else {}
+    return replace(case, **changed, scalars=mapped(case.scalars), options=options)

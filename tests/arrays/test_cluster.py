@@ -14,9 +14,8 @@ from chunked import image, mean, near
 
 import lost_workers
 import ninepoint as npt
-from compared import refuses
+from compared import only, refuses
 from lost_workers import wave
-from nightly import only
 from ninepoint import imread, imsave
 from own_process import printed
 
@@ -67,7 +66,7 @@ def test_callback_until_and_scalars(dask_client):
     assert len(looks[0]) < 30
 
 
-def test_a_state_in_chunks_where_that_is_asked_for_and_in_tasks(dask_client):
+def test_a_state_in_chunks_where_that_is_asked_for_and_none_that_is_too_large(dask_client):
     x = da.zeros(60, chunks=30)
     for asked in ({"ninepoint.actors": False}, {"scheduler": "sync"}):
         with dask.config.set(asked):
@@ -77,21 +76,13 @@ def test_a_state_in_chunks_where_that_is_asked_for_and_in_tasks(dask_client):
         return lies_there(driven.iterate(da.zeros(60, chunks=30), steps=20))
 
     assert dask_client.submit(inside).result() is False
-
-
-def test_workers_with_too_little_memory_are_refused(dask_client):
     x = da.zeros((1 << 20, 1 << 17), chunks=(1 << 14, 1 << 14))
     with pytest.raises(MemoryError, match=r"would hold .* GB of the state, and may have"):
         wave.iterate(x, x, x, steps=1000)
 
 
 def test_workers_may_share_a_process():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=False
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with lost_workers.clients(processes=False) as client:
         u = np.random.default_rng(3).random(60)
         made = driven.iterate(da.from_array(u, chunks=7), steps=100)
         np.testing.assert_array_equal(made.compute(), driven.iterate(u, steps=100))
@@ -188,18 +179,14 @@ def test_workers_that_come_and_go():
         time.sleep(0.02)
         return block
 
-    options = {"threads_per_worker": 1, "dashboard_address": ":0", "processes": False}
-    with (
-        distributed.LocalCluster(n_workers=2, **options) as cluster,
-        distributed.Client(cluster) as client,
-    ):
+    with lost_workers.clients(processes=False) as client:
         x = da.from_array(a, chunks=40).map_blocks(slow).persist()
         made = mean(x).map_blocks(slow).persist()
         done = distributed.as_completed(distributed.futures_of(made))
         next(done)
-        cluster.scale(4)
+        client.cluster.scale(4)
         client.wait_for_workers(4)
-        client.sync(cluster.workers[0].close)
+        client.sync(client.cluster.workers[0].close)
         np.testing.assert_array_equal(made.compute(), mean(a))
 
 
@@ -251,11 +238,8 @@ def test_a_client_without_a_scheduler_is_an_error(tmp_path, what):
 
 @pytest.mark.parametrize("what", only(1, ["cluster", "client", "workers"]))
 def test_a_cluster_that_goes_away_midway_is_an_error(tmp_path, what):
-    stop = {
-        "client": lambda client: client.close(),
-        "cluster": lambda client: client.cluster.close(),
-        "workers": lambda client: client.cluster.scale(0),
-    }
+    stop = {"client": lambda one: one.close(), "cluster": lambda one: one.cluster.close()}
+    stop["workers"] = lambda one: one.cluster.scale(0)
     with clients() as client:
         enough = threading.Event()
         closer = threading.Thread(target=lambda: enough.wait(60) and stop[what](client))

@@ -132,15 +132,12 @@ def test_no_warning_without_need():
         smooth(named, dims=("y", "x"))
 
 
-def test_steps_do_not_mix_channels(frames):
+def test_steps_do_not_mix_channels_and_one_image_is_not_saved_as_many(frames, tmp_path):
     refuses(ValueError, "move the channels to the front", smooth.iterate, frames, steps=2)
     with pytest.warns(npt.ChannelWarning, match="move the channels to the front"):
         smooth.iterate(FILM, steps=2)
     moved = smooth.iterate(np.moveaxis(frames, -1, 0), steps=2)
     np.testing.assert_array_equal(np.moveaxis(moved, 0, -1), smooth_each(smooth_each(FILM)))
-
-
-def test_one_colour_image_is_not_saved_as_many_narrow_ones(frames, tmp_path):
     for image in (frames[0], FILM[0]):
         with pytest.raises(ValueError, match=r"look like one colour image; save array\[None\]"):
             npt.imsave(image, tmp_path / "{}.png")

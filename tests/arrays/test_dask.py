@@ -106,7 +106,7 @@ def test_chunks_of_unknown_size_along_a_stack(chunks):
     equal(far(some, flat), far(kept, flat))
 
 
-def test_schedulers(dask_client):
+def test_schedulers_and_graphs_that_are_cloned_and_bound(dask_client):
     x = whole(40, 50)
     made = far(da.from_array(x, chunks=(13, 9)), x, boundary=("wrap", "mirror"))
     made = pickle.loads(pickle.dumps(made))
@@ -116,9 +116,6 @@ def test_schedulers(dask_client):
         found = dask.compute(*made, **way)
         for one, other in zip(found, far(x, x, boundary=("wrap", "mirror")), strict=True):
             np.testing.assert_array_equal(one, other)
-
-
-def test_a_graph_can_be_cloned_and_bound():
     a = image(30, 30)
     x = da.from_array(a, chunks=10).map_blocks(np.positive)
     y = mean(x)
@@ -208,10 +205,8 @@ def test_explain_tells_the_plan_and_where_a_halo_that_would_cost_much_is_split()
     assert "mean: groups, 2 tasks a block, 200 in all" in mean.explain(square.rechunk((2, 400)))
     assert "far: edges, 3 tasks a block" in far.explain(square, square)
     text = behind.explain(da.zeros((5000, 5000), chunks=1000))
-    assert [line.split()[2] for line in text.splitlines() if "on Dask" in line] == [
-        "slopes:",
-        "behind:",
-    ]
+    told = [line.split()[2] for line in text.splitlines() if "on Dask" in line]
+    assert told == ["slopes:", "behind:"]
     assert behind.explain(da.zeros((9000, 9000), chunks=4500)).count("on Dask") == 1
     a = np.random.default_rng(0).random((30, 30))
     equal(behind(da.from_array(a, chunks=15)), behind(a))

@@ -1,10 +1,17 @@
-"""Lazy arrays of other libraries: results of the same kind, lazy, equal to NumPy to the bit."""
+"""Arrays of other libraries: lazy as they are, taken, or refused with the cure; never loaded."""
 
+import array
 import pickle
 
+import dask
+import dask.array as da
+import dask.bag
+import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
+import zarr
 
 import ninepoint as npt
 from compared import refuses
@@ -65,7 +72,7 @@ def assert_same(engine, found, wanted):
     np.testing.assert_array_equal(engine.computed(found), wanted)
 
 
-def test_equal_to_numpy_to_the_bit(engine):
+def test_equal_to_numpy_to_the_bit_also_of_stacks_slices_and_steps(engine):
     for boundary in ("wrap", ("valid", "nearest")):
         found = mean9(engine.cut(X, (7, 11)), boundary=boundary)
         assert_same(engine, found, mean9(X, boundary=boundary))
@@ -73,9 +80,6 @@ def test_equal_to_numpy_to_the_bit(engine):
     found = staged(engine.cut(X, (2, 30)), K, boundary="mirror")
     for one, wanted in zip(found, staged(X, K, boundary="mirror"), strict=True):
         assert_same(engine, one, wanted)
-
-
-def test_axes_stacks_slices_and_steps(engine):
     stack = np.stack([X, X[::-1]])
     x = engine.cut(stack, (1, 20, 30))
     wanted = mean9(stack, boundary="nearest")
@@ -130,14 +134,11 @@ def test_what_cubed_does_itself_and_may_not_do(tmp_path):
     refuses(ValueError, "exceeds allowed_mem", mean9(x).compute)
 
 
-def test_an_expression_is_a_few_kilobytes():
+def test_expressions_are_small_and_chains_take_as_long_as_they_have_calls():
     """Its tasks are written out where it is computed, not where it is made."""
     x = DaskArray(None).library.zeros((400, 400), chunks=4, dtype="float32")
     assert len(pickle.dumps(mean9(x, boundary="wrap").expr)) < 10_000
-
-
-def test_a_chain_of_dask_array_takes_as_long_as_it_has_calls():
-    """Each call took twice as long as the one before it."""
+    # Each call took twice as long as the one before it.
     lazy, wanted = DaskArray(None).cut(X, 15), X
     for _ in range(30):
         lazy, wanted = mean9(lazy, boundary="wrap"), mean9(wanted, boundary="wrap")
@@ -168,3 +169,139 @@ def test_query_planning_of_dask_is_refused(tmp_path):
     """It is settled when Dask is imported, so in a process of its own."""
     (tmp_path / "planned.py").write_text(PLANNED)
     printed(tmp_path / "planned.py")
+
+
+LINE = np.array([1.0, 4.0, 9.0, 16.0])
+change = npt.stencil(lambda x: x[1] - x[0], boundary="nearest")
+of_change = npt.stencil(lambda x: change(x)[0], boundary="nearest")
+moved = npt.stencil(lambda y, x: x[1] - x[0] + 0 * y[0], boundary="nearest")
+table = npt.stencil(lambda y, x: y[0] * x[0], standard_indexing="x")
+
+
+ALONE = {
+    "single": change,
+    "staged": of_change,
+    "lazy": lambda x: change(npt.lazy(x)).compute(),
+    "filter": lambda x: npt.filters.mean(x, 3, axes=0),
+    "iterate": lambda x: change.iterate(x, steps=1),
+    "iterate staged": lambda x: of_change.iterate(x, steps=1),
+    "debug": change.debug,
+}
+WAYS = ALONE | {
+    "beside NumPy": lambda x: moved(LINE, x),
+    "beside Dask": lambda x: moved(da.from_array(LINE), x),
+    "beside xarray": lambda x: moved(xr.DataArray(LINE, dims="t"), x),
+    "table": lambda x: table(LINE, x),
+}
+
+
+class Elsewhere:
+    """An array that would be loaded whole."""
+
+    shape, ndim, dtype = (4,), 1, np.dtype("float64")
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("loaded")
+
+
+class Chunked(Elsewhere):
+    """One that is read piece by piece."""
+
+    chunks = (2,)
+
+    def __getitem__(self, at):
+        raise AssertionError("loaded")
+
+
+class Sliced:
+    """One that NumPy would take for a sequence."""
+
+    shape, ndim, dtype = (4,), 1, np.dtype("float64")
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, at):
+        raise AssertionError("loaded")
+
+
+class Collection:
+    """What Dask computes, but no array of its own."""
+
+    def __dask_graph__(self):
+        return {}
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("loaded")
+
+
+def of_module(module, name):
+    return type(name, (Elsewhere,), {"__module__": module})()
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    with h5py.File(tmp_path_factory.mktemp("h5") / "x.h5", "w") as file:
+        yield file.create_dataset("x", data=LINE)
+
+
+# Made here, as Zarr begins a thread with its first array.
+ZARR = zarr.array(LINE)
+
+REFUSED = [
+    (ZARR, r"zarr.Array; dask.array.from_zarr\(x\)"),
+    (pd.Series(LINE, index=list("abcd")), r"index would be lost: give x.to_numpy"),
+    (pd.DataFrame({"a": LINE, "b": LINE}), r"names of its columns would be lost"),
+    (pd.Index([1, 2, 3, 4]), r"give x.to_numpy\(\)"),
+    (pd.array([1, 2, 3, 4]), r"numpy.asarray\(x\) makes one"),
+    (xr.Variable("t", LINE), r"xarray.Variable; give x.data"),
+    (dask.bag.from_sequence(LINE.tolist()), r"Bag, which no stencil takes"),
+    (dask.delayed(np.array)(LINE), r"Delayed, which no stencil takes"),
+    (Collection(), r"Collection, which no stencil takes"),
+    (Chunked(), r"dask.array.from_array\(x, chunks=.auto.\) reads it"),
+    (Sliced(), r"x\[...\] loads it"),
+    (Elsewhere(), r"numpy.asarray\(x\) makes one, and loads it whole"),
+    (of_module("cubed.array_api.array_object", "Array"), r"x.compute\(\)"),
+    (of_module("dask_array.core", "Array"), r"x.compute\(\)"),
+    (of_module("torch", "Tensor"), r"give x.numpy\(\)"),
+    (of_module("netCDF4", "Variable"), r"xarray.open_dataset"),
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_other_arrays_are_refused_with_the_cure(stored, way):
+    for x, words in [*REFUSED, (stored, r"h5py.Dataset; dask.array.from_array\(x")]:
+        refuses(TypeError, words, WAYS[way], x)
+    if way not in ("debug", "table"):
+        objects = da.from_array(np.array([1, "a", None, 2], dtype=object), chunks=2)
+        refuses(TypeError, r"object", WAYS[way], objects)
+
+
+def test_the_cures_work(stored):
+    wanted = change(LINE)
+    for made in (da.from_zarr(ZARR), da.from_array(stored, chunks="auto")):
+        np.testing.assert_array_equal(change(made).compute(), wanted)
+    series = pd.Series(LINE, index=pd.Index(list("abcd"), name="t"), name="u")
+    found = change(series.to_xarray())
+    pd.testing.assert_series_equal(found.to_series(), pd.Series(wanted, series.index, name="u"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_in_memory_is_taken(way):
+    wanted = np.asarray(WAYS[way](LINE))
+    for kind in (list, tuple, memoryview, lambda x: array.array("d", x)):
+        np.testing.assert_array_equal(np.asarray(WAYS[way](kind(LINE))), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("way", ALONE)
+def test_subclasses_of_arrays_are_arrays_and_a_number_is_none(way):
+    class Kind(np.ndarray):
+        pass
+
+    made = WAYS[way](LINE.view(Kind))
+    assert type(made) is np.ndarray
+    np.testing.assert_array_equal(made, WAYS[way](LINE))
+    np.testing.assert_array_equal(WAYS[way](np.matrix(LINE)), WAYS[way](LINE[None]))
+    for number in (3.0, np.float64(3), np.array(3.0)):
+        refuses(ValueError, r"needs an array of at least", WAYS[way], number)

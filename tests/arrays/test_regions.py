@@ -147,16 +147,13 @@ def test_what_would_be_decoded_often_is_read_twice_and_not_held():
     assert decoded(held) == a.size
 
 
-def test_blocks_of_which_a_result_has_nothing():
+def test_blocks_of_which_a_result_has_nothing_or_every_other_point(tmp_path):
     a = whole(41, 60, dtype="int64")
     x = sliced(a, ((1, 20, 19, 1), (30, 30)))
     for kernel, count in ((near, 1), (far, 2)):
         for rule in ("valid", "reflect"):
             made = kernel(*[mean(x)] * count, boundary=rule)
             equal(made, kernel(*[mean(a)] * count, boundary=rule))
-
-
-def test_every_other_point_is_saved_in_other_chunks(tmp_path):
     a = whole(40, 40, dtype="int64")
     made = mean(sliced(a, -1), every=2)
     path = npt.save(made, tmp_path / "out.zarr", chunks=(10, 5), progress=False)

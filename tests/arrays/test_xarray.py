@@ -1,7 +1,10 @@
-"""DataArrays and datasets: dimensions by name, labels, the accessor `npt`, what files keep."""
+"""DataArrays and datasets: dimensions by name, labels, spacings, the accessor, what files keep."""
 
+import datetime
+import pickle
 from functools import partial
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
@@ -9,7 +12,7 @@ import xarray as xr
 
 import ninepoint as npt
 import ninepoint.xarray
-from compared import refuses
+from compared import nothing_compiled, refuses
 from seams import interpreted
 
 
@@ -47,7 +50,7 @@ def test_last_dimensions_and_all_that_belongs_to_them(chunks):
     xr.testing.assert_identical(got, x.copy(data=down(x.values, boundary="wrap")))
 
 
-def test_dimensions_by_name():
+def test_dimensions_by_name_and_coordinates_that_are_cut_under_valid():
     x = weather()
     for dims in [("lon", "time"), ("time", "lat")]:
         got = down(x, dims=dims, boundary="mirror")
@@ -55,9 +58,6 @@ def test_dimensions_by_name():
         want = down(x.transpose(..., *dims).values, boundary="mirror")
         np.testing.assert_array_equal(got.transpose(..., *dims).values, want)
     xr.testing.assert_identical(down(x, axes=(2, 0)), down(x, dims=("lon", "time")))
-
-
-def test_coordinates_are_cut_under_valid():
     x = weather()
     for fields in (x, x.chunk({"lat": 2})):
         made = sided(fields, boundary="valid")
@@ -236,7 +236,7 @@ def test_each_variable_that_has_the_dimensions(options):
         xr.testing.assert_identical(lazy.compute(), wanted)
 
 
-def test_several_datasets_and_results():
+def test_several_datasets_and_results_and_variables_that_become_smaller():
     data, k = climate(), xr.DataArray(np.arange(5.0), dims="lat", coords={"lat": np.arange(5.0)})
     for given in (k, data):
         made = slopes(data, given)
@@ -246,9 +246,6 @@ def test_several_datasets_and_results():
                 xr.testing.assert_identical(got[name], want)
     with pytest.raises(ValueError, match="the dataset given for 'k' has no variable 'height'"):
         slopes(data, data.drop_vars("height"))
-
-
-def test_a_border_that_makes_variables_smaller():
     data = climate()
     found = smooth(data, boundary="valid")
     assert dict(found.sizes) == {"t": 3, "lat": 3, "lon": 5}
@@ -258,7 +255,7 @@ def test_a_border_that_makes_variables_smaller():
         smooth(data.assign(width=("lat", np.arange(5.0))), boundary="valid")
 
 
-def test_map_is_a_call():
+def test_map_is_a_call_and_a_tree_is_mapped_by_xarray():
     data = climate()
     q, k, options = data.temperature, 3.0, {"dims": ("lon", "t"), "boundary": "wrap"}
     for one in (q, data.chunk(lat=1)):
@@ -272,6 +269,13 @@ def test_map_is_a_call():
         q.npt.map(smooth, dims=("depth", "lon"))
     with pytest.raises(ValueError, match="no variable of the dataset has the dimensions 'depth'"):
         data.npt.map(smooth, dims=("depth", "lon"))
+    data = climate()
+    tree = xr.DataTree.from_dict({"/fine": data, "/coarse/2": data.isel(lon=slice(None, None, 2))})
+    words = r"'u' is a xarray.DataTree; .* u.map_over_datasets\(lambda"
+    refuses(TypeError, words, smooth, tree)
+    found = tree.map_over_datasets(lambda data: smooth(data) if data.data_vars else data)
+    coarse = smooth(data.temperature[..., ::2])
+    xr.testing.assert_identical(found["coarse/2"].to_dataset().temperature, coarse)
 
 
 def test_how_it_is_stored_is_kept_and_how_numbers_are_packed_is_not():
@@ -288,11 +292,166 @@ def test_how_it_is_stored_is_kept_and_how_numbers_are_packed_is_not():
     assert smooth(field, boundary="valid").encoding == layout
 
 
-def test_a_tree_is_mapped_by_xarray():
-    data = climate()
-    tree = xr.DataTree.from_dict({"/fine": data, "/coarse/2": data.isel(lon=slice(None, None, 2))})
-    words = r"'u' is a xarray.DataTree; .* u.map_over_datasets\(lambda"
-    refuses(TypeError, words, smooth, tree)
-    found = tree.map_over_datasets(lambda data: smooth(data) if data.data_vars else data)
-    coarse = smooth(data.temperature[..., ::2])
-    xr.testing.assert_identical(found["coarse/2"].to_dataset().temperature, coarse)
+@npt.stencil(boundary=("valid", "wrap"))
+def rises(u, dy=npt.spacing(0), dx=npt.spacing(1)):
+    return (u[1, 0] - u[-1, 0]) / (2 * dy), (u[0, 1] - u[0, -1]) / (2 * dx)
+
+
+@npt.stencil(boundary="nearest")
+def diffused(u, r, dx=npt.spacing(0)):
+    return u[0] + r * (u[-1] - 2 * u[0] + u[1]) / (dx * dx)
+
+
+@npt.stencil
+def twice(u, r, dx=npt.spacing(-1)):
+    first = diffused(u, r, dx)
+    return first[0] + dx * (first[1] - first[0])
+
+
+told = npt.stencil(lambda u, dx=npt.spacing(0): u[0] * 0 + dx, boundary="reflect")
+
+
+def field(rows=5, columns=6, step=0.25):
+    """A field of two dimensions; latitude falls."""
+    data = np.random.default_rng(0).normal(size=(2, rows, columns))
+    coords = {"lat": 10 - 0.5 * np.arange(rows), "lon": step * np.arange(columns)}
+    return xr.DataArray(data, coords, ("time", "lat", "lon"), name="u")
+
+
+def equal(got, wanted):
+    for one, other in zip(got, wanted, strict=True):
+        xr.testing.assert_identical(one.compute(), other)
+
+
+def test_calls_take_the_spacing_of_the_coordinates():
+    for u in (field(), field(4, 7, 2.0), field()):
+        step = float(u.lon[1] - u.lon[0])
+        wanted = rises(u, -0.5, step)
+        assert type(wanted[0]) is xr.DataArray
+        equal(rises(u), wanted)
+        equal(pickle.loads(pickle.dumps(rises))(u), wanted)
+        equal(rises(u, dx=step), wanted)
+        turned = rises(u.transpose("lon", "time", "lat"), dims=("lat", "lon"))
+        equal(turned, [one.transpose("lon", "time", "lat") for one in wanted])
+        equal(rises(u, axes=(1, 2)), wanted)
+        equal(rises(u, dims=("lon", "lat")), rises(u, step, -0.5, dims=("lon", "lat")))
+        equal(u.npt.map(rises, dims=("lat", "lon")), wanted)
+        with dask.config.set(scheduler="sync"):
+            equal(rises(u.chunk({"lat": 2, "lon": 3})), wanted)
+        equal(npt.compute(*rises(npt.lazy(u))), wanted)
+    # A value that is given wins.
+    np.testing.assert_array_equal(rises(u, 1.0, dx=3.0)[0], rises(u.values, 1.0, 3.0)[0])
+    bare = u.drop_vars("lat")
+    equal(rises(bare, 2), rises(bare, 2, 0.25))
+
+
+def test_each_variable_each_lazy_result_steps_and_stages_have_their_own():
+    u = field()
+    fine = u.isel(time=0, lat=slice(0, 4))
+    made = rises(xr.Dataset({"u": u, "v": 2 * u}))[1]
+    assert made.v.identical((rises(2 * u)[1]).rename("v"))
+    line = xr.Dataset({"a": fine.isel(lon=0, drop=True), "b": fine.isel(lat=0, drop=True)})
+    assert set(diffused(line[["a"]], 0.1)) == {"a"}
+    assert diffused(line, 0.1, dims="lon").b.identical(diffused(line.b, 0.1, 0.25))
+    other = npt.stencil(boundary="valid", every=2)(lambda u: u[0])
+    u = field()[0, 0]
+    made = diffused(other(npt.lazy(u)), 0.1).compute()
+    assert made.identical(diffused(other(u), 0.1, 0.5))
+    u = field()[0, 0]
+    for _ in range(2):
+        for r in (0.01, lambda step: 0.01 * step):
+            assert diffused.iterate(u, r, steps=3).identical(diffused.iterate(u, r, 0.25, steps=3))
+        assert twice(u, 0.1).identical(twice(u, 0.1, 0.25))
+        assert twice.iterate(u, 0.01, steps=2).identical(twice.iterate(u, 0.01, 0.25, steps=2))
+    cut = diffused.iterate(u.chunk({"lon": 3}), 0.01, steps=3).compute(scheduler="sync")
+    assert cut.identical(diffused.iterate(u, 0.01, 0.25, steps=3))
+    diffused(u, 0.1)
+    with nothing_compiled():
+        diffused(field(step=0.125)[0, 0], 0.1)
+
+
+# Coordinates that are rounded, huge, or of other calendars.
+class Date(float):
+    """A day of a calendar of 360 days, with what cftime's dates do."""
+
+    def __sub__(self, other):
+        return datetime.timedelta(days=float(self) - float(other))
+
+
+def dates(days):
+    return np.array([Date(day) for day in days], object)
+
+
+DAY = np.array("2020-02-28", "datetime64[ns]")
+CIRCLE = np.linspace(0, 360, 384, endpoint=False)
+EVEN = {
+    "falling": (np.array([250, 190, 130, 70, 10], "uint8"), -60),
+    "singles": (np.linspace(170, 171, 11, dtype="float32"), 0.1),
+    "a late change": ([1.0, 2.0, 3.0000001], 1),
+    "times": (DAY + np.arange(4) * np.timedelta64(6, "h"), 21600),
+    "durations": (np.arange(3).astype("timedelta64[ms]"), 0.001),
+    "decimals": (np.round(CIRCLE, 3), 0.9375),
+    "single decimals": (np.round(CIRCLE, 3).astype("float32"), 0.9375),
+    "thirds": (np.round(np.linspace(90, -90, 541), 2), -1 / 3),
+    "int64": (2**60 + 3 * np.arange(5), 3),
+    "uint64": (np.uint64(2**64 - 30) + np.arange(5, dtype="uint64") * np.uint64(3), 3),
+    # Thirty in a second, and their times to the millisecond.
+    "frames": (DAY + 10**6 * np.rint(np.arange(90) * 100 / 3).astype(int), 1 / 30),
+    "cftime": (dates(np.arange(6) * 30), 30 * 86400),
+    "hours": (dates(10 - np.arange(6) / 4), -21600),
+}
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_even_but_for_their_rounding(name):
+    along, step = EVEN[name]
+    made = told(xr.DataArray(np.ones(len(along)), {"t": along}, "t"))
+    assert made.values[0] == pytest.approx(step, rel=2e-4)
+
+
+@pytest.mark.parametrize("along", [
+    [0.0, 1.0, 2.1], [0.0, 1.0, np.nan], 2**60 + np.array([0, 1, 3]),
+    np.rad2deg(np.arcsin(np.polynomial.legendre.leggauss(64)[0])).round(3),
+    np.array(["2020", "NaT", "2021"], "datetime64[ns]"), dates([0, 1, 2.5]),
+])  # fmt: skip
+def test_coordinates_without_a_spacing(along):
+    given = xr.DataArray(np.ones(len(along)), {"t": along}, "t")
+    iterated = lambda x: told.iterate(x, steps=2)  # noqa: E731
+    for call in (told, told, iterated, lambda x: told(npt.lazy(x))):
+        refuses(ValueError, "'t' is not evenly spaced; give dx=", call, given)
+
+
+@npt.stencil(boundary="valid")
+def per_distance(u, x):
+    return (u[1, 0] - u[-1, 0]) / (x[1, 0] - x[-1, 0])
+
+
+@pytest.mark.parametrize(("along", "given"), [
+    (np.array([9, 4, 1], "uint8"), "data['lat'].astype('float64')"),
+    (np.array(["2020", "2021", "2022"], "datetime64[ns]"),
+     "(data['lat'] - data['lat'][0]) / np.timedelta64(1, 's')"),
+])  # fmt: skip
+def test_uneven_coordinates_are_fields(along, given):
+    data = field(rows=3).assign_coords(lat=along)
+    refuses(ValueError, r"not evenly spaced.* or let the kernel take the dist", rises, data)
+    x = eval(given, {"data": data, "np": np})
+    numbers = x.values.astype("float64")
+    wanted = (data[:, 2] - data[:, 0]).values / (numbers[2] - numbers[0])
+    for one in (data, data, data.chunk({"lat": 2, "lon": 4})):
+        made = per_distance(one, x).compute(scheduler="sync")
+        np.testing.assert_allclose(made.values[:, 0], wanted, rtol=1e-14)
+
+
+# Mistakes are on the page of messages about calls.
+def test_arrays_without_coordinates():
+    x = np.ones(4)
+    for call in (
+        lambda: diffused(da.ones(4, chunks=2), 0.1), lambda: diffused(npt.lazy(x), 0.1),
+        lambda: diffused.iterate(x, 0.1, steps=2), lambda: diffused.debug(x, 0.1),
+        lambda: diffused.bench(x, 0.1),
+    ):  # fmt: skip
+        refuses(TypeError, r"diffused\(\) needs a value for 'dx': .* give dx=", call)
+    np.testing.assert_array_equal(diffused(x, 0.1, dx=2.0), diffused.debug(x, 0.1, 2.0))
+    assert "diffused" in diffused.explain("float64")
+    assert "def " in diffused.source("float64")
+    assert repr(diffused) == "<stencil diffused(u, r, dx=npt.spacing(0))>"

@@ -44,7 +44,7 @@ def test_later_calls_give_the_same(shape, boundary):
             same(difference(x, scale, boundary=boundary), wanted)
 
 
-def test_signed_zeros_and_types_of_cval_are_told_apart():
+def test_signed_zeros_and_types_of_cval_and_results_without_points():
     x, changing = image(5, 6), np.array(1.0)
     for _ in range(2):
         assert not np.signbit(difference(x, cval=0.0)[0, 0])
@@ -60,6 +60,11 @@ def test_signed_zeros_and_types_of_cval_are_told_apart():
     # Few calls are remembered.
     for cval in range(300):
         assert difference(x, cval=cval)[0, 0] == cval
+    shorter = npt.stencil(lambda x: x[-2, 0] - x[0, 1] + 0.5)
+    for border, columns in (("valid", 4), ((("valid", "mirror"), ("constant", "keep")), 5)):
+        for lead in ((), (), (2, 3), (2, 3)):
+            made = shorter(np.ones((*lead, 2, 5), "uint8"), boundary=border)
+            assert made.shape == (*lead, 0, columns)
 
 
 def test_values_of_numbers_are_passed_on(as_python):
@@ -89,7 +94,7 @@ def test_an_overlapping_out_is_seen_each_time(shape, given):
         refuses(ValueError, "read-only", call, image(*shape), out)
 
 
-def test_memory_that_looks_alike():
+def test_memory_that_looks_alike_and_coefficients_are_read_each_time():
     raw = np.zeros(8 * 72 + 1, "uint8")
     odd, even = raw[1:].view("float64").reshape(8, 9), raw[:-1].view("float64").reshape(8, 9)
     foreign = image(8, 9).astype(image(8, 9).dtype.newbyteorder())
@@ -97,9 +102,6 @@ def test_memory_that_looks_alike():
         for one in (even, odd, foreign):
             one[...] = image(8, 9)
             same(difference(one), difference(image(8, 9)))
-
-
-def test_coefficients_are_read_each_time():
     x, w = image(9, 8), np.arange(9.0).reshape(3, 3)
     for one in (w, w.T, w.astype(w.dtype.newbyteorder()), np.ones((3, 6))[:, ::2]):
         weighted(x, one, 2)
@@ -133,14 +135,6 @@ def test_mistakes_are_found_after_calls_that_went_well():
         with pytest.raises((TypeError, ValueError)) as caught:
             difference(x, **options)
         assert "unhashable" not in str(caught.value)
-
-
-def test_results_without_points_are_prepared():
-    shorter = npt.stencil(lambda x: x[-2, 0] - x[0, 1] + 0.5)
-    for border, columns in (("valid", 4), ((("valid", "mirror"), ("constant", "keep")), 5)):
-        for lead in ((), (), (2, 3), (2, 3)):
-            made = shorter(np.ones((*lead, 2, 5), "uint8"), boundary=border)
-            assert made.shape == (*lead, 0, columns)
 
 
 slope = npt.stencil(lambda x, r, w=2: r * (x[0, 1] - x[0, -1]) + w * x[1, 0], boundary="wrap")
@@ -267,7 +261,7 @@ def test_threads_and_children_in_one_prepared_call():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_the_number_of_threads_is_asked_for_each_time(monkeypatch):
+def test_calls_that_are_shared_among_threads_whose_number_is_asked_for_each_time(monkeypatch):
     # Work enough that it is shared.
     x = image(700, 800)
     wanted = unnumbered(x), difference(x)
@@ -281,9 +275,6 @@ def test_the_number_of_threads_is_asked_for_each_time(monkeypatch):
             refuses(ValueError, r"NINEPOINT_THREADS=.* is no number of threads", call, x)
             # What the call says goes before it.
             assert call(x, threads=1).shape == x.shape
-
-
-def test_calls_that_are_shared_among_threads():
     # After some calls both ways have been tried, and one was chosen; other numbers are told apart.
     x = image(500, 640)
     wanted = {scale: difference(x, scale, boundary="keep", threads=1) for scale in (2, 3)}

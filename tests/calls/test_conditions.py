@@ -75,7 +75,7 @@ def placed(u):
     return d[-1, 0] + d[0, 2] + 100 * p + q + len(u)
 
 
-def test_positions_and_lengths_are_those_of_the_whole_array(limited: Any) -> None:
+def test_positions_are_those_of_the_whole_array_and_names_for_the_same(limited: Any) -> None:
     numbers = (("constant", npt.dirichlet(3, at="cell")), ("fill", npt.neumann(1)))
     laid = (npt.dirichlet(columns, at="cell"), ("valid", npt.neumann(2.0)))
     for border in (numbers, laid, (npt.robin(1, 2, 3), "wrap")):
@@ -88,9 +88,6 @@ def test_positions_and_lengths_are_those_of_the_whole_array(limited: Any) -> Non
         same(placed, field, boundary=(npt.dirichlet(value, at="cell"), "nearest"))
     in_pieces(limited)
     same(npt.stencil(placed.__wrapped__), field, boundary=laid)
-
-
-def test_names_for_the_same() -> None:
     for stencil, fields in ((heat, (field,)), (far, (field, field[::-1]))):
         for one, name in ((npt.dirichlet(3, at="cell"), "constant"), (npt.neumann(0), "reflect")):
             equal(stencil(*fields, boundary=one), stencil(*fields, boundary=name, cval=3))
@@ -101,7 +98,7 @@ def test_names_for_the_same() -> None:
     np.testing.assert_allclose(heat(field, boundary=mixed), heat(field, boundary=apart))
 
 
-def test_values_are_laid_as_the_fields_are() -> None:
+def test_values_are_laid_as_the_fields_are_and_whole_numbers_become_floats() -> None:
     """Also along other axes than the last, where the stack comes last."""
     image = rng.random((6, 7, 3))
     ends, slopes = rng.random((7, 3)), rng.random((6, 1))
@@ -116,6 +113,11 @@ def test_values_are_laid_as_the_fields_are() -> None:
     by_name = heat(named, boundary=(npt.dirichlet(values, at="cell"), "wrap"), dims=("y", "x"))
     plain = heat(image, boundary=(npt.dirichlet(values.data.T, at="cell"), "wrap"), axes=(0, 1))
     equal(by_name, plain)
+    value, values = np.uint8(200), np.full(19, 200, "uint8")
+    for one in (npt.dirichlet(value, at="face"), npt.robin(value, value, np.uint8(255))):
+        same(line, np.arange(5.0), boundary=one)
+    assert line(np.zeros(4), boundary=npt.dirichlet(value, at="face"))[0] == 3 * 400
+    assert heat(field * 0, boundary=(npt.dirichlet(values, at="face"), "fill"))[0, 1] == 100
 
 
 def test_each_image_of_a_stack_that_is_copied_has_its_own_values(limited: Any) -> None:
@@ -155,14 +157,6 @@ def test_equal_calls_with_other_values(shape: tuple[int, ...]) -> None:
         line(np.ones(9, "uint8"), boundary=((npt.dirichlet(3, at="cell"), border[0][1]),))
 
 
-def test_whole_numbers_are_computed_with_double_precision() -> None:
-    value, values = np.uint8(200), np.full(19, 200, "uint8")
-    for one in (npt.dirichlet(value, at="face"), npt.robin(value, value, np.uint8(255))):
-        same(line, np.arange(5.0), boundary=one)
-    assert line(np.zeros(4), boundary=npt.dirichlet(value, at="face"))[0] == 3 * 400
-    assert heat(field * 0, boundary=(npt.dirichlet(values, at="face"), "fill"))[0, 1] == 100
-
-
 slope = npt.stencil(lambda u: u[1] - u[-1], boundary=npt.neumann(1.0))
 before = npt.stencil(lambda u: u[-1], boundary=npt.dirichlet(lambda step: step + 3, at="cell"))
 
@@ -193,7 +187,7 @@ def test_stages_and_pickles() -> None:
         twice(da.from_array(row, chunks=2))
 
 
-def test_steps() -> None:
+def test_steps_also_to_steady_heat() -> None:
     wanted = field
     for start in range(4):
         now = lambda step, j, start=start: wall(start, j)  # noqa: E731
@@ -205,10 +199,7 @@ def test_steps() -> None:
     equal(own, wanted)
     on_chunks(partial(heat.iterate, steps=4), wanted, (6, 7), boundary=border)
     equal(heat.iterate(xr.DataArray(field), steps=4, boundary=border), wanted)
-
-
-def test_steady_heat() -> None:
-    """A rod of 4 cells between 0 and 1 ends at the straight line that the equation has."""
+    # A rod of 4 cells between 0 and 1 ends at the straight line that the equation has.
     for border, first in (
         ((npt.dirichlet(1.0), npt.dirichlet(3.0)), 1),
         ((npt.dirichlet(1.0), npt.neumann(2.0, dx=1 / 4)), 1),
@@ -232,7 +223,7 @@ def test_polynomials_go_on(q: int) -> None:
             np.testing.assert_allclose(made, wanted, rtol=1e-4, atol=1e-6)
 
 
-def test_what_knows_no_values_says_so() -> None:
+def test_what_knows_no_values_and_what_they_do_not_fit_says_so() -> None:
     # Others are on the pages of messages about borders and calls.
     unfit, slope = npt.dirichlet(1e5, at="cell"), npt.neumann(1.0)
     with pytest.raises(ValueError, match=r"'u', which is float16; use numbers up to 6.55e\+04"):
@@ -241,16 +232,12 @@ def test_what_knows_no_values_says_so() -> None:
         heat(field, boundary=slope, device="cuda")
     with pytest.raises(TypeError, match="comm= knows no border values but"):
         heat.iterate(field, steps=2, boundary=slope, comm=object())
+    lazy = da.zeros((4, 4), chunks=2, dtype="uint8")
+    with pytest.raises(TypeError, match="dirichlet at the face makes fractions, and field"):
+        heat(lazy, boundary=npt.dirichlet(1))
 
 
-def test_some_points_of_results_that_look_to_different_sides() -> None:
-    for u in (rng.random((2, 3)).astype("f2"), rng.random((17, 19)).astype("f2")):
-        wanted = far.debug(u, u, boundary=npt.neumann(0.5))
-        made = far(u, u, boundary=npt.neumann(0.5), every=2)
-        equal(made, tuple(one[::2, ::2] for one in wanted))
-
-
-def test_values_that_no_result_looks_at_are_not_asked_for() -> None:
+def test_values_that_not_all_results_look_at_and_beside_no_elements() -> None:
     def one(x):
         if x[-2, 0] > 1:
             unused = x[-2, 1] + 1
@@ -259,9 +246,6 @@ def test_values_that_no_result_looks_at_are_not_asked_for() -> None:
 
     x, nobody = np.arange(12.0).reshape(4, 3), npt.dirichlet(np.zeros(7))
     same(npt.stencil(one), x, boundary=((nobody, "mirror"), "nearest"))
-
-
-def test_values_beside_no_elements() -> None:
     across = npt.stencil(lambda u: u[-1, 0] + u[0, 1])
     empty = np.empty((2, 0))
     assert across(empty, boundary=("nearest", npt.dirichlet(np.ones(2)))).shape == (2, 0)
@@ -270,12 +254,10 @@ def test_values_beside_no_elements() -> None:
             call(empty, boundary=("nearest", npt.dirichlet(np.ones(3))))
     for value in (np.zeros(0), np.zeros((0, 1))[:, 0], lambda step, i: np.zeros(len(i))):
         same(heat, np.empty((0, 4)), boundary=("nearest", npt.dirichlet(value, at="cell")))
-
-
-def test_values_that_do_not_fit_a_lazy_array_are_refused_when_it_is_called() -> None:
-    lazy = da.zeros((4, 4), chunks=2, dtype="uint8")
-    with pytest.raises(TypeError, match="dirichlet at the face makes fractions, and field"):
-        heat(lazy, boundary=npt.dirichlet(1))
+    for u in (rng.random((2, 3)).astype("f2"), rng.random((17, 19)).astype("f2")):
+        wanted = far.debug(u, u, boundary=npt.neumann(0.5))
+        made = far(u, u, boundary=npt.neumann(0.5), every=2)
+        equal(made, tuple(one[::2, ::2] for one in wanted))
 
 
 def test_rules_with_names_hold_for_what_conditions_extend() -> None:

@@ -58,20 +58,9 @@ def test_the_result_is_a_part_of_the_full_one(shape):
     same(da.compute(*pyramid(lazy), scheduler="sync"), of_pyramid(x))
 
 
-def test_lazy_values_along_axes_in_another_order():
-    x = RNG.integers(0, 99, (13, 11)).astype("int16")
-    low = smooth(smooth(npt.lazy(x), axes=(1, 0), every=(3, 2)), axes=(1, 0))
-    same(low, smooth(np.ascontiguousarray(smooth(x)[::2, ::3]), axes=(1, 0)))
-
-
-def test_labels_are_those_of_the_points():
-    image = xr.DataArray(
-        FILM,
-        dims=("t", "y", "x"),
-        coords={"y": np.arange(7.0), "x": np.arange(10) * 2, "name": ("y", list("abcdefg"))},
-        attrs={"units": "K"},
-        name="t2m",
-    )
+def test_labels_are_those_of_the_points_and_axes_may_be_in_another_order():
+    coords = {"y": np.arange(7.0), "x": np.arange(10) * 2, "name": ("y", list("abcdefg"))}
+    image = xr.DataArray(FILM, coords, ("t", "y", "x"), name="t2m", attrs={"units": "K"})
     for field in (image, image.chunk({"y": 3, "x": 4})):
         wanted = smooth(image).isel(y=slice(None, None, 2), x=slice(None, None, 3))
         xr.testing.assert_identical(thin(field).compute(), wanted)
@@ -83,9 +72,12 @@ def test_labels_are_those_of_the_points():
         assert low.y.values.tolist() == [0.0, 4.0]
         assert low.x.values.tolist() == [0, 4, 8, 12, 16]
         same(low.values, of_pyramid(FILM)[0])
+    x = RNG.integers(0, 99, (13, 11)).astype("int16")
+    low = smooth(smooth(npt.lazy(x), axes=(1, 0), every=(3, 2)), axes=(1, 0))
+    same(low, smooth(np.ascontiguousarray(smooth(x)[::2, ::3]), axes=(1, 0)))
 
 
-def test_what_is_smaller_does_not_go_with_what_is_not():
+def test_what_is_smaller_does_not_go_with_what_is_not_nor_a_wrong_every():
     @npt.stencil
     def mixed(x):
         half = smooth(x, every=2)
@@ -97,9 +89,6 @@ def test_what_is_smaller_does_not_go_with_what_is_not():
         thin.iterate(FILM.astype(float), steps=2)
     with pytest.raises(ValueError, match="every=2 of 'smooth' makes the state smaller"):
         pyramid.iterate(np.ones((1, 1)), steps=2)
-
-
-def test_a_wrong_every_is_refused_in_the_decorator_too():
     # As those of calls, which are on the page of messages about options.
     with pytest.raises(ValueError, match="has 3 entries, but the stencil has 2 axes"):
         npt.stencil(every=(2, 2, 2))(lambda x: x[0, 0])(FILM)
@@ -249,7 +238,7 @@ def test_other_places():
         bilinear(stack[0], out=np.empty((5, 4)))
 
 
-def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
+def test_a_stage_is_read_on_the_finer_grid_and_cut_beside_what_is_shorter():
     up = bilinear(SMALL)
     same(edges.debug(SMALL), edges(SMALL))
     for made in (
@@ -261,12 +250,6 @@ def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
     same(bilinear(bilinear(npt.lazy(SMALL))), bilinear(up))
     refuses(ValueError, "'up' is longer by upsample=", detail, FINE[:7], SMALL)
 
-
-halved = npt.stencil(lambda x: x[0, 0], every=2)
-sum_of = npt.stencil(lambda x, y: x[0, 0] + y[0, 0])
-
-
-def test_finer_fields_are_cut_beside_those_that_are_shorter_by_a_row():
     @npt.stencil
     def apart(x):
         half = halved(x)
@@ -275,6 +258,10 @@ def test_finer_fields_are_cut_beside_those_that_are_shorter_by_a_row():
     for shape in ((7, 6), (9, 5)):
         x = np.arange(float(np.prod(shape))).reshape(shape)
         same(apart.debug(x), apart(x))
+
+
+halved = npt.stencil(lambda x: x[0, 0], every=2)
+sum_of = npt.stencil(lambda x, y: x[0, 0] + y[0, 0])
 
 
 def cut(array):
@@ -317,7 +304,7 @@ def test_a_kernel_that_is_not_analysed_gives_the_same_around_each_element():
     np.testing.assert_array_equal(count.debug(row, 3), count(row, 3))
 
 
-def test_a_call_may_ask_for_other_factors():
+def test_a_call_may_ask_for_other_factors_and_what_cannot_be_finer_says_so():
     nearest = npt.stencil(lambda x: x[0, 0])
     for factors in (2, (1, 3), [1, 3], np.int64(2), 1):
         k, n = np.broadcast_to(np.asarray(factors), 2)
@@ -334,16 +321,11 @@ def test_a_call_may_ask_for_other_factors():
     same(twice(SMALL), twice.debug(SMALL))
     assert "2 x 2 results around each element" in bilinear.explain("uint8")
     assert bilinear.bench(SMALL, repeat=1).points == 140
-
-
-def test_what_cannot_be_finer_says_so():
     with pytest.raises(ValueError, match="iterate takes steps that leave all arrays as large"):
         bilinear.iterate(SMALL, steps=2)
-    for call in (
-        lambda: bilinear.source("float32", target="cuda"),
-        lambda: bilinear(SMALL, device="cuda"),
-    ):
-        refuses(TypeError, "a GPU computes no finer results", call)
+    words = "a GPU computes no finer results"
+    refuses(TypeError, words, bilinear.source, "float32", target="cuda")
+    refuses(TypeError, words, bilinear, SMALL, device="cuda")
 
 
 @npt.stencil(upsample=2, boundary="nearest")

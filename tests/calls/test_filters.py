@@ -18,8 +18,7 @@ from skimage import morphology
 from skimage.restoration import denoise_bilateral
 
 import ninepoint as npt
-from compared import refuses
-from nightly import only
+from compared import only, refuses
 from ninepoint import filters, shapes
 
 RULES = ["reflect", "nearest", "mirror", "wrap", "constant"]
@@ -178,31 +177,16 @@ def test_integers_are_rounded_to_nearest_and_saturated_and_slopes_exact(name, dt
         equal(got, np.rint(exact))
 
 
-def test_a_dtype_of_ones_own():
+def test_types_of_results():
     x = image((9, 8), "uint8")
     fractions = filters.mean(x, dtype="float64")
     close(fractions / 255, ndimage.uniform_filter(x / 255, 3))
     equal(filters.mean(x / 1.0, dtype="int16"), np.rint(fractions))
     equal(filters.sobel(x, dtype="uint8"), ndimage.sobel(x.astype("int64")).clip(0, 255))
-
-
-def test_unsharp_adds_what_gaussian_takes_away():
-    x = image((20, 30))
-    close(filters.unsharp(x, 0.5, 2), x + 2 * (x - ndimage.gaussian_filter(x, 0.5)))
-    assert filters.unsharp(x.astype("float32"), 0.5, np.float64(2)).dtype == "float32"
-    x = image((20, 30), "uint8")
-    exact = x + 2 * (x - ndimage.gaussian_filter(x / 1.0, 0.5))
-    equal(filters.unsharp(x, 0.5, 2), np.rint(exact.clip(0, 255)))
-
-
-def test_truths():
     x = image((12, 11), "bool")
     for ours, theirs, _ in (PAIRS["minimum"], PAIRS["median"]):
         equal(ours(x), theirs(x.astype("uint8"), 3) > 0, strict=True)
     close(filters.mean(x), ndimage.uniform_filter(x / 1.0, 3))
-
-
-def test_floats_keep_their_width():
     x = image((15, 14), "float32")
     for name in ("mean", "gaussian", "correlate", "sobel"):
         ours, theirs, given = PAIRS[name]
@@ -213,6 +197,15 @@ def test_floats_keep_their_width():
     x = image((6, 5)) + 1j * image((6, 5), seed=1)
     close(filters.correlate(x, KERNEL * 1j), ndimage.correlate(x, KERNEL * 1j))
     assert filters.correlate(x.real, KERNEL * 1j).dtype == "complex128"
+
+
+def test_unsharp_adds_what_gaussian_takes_away():
+    x = image((20, 30))
+    close(filters.unsharp(x, 0.5, 2), x + 2 * (x - ndimage.gaussian_filter(x, 0.5)))
+    assert filters.unsharp(x.astype("float32"), 0.5, np.float64(2)).dtype == "float32"
+    x = image((20, 30), "uint8")
+    exact = x + 2 * (x - ndimage.gaussian_filter(x / 1.0, 0.5))
+    equal(filters.unsharp(x, 0.5, 2), np.rint(exact.clip(0, 255)))
 
 
 @pytest.mark.parametrize(
@@ -231,7 +224,7 @@ def test_whole_weights_are_whole_in_any_dtype(weights, dtype):
     assert np.min(weights) >= 0 or made.dtype.kind == "i"
 
 
-def test_fractions_make_floats_where_one_is_negative_and_are_told_where_they_are_lost():
+def test_fractions_and_deviations_are_floats_and_told_where_they_are_lost():
     x = image((7, 9), "uint8")
     weights = np.array([[-1, 0, 1]]) / 2
     made = filters.correlate(x, weights)
@@ -244,10 +237,7 @@ def test_fractions_make_floats_where_one_is_negative_and_are_told_where_they_are
     equal(rounded, np.rint(filters.correlate(x, weights, dtype="f8")))
     assert filters.correlate(x > 9, weights).dtype == np.float64
     assert filters.correlate(x.astype("float32"), weights).dtype == np.float32
-
-
-def test_a_deviation_of_integers_is_a_float():
-    """17.92 was 18, and 0.4 nothing."""
+    # 17.92 was 18, and 0.4 nothing.
     for dtype, made in (("uint8", "float64"), ("bool", "float64"), ("float32", "float32")):
         x = (image((7, 9), "uint8") % 3).astype(dtype)
         found = filters.local_std(x, 3, min_count=2)
@@ -280,15 +270,12 @@ def test_derivatives_of_integers_are_floats(name):
     equal(ours(x, *given), ours(x / 1.0, *given), strict=True)
 
 
-def test_slopes_are_one_sided_at_the_ends_where_the_border_says_so():
+def test_slopes_at_the_ends_are_those_of_numpy_and_alike_values_of_skimage():
     x = image((7, 9))
     for axis in (0, 1):
         got = filters.gradient(x, axis, 0.3, boundary=npt.extrapolate(1))
         close(got, np.gradient(x, 0.3, axis=axis))
-
-
-def test_alike_values_count_as_in_skimage():
-    """Of distances its weights are not centred: here all count alike."""
+    # Of distances its weights are not centred: here all count alike.
     x = np.random.default_rng(0).random((12, 13))
     got = filters.bilateral(x, 0.3, 1e6, 3e-6, boundary="constant")
     wanted = denoise_bilateral(x, 7, 0.3, 1e6, bins=10**6)
@@ -355,26 +342,20 @@ def test_windows_of_any_size_on_what_may_be_no_image():
     equal(x, expected)
 
 
-def test_a_rank_never_mixes_two_values():
+def test_ranks_never_mix_two_values_and_weights_of_zero_are_not_read():
     x = np.array([1.0, np.inf, 1.0, np.inf, 1.0, np.inf, 1.0])
     for q in (0, 30, 100):
         equal(filters.percentile(x, q, 6), ndimage.percentile_filter(x, q, 6))
-
-
-def test_a_rank_that_no_quantile_hits_is_counted_from_above():
     for x in (image((60,), "bool"), image((60,), "uint64") >> np.uint64(12)):
         expected = ndimage.rank_filter(x.astype("float64"), 28, 52).astype(x.dtype)
         equal(filters.percentile(x, 100 * 28.5 / 52, 52), expected, strict=True)
-
-
-def test_weights_of_zero_are_not_read():
     x = np.array([[np.nan, 1.0, 2.0]])
     made = filters.correlate(x, [0, 1, 1], boundary="constant")
     equal(made, [[np.nan, 3.0, 2.0]])
     equal(filters.correlate(np.ones((2, 3)), np.zeros((3, 3))), 0)
 
 
-def test_xarray_by_names_of_dimensions():
+def test_every_name_is_a_filter_and_dimensions_have_names():
     x = image((6, 3, 7), "uint8")
     named = xr.DataArray(x, dims=("y", "band", "x"), coords={"x": np.arange(7)})
     got = filters.median(named, dims=("y", "x"))
@@ -385,9 +366,6 @@ def test_xarray_by_names_of_dimensions():
     lazy = filters.unsharp(named.chunk(2), dims=("y", "x"))
     equal(lazy.compute(), filters.unsharp(named, dims=("y", "x")), strict=True)
     refuses(TypeError, "Dataset", filters.mean, xr.Dataset({"a": 1}))
-
-
-def test_every_name_is_a_filter_of_an_image():
     for name in filters.__all__:
         assert next(iter(inspect.signature(getattr(filters, name)).parameters)) == "x"
 
@@ -422,23 +400,20 @@ def test_too_few_values_give_nan(function, of_what_is_left, q):
     np.testing.assert_allclose(function(x, *q, min_count=4), wanted, rtol=1e-12)
 
 
-def test_without_nan_nothing_changes():
+def test_without_nan_nothing_changes_and_an_opening_leaves_holes_out():
     """A median of an even number of values is still one of them."""
     cross = [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     for x in (image((5, 6)), image((5, 6), "uint8")):
         for function in (filters.median, filters.minimum):
             counted = function(x, footprint=cross, min_count=4)
             equal(counted, function(x, footprint=cross), strict=True)
-
-
-def test_an_opening_leaves_holes_out():
     x = holes()
     opened = filters.dilate(filters.erode(x, min_count=2), min_count=2)
     equal(filters.opening(x, min_count=2), opened)
     equal(filters.white_tophat(x, 3, min_count=2), x - opened)
 
 
-def test_shapes_are_those_of_other_packages():
+def test_shapes_are_those_of_other_packages_also_in_kernels():
     for radius in range(5):
         for name in ("disk", "ball", "diamond"):
             equal(getattr(shapes, name)(radius), getattr(morphology, name)(radius) > 0)
@@ -449,9 +424,6 @@ def test_shapes_are_those_of_other_packages():
     assert shapes.box(2, 3).shape == (2, 3)
     assert all(getattr(shapes, name)(2, 1).dtype == bool for name in ("box", "cross", "ring"))
     assert shapes.disk(2.9).shape == (5, 5)
-
-
-def test_a_kernel_makes_its_shape_on_either_path():
     largest = npt.stencil(lambda x: x[-2:3, -2:3][npt.shapes.disk(2)].max())
 
     @npt.stencil

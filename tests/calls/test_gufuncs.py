@@ -136,7 +136,7 @@ def test_types_are_those_of_numba(dtype, function):
     equal(GUFUNCS[function](x), wanted, strict=True)
 
 
-def test_axes_are_those_of_numpy():
+def test_axes_are_those_of_numpy_and_results_lie_over_an_input():
     random = np.random.default_rng(5)
     a, b = random.random((3, 4, 5)), random.random((5, 2, 4))
     for axes in ([(0, 2), (0, 1), (0, 1)], [(-3, -1), (0, 1), (-1, 0)]):
@@ -154,9 +154,6 @@ def test_axes_are_those_of_numpy():
                 equal(made, wanted)
                 made = call(x, 2, axes=[axis], keepdims=keepdims)
                 equal(made, wanted)
-
-
-def test_results_over_an_input():
     x = np.arange(9.0).reshape(3, 3)
     wanted = x @ x
     assert PRODUCT(x, x, out=x) is x
@@ -165,7 +162,7 @@ def test_results_over_an_input():
     equal(GUFUNCS[cumulated](y[:-1], out=y[1:]), np.arange(5).cumsum())
 
 
-def test_numbers_by_name_and_by_default():
+def test_numbers_by_name_and_by_default_and_other_dtypes_for_results():
     powers = npt.gufunc("(n)->(n)")(lambda x, base, *, factor=2: base**x * factor)
     x = np.arange(3)
     equal(powers(x, 3), [2, 6, 18])
@@ -173,27 +170,6 @@ def test_numbers_by_name_and_by_default():
     equal(powers.debug(x, 2, factor=5), [5, 10, 20])
     assert powers(x, 2.0).dtype == np.float64
     assert powers(x, np.int64(2)).dtype == np.int64
-
-
-def test_sizes_that_only_results_have():
-    first = npt.gufunc("(n)->(k)", sizes={"k": 2})(lambda x: x[: x[0] + 2] * 1)
-    x = np.arange(0, 6, 2) % 3
-    counts = COUNTED(np.array([x, x + 3.0]), 4)
-    equal(counts, [[1, 1, 1, 0], [1, 1, 0, 1]])
-    assert [COUNTED(x + 0.0, bins=k).shape for k in range(1, 4)] == [(k,) for k in range(1, 4)]
-    for call in (first, first.debug):
-        equal(call(x), x[:2])
-        equal(call(x + 1, sizes={"k": 3}), x + 1)
-
-
-def test_no_items_and_no_elements():
-    assert TOTAL(np.zeros((0, 3))).shape == (0,)
-    equal(TOTAL(np.zeros((2, 0))), [0, 0])
-    made = PRODUCT(np.zeros((2, 0)), np.zeros((0, 3)))
-    equal(made, np.zeros((2, 3)))
-
-
-def test_other_dtypes_for_results():
     x = np.arange(6.0).reshape(2, 3)
     assert TOTAL(x, dtype="float32").dtype == np.float32
     made = GUFUNCS[shared](x, dtype=("float32", "complex128", "float64"))
@@ -203,6 +179,21 @@ def test_other_dtypes_for_results():
     out = np.zeros((2, 3), "float32")
     assert GUFUNCS[cumulated](x, out=out) is out
     equal(out, np.cumsum(x, axis=1))
+
+
+def test_sizes_that_only_results_have_and_sizes_of_nothing():
+    first = npt.gufunc("(n)->(k)", sizes={"k": 2})(lambda x: x[: x[0] + 2] * 1)
+    x = np.arange(0, 6, 2) % 3
+    counts = COUNTED(np.array([x, x + 3.0]), 4)
+    equal(counts, [[1, 1, 1, 0], [1, 1, 0, 1]])
+    assert [COUNTED(x + 0.0, bins=k).shape for k in range(1, 4)] == [(k,) for k in range(1, 4)]
+    for call in (first, first.debug):
+        equal(call(x), x[:2])
+        equal(call(x + 1, sizes={"k": 3}), x + 1)
+    assert TOTAL(np.zeros((0, 3))).shape == (0,)
+    equal(TOTAL(np.zeros((2, 0))), [0, 0])
+    made = PRODUCT(np.zeros((2, 0)), np.zeros((0, 3)))
+    equal(made, np.zeros((2, 3)))
 
 
 def test_names_of_the_rewritten_text_are_free():
@@ -220,7 +211,7 @@ def test_names_of_the_rewritten_text_are_free():
     equal(named(np.arange(3)), [20, 21, 22])
 
 
-def test_functions_written_for_numba():
+def test_functions_written_for_numba_also_with_arrays_of_their_own():
     @npt.gufunc("(n)->(n)")
     def doubled(x, out):
         for k in range(len(x)):
@@ -242,8 +233,6 @@ def test_functions_written_for_numba():
     equal(extremes(x, offset=1)[1], [3, 6])
     assert extremes(x.astype("float32"))[0].dtype == np.float64
 
-
-def test_functions_written_for_numba_may_have_arrays_of_their_own():
     @npt.gufunc("(n)->(n)")
     def smoothed(x, out):
         one, other = np.zeros(len(x), np.float32), np.zeros(len(x), np.float32)
@@ -280,7 +269,7 @@ def numbers(*shape):
     return np.random.default_rng(len(shape)).random(shape)
 
 
-def test_dask_is_lazy_and_equal():
+def test_dask_is_lazy_and_equal_along_any_axes():
     x = numbers(3, 4, 5)
     for chunks in ((1, 2, -1), (2, 3, -1)):
         lazy = da.from_array(x, chunks=chunks)
@@ -297,9 +286,6 @@ def test_dask_is_lazy_and_equal():
     counts = pickle.loads(pickle.dumps(counts))
     equal(counts, COUNTED(10 * x, bins=3))
     assert halves(lazy, dtype="float32").compute().dtype == np.float32
-
-
-def test_dask_axes():
     x = numbers(3, 4, 5)
     lazy = da.from_array(x, chunks=(3, 2, 2))
     options = {"axis": 0, "keepdims": True}
@@ -338,7 +324,7 @@ def test_xarray_keeps_what_remains():
     assert PRODUCT(named, numbers(5, 2)).dims == ("t", "y", "m")
 
 
-def test_pandas_keeps_the_index():
+def test_pandas_keeps_the_index_and_others_are_asked():
     column = pd.Series([1.0, 2.0, 5.0], index=list("abc"), name="v")
     pd.testing.assert_series_equal(halves(column), column / 2)
     assert extremes(column)[1] == 5
@@ -347,6 +333,7 @@ def test_pandas_keeps_the_index():
     pd.testing.assert_frame_equal(halves(table), table / 2)
     with pytest.raises(ValueError, match="index of 'y' is another"):
         npt.gufunc("(n),(n)->()")(lambda x, y: x[0] * y[0])(column, pd.Series([1.0, 2.0, 3.0]))
+    equal(halves(Metres(np.arange(3.0))).values, [0, 0.5, 1])
 
 
 class Metres:
@@ -360,10 +347,6 @@ class Metres:
         assert (function.nin, function.nout, function.__name__) == (1, 1, "ninepoint.halves")
         assert function.signature == "(n)->(n)"
         return Metres(getattr(function, method)(*plain, **options))
-
-
-def test_others_are_asked_as_by_functions_of_numpy():
-    equal(halves(Metres(np.arange(3.0))).values, [0, 0.5, 1])
 
 
 def run(path, text, *arguments, **variables):
@@ -410,7 +393,52 @@ def test_a_warm_start_compiles_nothing_and_pickles_leave_main(tmp_path):
     assert pickle.loads(pickle.dumps(scaled)) is scaled
 
 
-def test_dtypes_that_the_text_proves_are_those_of_debug():
+def test_functions_that_it_calls_and_what_numba_cannot_compile():
+    @numba.njit
+    def compiled(x):
+        return 2 * x
+
+    def plain(x, n=1):
+        return compiled(x) + n if n < 3 else plain(x, n - 1)
+
+    neighbours = numba.stencil(lambda x: x[-1] + x[1])
+
+    @npt.gufunc("(n)->(n)")
+    def all_of_them(x):
+        return plain(x, 3) + neighbours(x) + random.random() * 0 + math.pi
+
+    x = np.arange(4.0)
+    np.testing.assert_allclose(all_of_them(x), 2 * x + 2 + [0, 2, 4, 0] + math.pi)
+    copy = pickle.loads(pickle.dumps(all_of_them))
+    np.testing.assert_allclose(copy(x), all_of_them(x))
+
+    def inner(x):
+        return x.partitioned(1)
+
+    def outer(x):
+        return inner(x * 2)
+
+    def beside_a_proved_dtype(x):
+        out = np.zeros(len(x))
+        out[0] = x.no_such_thing
+        return out
+
+    for function, line in ((outer, "return x.partitioned(1)"),
+                           (beside_a_proved_dtype, "out[0] = x.no_such_thing")):  # fmt: skip
+        with pytest.raises(npt.StencilError, match=r"\[body-not-compiled\]") as caught:
+            npt.gufunc("(n)->(n)")(function)(np.ones(3))
+        assert caught.value.diagnostic.span.text.strip() == line
+        assert "Traceback" not in str(caught.value)
+
+
+def test_options_looks_and_dtypes_that_the_text_proves():
+    assert (repr(TOTAL), TOTAL.signature) == ("<gufunc total(n)->()>", "(n)->()")
+    assert (TOTAL.nin, TOTAL.nout) == (1, 1)
+    assert "float64, a number, stored" in TOTAL.explain("int8")
+    assert TOTAL(5 * [1]) == 5
+    assert TOTAL(np.ones(3, "float16")).dtype == np.float64
+    for error, x, options in [(ValueError, [1], {"threads": 0}), (TypeError, np.ma.ones(3), {})]:
+        refuses(error, r"threads=0|masked", TOTAL, x, **options)
     bits = np.uint8
 
     @npt.gufunc("(n),(m)->(n),(n,m),(n),(3)")
@@ -432,36 +460,6 @@ def test_dtypes_that_the_text_proves_are_those_of_debug():
     assert made == ["int16", "complex64", "uint8", "float64"]
 
 
-def test_functions_that_it_calls():
-    @numba.njit
-    def compiled(x):
-        return 2 * x
-
-    def plain(x, n=1):
-        return compiled(x) + n if n < 3 else plain(x, n - 1)
-
-    neighbours = numba.stencil(lambda x: x[-1] + x[1])
-
-    @npt.gufunc("(n)->(n)")
-    def all_of_them(x):
-        return plain(x, 3) + neighbours(x) + random.random() * 0 + math.pi
-
-    x = np.arange(4.0)
-    np.testing.assert_allclose(all_of_them(x), 2 * x + 2 + [0, 2, 4, 0] + math.pi)
-    copy = pickle.loads(pickle.dumps(all_of_them))
-    np.testing.assert_allclose(copy(x), all_of_them(x))
-
-
-def test_options_and_looks():
-    assert (repr(TOTAL), TOTAL.signature) == ("<gufunc total(n)->()>", "(n)->()")
-    assert (TOTAL.nin, TOTAL.nout) == (1, 1)
-    assert "float64, a number, stored" in TOTAL.explain("int8")
-    assert TOTAL(5 * [1]) == 5
-    assert TOTAL(np.ones(3, "float16")).dtype == np.float64
-    for error, x, options in [(ValueError, [1], {"threads": 0}), (TypeError, np.ma.ones(3), {})]:
-        refuses(error, r"threads=0|masked", TOTAL, x, **options)
-
-
 def test_errors_of_the_function_are_its_own_and_floats_give_none():
     @npt.gufunc("(n)->()")
     def checked(x):
@@ -481,26 +479,6 @@ def test_errors_of_the_function_are_its_own_and_floats_give_none():
     with pytest.raises(ValueError, match="too large") as caught:
         checked(np.full(2, 12.0))
     assert caught.value.args == ("too large", 12.0)
-
-
-def test_what_numba_cannot_compile_is_shown_at_the_users_line():
-    def inner(x):
-        return x.partitioned(1)
-
-    def outer(x):
-        return inner(x * 2)
-
-    def beside_a_proved_dtype(x):
-        out = np.zeros(len(x))
-        out[0] = x.no_such_thing
-        return out
-
-    for function, line in ((outer, "return x.partitioned(1)"),
-                           (beside_a_proved_dtype, "out[0] = x.no_such_thing")):  # fmt: skip
-        with pytest.raises(npt.StencilError, match=r"\[body-not-compiled\]") as caught:
-            npt.gufunc("(n)->(n)")(function)(np.ones(3))
-        assert caught.value.diagnostic.span.text.strip() == line
-        assert "Traceback" not in str(caught.value)
 
 
 def written(x, i):
@@ -572,7 +550,7 @@ def test_an_index_that_is_outside_is_told_at_its_line(
         assert not (room == 7).any()
 
 
-def test_checks_are_left_out_where_it_is_asked():
+def test_checks_are_left_out_where_it_is_asked_and_lines_are_those_of_the_file(tmp_path):
     def after(x):
         return x[len(x)]
 
@@ -585,9 +563,6 @@ def test_checks_are_left_out_where_it_is_asked():
     for one in (bare, again):
         equal(one(np.r_[stack, stack])[:3], [3, 0, 3])
     refuses(IndexError, "", full, stack)
-
-
-def test_lines_are_those_of_the_file_as_it_is_now(tmp_path):
     text = (
         "import ninepoint as npt\n\n@npt.gufunc('(n)->()')\ndef last(x):\n    return x[len(x)]\n"
     )

@@ -1,4 +1,4 @@
-"""Stencils on NumPy arrays: borders, memory of any order, out= of any dtype, and threads."""
+"""Stencils on NumPy arrays: borders, memory of any order, stacks innermost, out=, and threads."""
 
 import warnings
 from typing import Any
@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal as equal
 
 import ninepoint as npt
-from compared import most_memory, refuses, whole
+from compared import most_memory, refuses, same, whole
 
 pair = npt.stencil(lambda x, y, a: (x[-2, 1] + a * y[0, -1], x[1, 0] - y[0, 3]))
 
@@ -49,7 +49,7 @@ def test_names_of_rules_and_pairs() -> None:
 
 
 @pytest.mark.usefixtures("as_python")
-def test_values_that_fit() -> None:
+def test_values_that_fit_and_one_that_is_refused_before_anything_runs() -> None:
     for cval, dtype in [
         (2.0, "i4"), (255, "u1"), (True, "u1"), (np.int16(-4), "i1"), (0.1, "f4"), (np.inf, "f4"),
         (np.nan, "f4"), (-0.0, "f8"), (1 + 2j, "c8"), (2**64 - 1, "u8"), (np.array(3), "i8"),
@@ -58,11 +58,7 @@ def test_values_that_fit() -> None:
         wanted = np.asarray(cval).astype(dtype)
         equal(made, wanted[()], strict=True)
         assert np.signbit(made.real) == np.signbit(wanted.real)
-
-
-@pytest.mark.usefixtures("as_python")
-def test_a_value_that_does_not_fit_is_refused_before_anything_runs() -> None:
-    """The words are on the page of messages about options."""
+    # The words are on the page of messages about options.
     kernel = npt.stencil(lambda x: x[-1])
     x, out = np.zeros(4), np.full(4, 9.0)
     for rule in ("fill", "constant"):
@@ -234,10 +230,8 @@ def test_results_take_the_place_of_fields(rule, threads):
 
 @pytest.mark.parametrize("dtype", [">u2", ">c16"])
 def test_dtype_of_the_other_byte_order(dtype):
-    x, options = (
-        np.arange(60, dtype=">u1").reshape(6, 10),
-        {"dtype": dtype, "overflow": "saturate"},
-    )
+    x = np.arange(60, dtype=">u1").reshape(6, 10)
+    options = {"dtype": dtype, "overflow": "saturate"}
     plain = npt.stencil(lambda x: 2 * x[0, 0] + x[0, 1])
     decorated = npt.stencil(**options)(plain.__wrapped__)
     staged = npt.stencil(
@@ -253,3 +247,104 @@ def test_dtype_of_the_other_byte_order(dtype):
     out = np.empty(x.shape, dtype)
     assert decorated(x, out=out) is out
     equal(out, exact)
+
+
+STACKS = np.random.default_rng(5)
+FRAME = STACKS.integers(0, 255, (9, 13, 3), dtype="uint8")
+VOLUME = STACKS.random((7, 8, 40))
+skew = npt.stencil(lambda x: x[-1, 2] * 3 + x[0, 1] - x[1, -1])
+
+
+@npt.stencil
+def curved(u, c):
+    lap = 4 * u[0, 0] - (u[1, 0] + u[-1, 0] + u[0, 1] + u[0, -1])
+    return u[0, 0] - c[0, 0] * (lap[1, 0] - lap[-1, 0] + lap[0, 1] - lap[0, -1])
+
+
+placed = npt.stencil(lambda x: x[0, 1] + npt.index()[0])
+
+
+@npt.stencil(neighborhood=((-2, 2), (-1, 3)))
+def sheared(x):
+    total, k = 0, 0
+    while k < 3 and total < 600:
+        total += x[2 - 2 * k, k + x[0, 0] % 2]
+        k += 1
+    return total - x[0, 1]
+
+
+far_median = npt.stencil(lambda x: np.median(x[-6:7, -5:6]), boundary="mirror")
+box = npt.stencil(lambda x: x[-7:8, -4:5].mean(), boundary="nearest")
+
+
+@npt.stencil(boundary="reflect")
+def edges(x):
+    smooth = box(x)
+    across = skew(smooth)
+    return across[0, 1] - smooth[1, 0]
+
+
+def planar(function: Any, *images: Any, **options: Any) -> np.ndarray:
+    """The same with the stack in front."""
+    moved = [np.ascontiguousarray(np.moveaxis(one, -1, 0)) for one in images]
+    return np.moveaxis(function(*moved, **options), 0, -1)
+
+
+def as_planes(function: Any, *images: Any, **options: Any) -> None:
+    """Compare a call, and an equal call after it, with those on planes."""
+    wanted = planar(function, *images, **options)
+    for _ in range(2):
+        same(function(*images, axes=(0, 1), **options), wanted)
+        out = np.zeros(wanted.shape, wanted.dtype)
+        assert function(*images, axes=(0, 1), out=out, **options) is out
+        same(out, wanted)
+
+
+def test_a_histogram_sums_that_run_pipelines_and_how_it_is_told() -> None:
+    as_planes(far_median, np.tile(FRAME, (3, 2, 1)))
+    as_planes(box, FRAME)
+    as_planes(box, np.tile(FRAME, (3, 2, 14)))
+    image = np.tile(FRAME, (3, 2, 1))
+    for threads in (1, 2):
+        as_planes(edges, image, threads=threads)
+    x = box(npt.lazy(image), axes=(0, 1))
+    single = box(image, axes=(0, 1))
+    same(skew(x, axes=(0, 1)) - x, skew(single, axes=(0, 1)) - single)
+    gaps, turned = np.zeros((9, 26), "uint8")[:, ::2], np.zeros((140, 130), "uint8").T
+    for words, text in (
+        ("stack       3 lanes, innermost", skew.explain(FRAME, axes=(0, 1))),
+        ("stack       40 lanes, innermost", curved.explain(VOLUME, VOLUME, axes=(0, 1))),
+        # What the last call of a pipeline reads of other calls is no position.
+        ("stack       3 lanes, innermost", edges.explain(FRAME, axes=(0, 1))),
+        ("strides     copied: field 1", placed.explain(FRAME, axes=(0, 1))),
+        (
+            "strides     copied: field 1, whose rows are none that it can read",
+            skew.explain(FRAME[:, ::2], axes=(0, 1)),
+        ),
+        (
+            "axes        in memory in the order (1, 0): the kernel is transposed",
+            skew.explain(turned),
+        ),
+        ("strides     copied: field 1", skew.explain(gaps)),
+        ("copied: field 2, whose", curved.explain(VOLUME, VOLUME[..., ::-1])),
+        ("strides     copied: field 1", far_median.explain(turned)),
+    ):
+        assert words in str(text)
+    assert "stack" not in str(skew.explain(FRAME, axes=(-2, -1)))
+
+
+CORNERS: Any = (("keep", "fill"), ("fill", "keep"))
+
+
+@pytest.mark.parametrize("boundary", ["reflect", CORNERS])
+def test_reads_at_computed_offsets(boundary: Any, limited: Any) -> None:
+    limited(transposed_points=0, block_elements=16)
+    square = FRAME[..., 0].copy()
+    wanted = sheared.debug(square, boundary=boundary)
+    turned = np.asfortranarray(square)
+    film = np.tile(FRAME, (1, 1, 20))
+    for _ in range(2):
+        same(sheared(turned, boundary=boundary), wanted)
+        for image in (FRAME, film, np.asfortranarray(FRAME), np.asfortranarray(film)):
+            result = sheared(image, axes=(0, 1), boundary=boundary)
+            same(result, planar(sheared, image, boundary=boundary))

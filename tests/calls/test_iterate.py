@@ -1,8 +1,12 @@
-"""`Stencil.iterate` is so many calls, each on the result of the one before."""
+"""`Stencil.iterate` is so many calls, each on the result of the one before; also in processes."""
 
 import inspect
 import pickle
 import pydoc
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
 
 import dask
 import dask.array as da
@@ -13,6 +17,7 @@ import xarray as xr
 import ninepoint as npt
 from compared import most_memory, one_by_one, refuses, same, whole
 from ninepoint import Schedule
+from own_process import on_threads
 from seams import interpreted
 
 ONE, THREE, FOUR = Schedule(steps=1), Schedule(steps=3), Schedule(steps=4)
@@ -36,10 +41,8 @@ def life(x):
     return (n == 3) | ((n == 2) & (x[0, 0] == 1))
 
 
-driven = npt.stencil(
-    lambda u, amplitude=0.0: (u[-1] + u[0] + u[1]) / 3 + amplitude,
-    schedule=FOUR,
-    boundary="nearest",
+driven = npt.stencil(schedule=FOUR, boundary="nearest")(
+    lambda u, amplitude=0.0: (u[-1] + u[0] + u[1]) / 3 + amplitude
 )
 ahead = npt.stencil(lambda u, c: u[1] * 0.5 + u[2] * 0.25 + c[1], schedule=FOUR, boundary="wrap")
 
@@ -123,10 +126,25 @@ def test_so_they_are_by_machine_code_in_tiles(step, shape):
     same(step.iterate(state, steps=4, threads=2), one_by_one(step, state, steps=4))
 
 
-def test_several_states_and_a_coefficient_of_more_axes():
+def test_several_states_calls_and_an_array_that_no_cache_holds():
     u, speed = image("float64"), image("float64", (2, 41, 53), seed=1) / 400
     made = wave.iterate(u, u, speed, steps=6)
     same(made, one_by_one(wave, np.stack([u, u]), np.stack([u, u]), steps=6, rest=(speed,)))
+    eager = npt.stencil(boundary="keep")(heat.__wrapped__)
+    x = image(shape=(1500, 1500))
+    same(eager.iterate(x, steps=33), one_by_one(eager, x, steps=33))
+    e, h, _ = states(12, 11)
+    wanted, seen = one_by_one(field, e, h, steps=97), {}
+    # Kept by who looks at it.
+    same(
+        field.iterate(e, h, steps=97, every=12, callback=lambda k, *s: seen.update({k: s})), wanted
+    )
+    for step, state in seen.items():
+        same(state, one_by_one(field, e, h, steps=step))
+    assert list(seen) == [*range(12, 97, 12), 97]
+    # In the place of the states.
+    field.iterate(e, h, steps=97, out=(e, h))
+    same((e, h), wanted)
 
 
 def test_steps_of_four_axes_are_done_one_after_the_other(as_python):
@@ -151,12 +169,6 @@ def test_steps_of_float_windows_in_one_pass_give_the_bits_of_calls(tmp_path, mon
     same(averaged.iterate(state, steps=3), one_by_one(averaged, state, steps=3))
     # Besides that of a call there is a kernel of three steps.
     assert len(list(tmp_path.glob("averaged_*.o"))) == 2
-
-
-def test_many_steps_of_an_array_that_no_cache_holds():
-    eager = npt.stencil(boundary="keep")(heat.__wrapped__)
-    x = image(shape=(1500, 1500))
-    same(eager.iterate(x, steps=33), one_by_one(eager, x, steps=33))
 
 
 # Steps of small arrays, whose calls are bound once.
@@ -185,21 +197,6 @@ def test_steps_of_small_arrays_are_single_calls(shape, threads):
     made = pair.iterate(u, v, c, 0.1, steps=60, threads=threads)
     same(made, one_by_one(pair, u, v, rest=(c, 0.1), steps=60))
     same(np.array((u, v, c)), before)
-
-
-def test_steps_of_several_calls_are_bound_too():
-    e, h, _ = states(12, 11)
-    wanted, seen = one_by_one(field, e, h, steps=97), {}
-    # Kept by who looks at it.
-    same(
-        field.iterate(e, h, steps=97, every=12, callback=lambda k, *s: seen.update({k: s})), wanted
-    )
-    for step, state in seen.items():
-        same(state, one_by_one(field, e, h, steps=step))
-    assert list(seen) == [*range(12, 97, 12), 97]
-    # In the place of the states.
-    field.iterate(e, h, steps=97, out=(e, h))
-    same((e, h), wanted)
 
 
 def with_each(step, x, values):
@@ -232,13 +229,10 @@ def walled(u, r=1.0):
     return inside[-1] + beside[1]
 
 
-def test_options_of_calls_inside_differ_from_step_to_step():
+def test_options_of_calls_inside_differ_from_step_to_step_and_no_steps_take_no_values():
     x, values = image("float64", (99,)), [1.0, 2.0, 3.0, 0.5]
     with interpreted():
         same(walled.iterate(x, values, steps=4), with_each(walled, x, values))
-
-
-def test_no_steps_take_an_empty_list_of_whole_numbers():
     masked = npt.stencil(lambda u, k: u[0] & k)
     same(masked.iterate(np.arange(5), [], steps=0), np.arange(5))
 
@@ -297,7 +291,7 @@ def test_until_with_truths_infinities_and_nan():
     assert looks(np.array([np.inf, np.nan, np.inf, np.inf]), until=1e9) == [1, 2, 3]
 
 
-def test_progress(capsys):
+def test_progress_and_what_steps_in_chunks_take_are_told(capsys):
     told = []
     heat.iterate(image(), steps=10, progress=lambda *both: told.append(both))
     assert told == [(4, 10), (8, 10), (9, 10), (10, 10)]
@@ -305,9 +299,6 @@ def test_progress(capsys):
     for progress in (True, None):
         heat.iterate(image(), steps=10, progress=progress)
         assert ("steps" in capsys.readouterr().err) == bool(progress)
-
-
-def test_what_steps_in_chunks_take_is_told_beforehand():
     x = da.zeros((400, 400), chunks=100)
     text = heat.iterate.explain(x, 0.2, steps=202, boundary="wrap")
     assert text.startswith("Give each thread ")
@@ -318,7 +309,7 @@ def test_what_steps_in_chunks_take_is_told_beforehand():
     assert pickle.loads(pickle.dumps(heat.iterate))(image(), steps=0).shape == (41, 53)
 
 
-def test_dask_goes_on_from_the_state_at_a_look():
+def test_dask_goes_on_from_the_state_at_a_look_and_ends_graphs_that_would_grow(limited):
     x = image("float64", (40,))
     made = []
     lazy = da.from_array(x, chunks=20).map_blocks(lambda b: made.append(1) or b, meta=x[:0])
@@ -327,9 +318,6 @@ def test_dask_goes_on_from_the_state_at_a_look():
         assert len(made) == lazy.npartitions
         same(got, one_by_one(driven, x, steps=8))
         assert len(made) == lazy.npartitions
-
-
-def test_dask_ends_graphs_that_would_grow_for_ever(limited):
     limited(later_tasks=8)
     limited(later_steps=2)
     x = image("float64", (40,))
@@ -451,3 +439,136 @@ def test_out_takes_the_last_state(steps):
     heat.iterate(x, steps=steps, out=out, callback=lambda step, u: seen.append(u), every=2)
     same(out, wanted)
     assert not any(one is out for one in seen)
+
+
+@npt.stencil(boundary="nearest")
+def pushed(u, amplitude=0.0):
+    return (u[-1] + u[0] + u[2]) / 3 + amplitude
+
+
+@npt.stencil
+def placed(u):
+    return u[-1] / 2 + u[1] / 4 + npt.index()
+
+
+@pytest.mark.parametrize(("pushed", "size", "n", "rule"), [
+    (pushed, 3, 5, "wrap"), (pushed, 4, 3, "nearest"), (pushed, 3, 40, "keep"),
+    (placed, 3, 50, "wrap"), (placed, 3, 50, "fill"),
+])  # fmt: skip
+def test_parts_together_are_the_state(pushed, size, n, rule):
+    u = np.random.default_rng(n).random(n)
+    options = {"steps": 11, "boundary": rule, "threads": 1}
+    made = on_threads(
+        size, lambda comm: pushed.iterate(npt.distribute(u, comm), **options, comm=comm)
+    )
+    same(np.concatenate(made), pushed.iterate(u, **options))
+
+    def told(comm):
+        return pushed.iterate.explain(npt.distribute(u, comm), **options, comm=comm)
+
+    assert all(text.startswith("Give each process ") for text in on_threads(size, told))
+
+
+def test_until_callback_scalars_and_out():
+    u = np.random.default_rng(0).random(50)
+    seen: list = [[], [], []]
+    options = {"steps": 400, "until": 1e-3, "every": 7, "amplitude": lambda step: 1 / (step + 1)}
+
+    def part(comm):
+        mine, told = npt.distribute(u, comm), seen[comm.Get_rank()]
+
+        def change(step, state):
+            told.append((step, state.copy()))
+            state[0] = 1
+
+        assert pushed.iterate(mine, callback=change, **options, comm=comm, out=mine) is mine
+        return mine
+
+    made = np.concatenate(on_threads(3, part))
+    ends = np.cumsum([0, *(len(told[0][1]) for told in seen[:2])])
+    whole: list = []
+
+    def look(step, state):
+        whole.append((step, state.copy()))
+        state[ends] = 1
+
+    same(made, pushed.iterate(u, callback=look, **options))
+    for parts, (step, state) in zip(zip(*seen, strict=True), whole, strict=True):
+        assert {one for one, _ in parts} == {step}
+        same(np.concatenate([one for _, one in parts]), state)
+
+
+@pytest.mark.parametrize(("words", "name", "values"), [
+    ("has steps= ., and process . has", "steps", [4, 3]),
+    ("has the types|process . of 2: 'pushed' gives", "u", [np.zeros(9), np.zeros(9, "f4")]),
+    ("process 1 of 2: 'pushed' gives float64", "u", [np.zeros(9), np.zeros(9, "int32")]),
+    ("stencil and numbers", "amplitude", [1.0, 2.0]),
+])  # fmt: skip
+def test_parts_that_do_not_go_together(words, name, values):
+    def part(comm):
+        given = {"u": np.zeros(9), "steps": 3} | {name: values[comm.Get_rank()]}
+        refuses(ValueError, words, pushed.iterate, **given, comm=comm)
+
+    on_threads(2, part)
+
+
+def test_what_is_no_communicator_and_no_axis():
+    refuses(TypeError, "communicator of mpi4py", pushed.iterate, np.zeros(9), steps=1, comm=3)
+    refuses(ValueError, "axis=2 does not exist", npt.distribute, np.zeros(3), None, axis=2)
+
+
+SCRIPT = """
+import numpy as np
+from mpi4py import MPI
+import ninepoint as npt
+
+@npt.stencil(boundary="wrap")
+def drift(u, c=0.5):
+    return u[0, 0] + c * (u[-2, 0] - u[0, 1])
+
+u = np.random.default_rng(0).random((21, 8))
+local = npt.distribute(u, MPI.COMM_WORLD)
+local = drift.iterate(local, steps=40, until=1e-9, every=10, comm=MPI.COMM_WORLD)
+parts = MPI.COMM_WORLD.gather(local)
+if parts:
+    wanted = drift.iterate(u, steps=40, until=1e-9, every=10)
+    np.testing.assert_array_equal(np.concatenate(parts), wanted)
+    print("equal", len(parts))
+"""
+
+
+def test_processes_of_mpi(tmp_path):
+    run = shutil.which("mpiexec", path=f"{sys.prefix}/bin") or shutil.which("mpiexec")
+    if run is None or find_spec("mpi4py") is None:
+        pytest.skip("needs mpi4py and an MPI")
+    script = tmp_path / "drift.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [run, "-n", "2", sys.executable, script], capture_output=True, text=True, timeout=300
+    )
+    assert "equal 2" in done.stdout, done.stderr
+
+
+far = npt.stencil(lambda x: x[2, 0] * 3, boundary="mirror")
+
+
+@npt.stencil(boundary="mirror")
+def with_far(u, x):
+    y = far(x)
+    return u[0, 0] + y[1, 0] + y[2, 1]
+
+
+@npt.stencil(boundary="mirror")
+def with_far_before(u, x):
+    y = far(x)
+    return u[0, 0] + y[-3, 0] + y[-4, -1]
+
+
+@pytest.mark.parametrize(("step", "ranks"), [(with_far, 2), (with_far_before, 3)])
+def test_stages_that_look_to_one_side_are_mirrored(step, ranks):
+    u, x = np.zeros((15, 3)), np.arange(45.0).reshape(15, 3) ** 2
+
+    def part(comm):
+        return step.iterate(npt.distribute(u, comm), npt.distribute(x, comm), steps=2, comm=comm)
+
+    same(np.concatenate(on_threads(ranks, part)), step.iterate(u, x, steps=2))

@@ -40,7 +40,7 @@ IMAGE = np.random.default_rng(0).random((40, 30))
 SMALL = IMAGE[:5, :6]
 
 
-def test_numbers_and_arrays_without_axes_give_numbers():
+def test_numbers_alone_give_numbers_and_beside_arrays_widen_nothing():
     result = mix(2, 5)
     assert (result, type(result)) == (1, np.int64)
     assert type(mix(np.float32(2), np.float32(1))) is np.float32
@@ -50,9 +50,6 @@ def test_numbers_and_arrays_without_axes_give_numbers():
     assert type(found[1]) is np.bool
     assert mix.debug(2, 5) == 1
     assert type(halvings(1000)) is np.int64
-
-
-def test_numbers_beside_arrays_are_scalars_and_widen_nothing():
     x = np.arange(4, dtype="float32")
     assert mix(x, 0.5).dtype == "float32"
     assert mix(x, np.float64(0.5)).dtype == mix(x, np.array(0.5)).dtype == "float64"
@@ -144,27 +141,13 @@ def test_chunks_even_of_unknown_size():
     refuses(ValueError, r"call .compute_chunk_sizes\(\) first", mix, x[x > 0], IMAGE[0])
 
 
-def test_xarray_broadcasts_by_name():
-    a = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("t", "x"), coords={"t": [5, 6]}, name="a")
-    b = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=("x", "y"))
-    result = mix(a, b)
-    assert (result.dims, result.name) == (("t", "x", "y"), "a")
-    for one, other in [(a, b), (a, 2), (a[0], a[:, 0]), (a[0, 0], 1.0), (a[0, 0], b)]:
-        xr.testing.assert_equal(mix(one, other).drop_attrs(), 3 * one - other)
-    xr.testing.assert_equal(mix(a.chunk(x=2), b.chunk()).compute(), 3 * a - b)
-    made = mix(xr.Dataset({"a": a, "c": 3.0, "names": ("y", list("pqrs"))}), 1)
-    xr.testing.assert_equal(made["a"], 3 * a - 1)
-    assert made["c"] == 8
-    assert made["names"].values.tolist() == list("pqrs")
-
-
 @npt.stencil(boundary="nearest")
 def edges(x):
     near = mix(blur(x), x, k=1)
     return near[0, 1] - near[0, -1]
 
 
-def test_a_stage_in_one_pass():
+def test_in_kernels_it_is_a_stage_of_arrays_and_a_helper_of_numbers():
     inner = mix(blur(IMAGE), IMAGE, k=1)
     wide = np.pad(inner, 1, mode="edge")
     equal(edges(IMAGE), (wide[:, 2:] - wide[:, :-2])[1:-1])
@@ -172,9 +155,6 @@ def test_a_stage_in_one_pass():
     equal(edges.debug(SMALL), edges(SMALL))
     large = np.random.default_rng(0).random((600, 500))
     equal(edges(large, axes=(1, 0)), edges(large.T.copy()).T)
-
-
-def test_on_numbers_it_is_a_helper():
     distance = npt.ufunc(lambda x, y: x - y if x > y else mix(y, x, k=1))
 
     @npt.stencil(boundary="nearest")
@@ -186,8 +166,6 @@ def test_on_numbers_it_is_a_helper():
     equal(rough(IMAGE, 1.5), wanted)
     equal(rough.debug(SMALL, 1.5), rough(SMALL, 1.5))
 
-
-def test_numbers_beside_arrays_in_a_stage():
     @npt.stencil(boundary="nearest")
     def twice(x, s):
         a = mix(x, 2.0)
@@ -204,7 +182,7 @@ def test_numbers_beside_arrays_in_a_stage():
     equal(across.debug(SMALL, 0.5), across(SMALL, 0.5))
 
 
-def test_lazy_values():
+def test_xarray_broadcasts_by_name_and_lazy_values():
     x, row = npt.lazy(IMAGE), npt.lazy(IMAGE[0])
     made = mix(blur(x), x, k=2)
     # Each has the axes of what it reads.
@@ -212,6 +190,17 @@ def test_lazy_values():
     equal(made.compute(), mix(blur(IMAGE), IMAGE, k=2))
     equal(blur(mix(x, row)).compute(), blur(3 * IMAGE - IMAGE[0]))
     assert mix(npt.lazy(np.array(2.0)), 1.0) == 5
+    a = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("t", "x"), coords={"t": [5, 6]}, name="a")
+    b = xr.DataArray(np.arange(12.0).reshape(3, 4), dims=("x", "y"))
+    result = mix(a, b)
+    assert (result.dims, result.name) == (("t", "x", "y"), "a")
+    for one, other in [(a, b), (a, 2), (a[0], a[:, 0]), (a[0, 0], 1.0), (a[0, 0], b)]:
+        xr.testing.assert_equal(mix(one, other).drop_attrs(), 3 * one - other)
+    xr.testing.assert_equal(mix(a.chunk(x=2), b.chunk()).compute(), 3 * a - b)
+    made = mix(xr.Dataset({"a": a, "c": 3.0, "names": ("y", list("pqrs"))}), 1)
+    xr.testing.assert_equal(made["a"], 3 * a - 1)
+    assert made["c"] == 8
+    assert made["names"].values.tolist() == list("pqrs")
 
 
 def test_looks_inside_and_at_calls_with_numbers():
@@ -261,7 +250,7 @@ class Refusing:
     __array_ufunc__ = None
 
 
-def test_columns_keep_their_index_and_name_and_tables_their_columns():
+def test_pandas_keeps_the_index_and_others_are_asked_left_before_right():
     column = pd.Series([1.0, 2.0], index=["a", "b"], name="price")
     pd.testing.assert_series_equal(multiply(column, 3.0), column - 3.0)
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
@@ -270,9 +259,6 @@ def test_columns_keep_their_index_and_name_and_tables_their_columns():
     other = pd.Series([10.0, 20.0], index=["b", "a"])
     made = added(column, other)
     assert [one.to_dict() for one in made] == [{"a": 21.0, "b": 12.0}, {"a": -19.0, "b": -8.0}]
-
-
-def test_left_before_right_and_a_subclass_before_its_base():
     assert multiply(Tagged("left"), Special("special")) == "special"
     assert multiply(Special("left"), Tagged("right")) == "left"
     assert multiply(Tagged(NotImplemented), Special("next")) == "next"

@@ -151,7 +151,7 @@ def test_positions_along_rows_that_lie_beside_each_other(columns):
 of_two = npt.stencil(lambda x, y: x[0, 0] + 100 * len(y) + y[0, 0] * x.shape[1])
 
 
-def test_stacks_and_broadcast_fields():
+def test_stacks_broadcast_fields_and_a_smaller_stage():
     # Also along axes that are not the last.
     wanted = np.stack([plain.debug(FILM[:, k]) for k in range(9)], axis=1)
     same(plain(da.from_array(FILM, chunks=(2, 3, 4)), axes=(0, 2)), wanted)
@@ -159,9 +159,6 @@ def test_stacks_and_broadcast_fields():
     wanted = FILM + 900 + y * 11
     for made in (of_two(FILM, y), of_two.debug(FILM, y), of_two(da.from_array(FILM, chunks=4), y)):
         same(made, wanted)
-
-
-def test_a_stage_that_is_smaller_has_the_smaller_shape():
     inside = npt.stencil(lambda x: x[-1] + x[1], boundary="valid")
 
     @npt.stencil(boundary="nearest")
@@ -174,7 +171,7 @@ def test_a_stage_that_is_smaller_has_the_smaller_shape():
         same(outer(given), np.append(inside(x)[1:], 14) * 100 + 7)
 
 
-def test_debug_says_that_another_point_takes_another_branch():
+def test_debug_names_another_branch_and_parameters_may_be_called_as_lengths_are():
     @npt.stencil(boundary="wrap")
     def odd(x):
         double = 2 * x[0]
@@ -183,6 +180,12 @@ def test_debug_says_that_another_point_takes_another_branch():
     x = np.array([1, 2, 3, 4])
     assert odd(x).tolist() == [1, 2, 3, 6]
     refuses(RuntimeError, r"another branch, .* read it before the choice", odd.debug, x)
+
+    @npt.stencil
+    def unlucky(length0, length1, shape=3):
+        return length0[0, 0] * len(length1) + length1[0, 0] * length0.shape[1] + shape
+
+    same(unlucky(FILM, FILM), np.int64(FILM) * 20 + 3)
 
 
 @npt.stencil(boundary="keep")
@@ -234,7 +237,7 @@ def test_positions_of_large_arrays_are_read_where_they_lie(threads):
     equal(box(x.T, axes=(2, 1, 0), threads=threads).T, wanted)
 
 
-def test_calls_that_ask_for_positions_are_one_pass():
+def test_positions_take_one_pass_and_other_shapes_compile_nothing():
     stages = Schedule(stages=(("s", "rows"), ("t", "rows")))
     one = npt.stencil(boundary="nearest", schedule=stages)(staged.__wrapped__)
     x = np.random.default_rng(4).integers(0, 99, (33, 41)).astype("int32")
@@ -242,9 +245,6 @@ def test_calls_that_ask_for_positions_are_one_pass():
     for _ in range(3):
         equal(one(np.stack([x, x])[:, None], threads=2)[1, 0], staged(x))
     equal(one(da.from_array(x, chunks=(17, 20))).compute(scheduler="sync"), staged(x))
-
-
-def test_other_shapes_chunks_and_numbers_compile_nothing():
     for steps in (1, 2):
         elsewhere.iterate(X.astype("int64"), 1, steps=steps)
     wanted, _ = elsewhere(X, 1), plain(X)
@@ -256,11 +256,3 @@ def test_other_shapes_chunks_and_numbers_compile_nothing():
             lazy = elsewhere(da.from_array(X, chunks=chunks), 1)
             equal(lazy.compute(scheduler="sync"), wanted)
         elsewhere.iterate(X.astype("int64"), lambda step: step, steps=3)
-
-
-def test_parameters_may_be_called_as_lengths_are():
-    @npt.stencil
-    def unlucky(length0, length1, shape=3):
-        return length0[0, 0] * len(length1) + length1[0, 0] * length0.shape[1] + shape
-
-    same(unlucky(FILM, FILM), np.int64(FILM) * 20 + 3)

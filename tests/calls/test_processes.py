@@ -194,7 +194,9 @@ def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
         stencil(x.astype("float32"))
 
 
-def test_it_is_raised_as_often_as_it_is_asked_for_and_silenced(tmp_path: Any) -> None:
+def test_it_is_raised_as_often_as_asked_for_and_said_of_stages_too(
+    tmp_path: Any,
+) -> None:
     stencil, x = fresh(PICKED, tmp_path, "slow_error"), np.arange(4.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -205,9 +207,6 @@ def test_it_is_raised_as_often_as_it_is_asked_for_and_silenced(tmp_path: Any) ->
         fresh("    return np.nanmean(x[-1:2])\n", tmp_path, "quick_one")(x)
         warnings.simplefilter("ignore", npt.PerformanceWarning)
         stencil(x)
-
-
-def test_steps_lazy_values_and_stages_say_it_too(tmp_path: Any) -> None:
     x, text = np.arange(4.0), PICKED.replace("return k", "return k * 1.0")
     names = ("slow_steps", "slow_lazy", "slow_inner")
     steps, lazy, _ = (fresh(text, tmp_path, name) for name in names)

@@ -212,7 +212,7 @@ def test_what_is_stored_whole_is_said():
         assert words in scheduled.explain("float32")
 
 
-def test_it_can_be_looked_at_and_measured():
+def test_it_can_be_looked_at_measured_and_sent_to_workers():
     x = image((64, 64))
     for told, words in (
         (corners.explain(x), ("kept in 2 rows, until they are read", "the result", "measured")),
@@ -221,9 +221,6 @@ def test_it_can_be_looked_at_and_measured():
     ):
         assert [word for word in words if word not in told] == []
     assert corners.bench(x, repeat=3).points == 64 * 64
-
-
-def test_workers_of_dask_know_what_remains():
     x = image((40, 40))
     made = corners(da.from_array(x, chunks=20))
     same(made.compute(scheduler="processes", num_workers=1), separately(x))
@@ -322,7 +319,7 @@ lap = npt.stencil(
 )
 
 
-def test_a_stage_called_as_its_field():
+def test_stages_and_parameters_of_any_name():
     @npt.stencil
     def twice(u):
         u = lap(u)
@@ -338,8 +335,6 @@ def test_a_stage_called_as_its_field():
     wanted[:, -1] = 0
     same(twice(plane), wanted)
 
-
-def test_the_schedule_means_stages_of_any_name():
     def around(x):
         s_0 = lap(x)
         return s_0[1, 0] + s_0[-1, 0] + s_0[0, 2]
@@ -348,8 +343,6 @@ def test_the_schedule_means_stages_of_any_name():
         kernel = npt.stencil(schedule=npt.Schedule(stages=(("s_0", how),)))(around)
         assert ("the schedule says so" in kernel.explain("float64")) == (how == "whole")
 
-
-def test_a_parameter_called_self():
     @npt.stencil(boundary="keep")
     def half(self, by=0.5):
         return self[0] * by

@@ -147,7 +147,7 @@ def test_results_that_are_there_and_overlap(cupy):
         same(room[b : b + 2], between.debug(whole[a : a + 2], ROW))
 
 
-def test_lazy_values_and_names(cupy):
+def test_lazy_values_names_and_the_gpu_and_the_stream_of_the_arrays(cupy):
     there, row = cupy.asarray(X), cupy.asarray(ROW)
     wanted = between.debug(between.debug(X, ROW), ROW)
     for _ in range(2):
@@ -158,9 +158,6 @@ def test_lazy_values_and_names(cupy):
     assert found.name == "u"
     np.testing.assert_array_equal(found["y"], np.arange(1.0, 4.0))
     same(found.data, inner.debug(X))
-
-
-def test_the_gpu_and_the_stream_of_the_arrays(cupy):
     with cupy.cuda.Device(1):
         there = cupy.asarray(X)
     cupy.fake.log.clear()

@@ -168,17 +168,14 @@ def test_the_picture_of_a_kernel_is_the_one_that_notebooks_show(tmp_path, golden
     golden(program.namespace["sharpen"]._repr_svg_(), ROOT / "docs" / "images" / "kernel.svg")
 
 
-def test_a_page_is_cut_into_blocks_and_tables():
+def test_a_page_is_cut_into_blocks_and_tables_and_links_lead_somewhere():
     page = "a\n<!-- gpu -->\n```python\nx = 1\n```\n<!-- end gpu -->\n```python\ny = 2\n```\n"
     assert [one[:3] for one in blocks(without_gpu(page))] == [("python", "y = 2\n", 8)]
     table = "| C | ninepoint |\n|---|---|\n| `a + b` | `b + a` |\n\n| C | here |\n"
     assert rows(table) == [("C", "a + b", "b + a", 3)]
     for path in COMING:
         assert path.stem == "index" or len(rows(path.read_text())) > 5
-
-
-def test_links_of_the_readme_lead_somewhere():
-    """Those of the other pages are checked where the site is made."""
+    # Those of the other pages are checked where the site is made.
     prose = FENCE.sub("", (ROOT / "README.md").read_text())
     targets = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", prose)
     assert [target for target in targets if not (ROOT / target).exists()] == []
@@ -241,13 +238,10 @@ def test_every_public_name_has_an_example_that_runs():
     assert not without
 
 
-def test_the_gallery_shows_every_program():
+def test_pages_list_every_program_of_the_gallery_and_every_filter():
     page = (ROOT / "docs" / "gallery.md").read_text()
     named = re.findall(r"\(\.\./examples/gallery/(\w+)\.py\)", page)
     assert sorted(named) == sorted(path.stem for path in (ROOT / "examples/gallery").glob("*.py"))
-
-
-def test_the_page_of_filters_names_all_with_their_defaults():
     page = (ROOT / "docs" / "filters.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| `?(.*?)`? ?\| ", page, re.MULTILINE))
     wanted = {}

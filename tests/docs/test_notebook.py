@@ -184,10 +184,7 @@ except KeyError as error:
 
 def executed(folder):
     """The outputs of cells in the end, and all that was shown meanwhile, each by its name."""
-    more = {
-        "JUPYTER_RUNTIME_DIR": str(folder),
-        "JUPYTER_PLATFORM_DIRS": "1",
-    }
+    more = {"JUPYTER_RUNTIME_DIR": str(folder), "JUPYTER_PLATFORM_DIRS": "1"}
     found = ran(NOTEBOOK, list(CELLS.values()), folder, **more)
     pairs = zip(found["outputs"], found["shown"], strict=True)
     return dict(zip(CELLS, pairs, strict=True))

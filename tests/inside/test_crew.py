@@ -24,22 +24,12 @@ def expected(field):
     return field * 2.5 + np.roll(field, -1)
 
 
-def test_each_part_is_done_by_any_number_of_threads():
+def test_each_part_is_done_for_many_callers_and_no_array_is_kept_or_lost():
     for length in (1, 2, 1000, 300_001):
         field = np.random.default_rng(length).random(length)
         for threads in (1, 2, 3, 9):
             np.testing.assert_array_equal(scaled(field, 2.5, threads=threads), expected(field))
 
-
-def test_nobody_works_while_there_is_no_work():
-    scaled(np.ones(1_000_000), 2.5, threads=2)
-    time.sleep(0.1)
-    before = time.process_time()
-    time.sleep(0.3)
-    assert time.process_time() - before < 0.1
-
-
-def test_many_callers_at_once():
     def work(seed):
         field = np.random.default_rng(seed).random(200_000 + seed)
         out, wanted = np.empty_like(field), expected(field)
@@ -51,9 +41,6 @@ def test_many_callers_at_once():
         return right
 
     assert at_once(work, 5) == [True] * 5
-
-
-def test_arrays_are_neither_kept_nor_lost():
     field, out = np.arange(6.0), np.empty(6)
     scaled(field, 2.5, out=out)
     before = sys.getrefcount(field), sys.getrefcount(out)
@@ -62,7 +49,12 @@ def test_arrays_are_neither_kept_nor_lost():
     assert (sys.getrefcount(field), sys.getrefcount(out)) == before
 
 
-def test_python_goes_on_while_machine_code_runs():
+def test_nobody_works_while_there_is_no_work_and_python_goes_on_beside_it():
+    scaled(np.ones(1_000_000), 2.5, threads=2)
+    time.sleep(0.1)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.1
     far = npt.ufunc(lambda x: np.arctan(np.sin(x)))
     field = np.ones((1500, 1500))
     far(field[:2])

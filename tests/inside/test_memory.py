@@ -58,7 +58,7 @@ def test_memory_is_used_again_once_nothing_refers_to_it(pool):
     assert place(new(pool, 7 * MB)) == at
 
 
-def test_arrays_are_plain_ones(pool):
+def test_arrays_are_plain_ones_and_no_more_than_the_limit_is_held(pool):
     array = new(pool)
     array[:] = 7
     assert type(array) is np.ndarray
@@ -72,6 +72,15 @@ def test_arrays_are_plain_ones(pool):
         assert not np.shares_memory(other, array)
     array.flags.writeable = False
     array.flags.writeable = True
+    kept = [new(pool, 10 * MB) for _ in range(20)]
+    for k, array in enumerate(kept):
+        array[:] = k
+    assert all((array == k).all() for k, array in enumerate(kept))
+    del kept, array
+    large = new(pool, 100 * MB)
+    assert len(large) == 100 * MB
+    many = [new(pool, MB // 2) for _ in range(200)]
+    assert len({place(array) for array in many}) == 200
 
 
 def test_a_signals_handler_gets_memory_of_its_own(pool):
@@ -93,18 +102,6 @@ def test_a_signals_handler_gets_memory_of_its_own(pool):
     assert len(found) > 30
     places = [place(one) for one in (*mine, *found)]
     assert len({*places}) == len(places)
-
-
-def test_no_more_than_the_limit_is_held(pool):
-    kept = [new(pool, 10 * MB) for _ in range(20)]
-    for k, array in enumerate(kept):
-        array[:] = k
-    assert all((array == k).all() for k, array in enumerate(kept))
-    del kept, array
-    large = new(pool, 100 * MB)
-    assert len(large) == 100 * MB
-    many = [new(pool, MB // 2) for _ in range(200)]
-    assert len({place(array) for array in many}) == 200
 
 
 def resident():

@@ -21,8 +21,7 @@ import ninepoint as npt
 import protected
 import seams
 import verify_kernels
-from compared import refuses
-from nightly import only
+from compared import only, refuses
 from ninepoint import Schedule
 from ninepoint.backends.llvm.native import Kind
 from ninepoint.language import ir
@@ -47,7 +46,7 @@ def test_pages_beside_an_array_are_protected(shape):
         assert protected.survives(peek(last, array.nbytes - 1)) == 0
 
 
-def test_copies_lie_as_the_arrays_do():
+def test_copies_lie_as_the_arrays_do_and_looks_outside_are_told():
     x = np.arange(24.0).reshape(4, 6)
     for array in (x, x.T, x[::-1, ::-1], x[:, ::2], np.broadcast_to(x[0], (4, 6))):
         for at_end in (False, True):
@@ -57,8 +56,6 @@ def test_copies_lie_as_the_arrays_do():
             if all(array.strides):
                 assert [a > 0 for a in copy.strides] == [a > 0 for a in array.strides]
 
-
-def test_a_look_outside_and_a_written_input_are_told():
     def before(x, out):
         ctypes.string_at(x.__array_interface__["data"][0] - 1, 1)
 
@@ -257,7 +254,7 @@ WRONG_KERNELS = [
 ]
 
 
-def test_what_no_kernel_may_be_is_found():
+def test_what_no_kernel_may_be_is_found_and_what_no_text_may_say_is_not_read():
     verify_kernels.verify(KERNEL, Box((-1, 0), (0, 1)))
     for wrong, why in WRONG_KERNELS:
         with pytest.raises(AssertionError) as caught:
@@ -265,17 +262,11 @@ def test_what_no_kernel_may_be_is_found():
         assert why in str(caught.value)
     for low, high in [((0, 0), (0, 1)), ((-1, 0), (0, 0)), ((-1, 1), (0, 1))]:
         refuses(AssertionError, "beyond", verify_kernels.verify, KERNEL, Box(low, high))
-
-
-def test_text_that_would_mean_something_else_is_not_read():
-    """What reads generated text takes a name for one type, and nothing for what it may mean."""
+    # What reads generated text takes a name for one type, and nothing for what it may mean.
     types = [("float32", 1), ("float32", 1)]
     two_types = "t = 0\n    for j in range(2):\n        t = x[j]"
     for line in ("import os", "x.sort()", "out[0] = [1]", "del x", "out[0] = unknown", two_types):
         refuses(NotRead, "", read, f"def band(x, out):\n    {line}\n", {}, {}, types)
-
-
-def test_a_name_keeps_what_a_parameter_was_before_it_changes():
     text = (
         "def turned(a, b):\n    before = a\n    a, b = b, a\n    return before + b\n"
         "def band(out):\n    out[0] = turned(1, 2)\n"

@@ -106,12 +106,9 @@ def test_sides_rules_and_results_that_are_smaller(function, x, boundary, expecte
     assert values(function, x, boundary=boundary, cval=5) == expected
 
 
-def test_each_output_has_its_own_border():
+def test_each_output_has_its_own_border_also_of_stacks_and_of_nothing():
     left, here = evaluate(lambda x: (x[-1], x[0]), [np.arange(1, 4)])
     assert (left.tolist(), here.tolist()) == ([0, 1, 2], [1, 2, 3])
-
-
-def test_stacks_smaller_fields_and_empty_arrays():
     x, y = np.arange(24).reshape(2, 3, 4), np.arange(4)
     (result,) = evaluate(lambda x, y: x[0, 0] + y[-1, 1], [x, y], boundary="wrap")
     assert_array_equal(result, x + np.roll(y, -1))
@@ -313,7 +310,7 @@ def larger(a, b):
     return a if a > b else math.sqrt(-1.0) if b > 100 else b
 
 
-def test_helpers_buffers_and_small_arrays():
+def test_helpers_buffers_prints_and_what_cannot_be_assigned(capsys):
     def kernel(x, w):
         buffer = np.zeros(3)
         for k in range(3):
@@ -325,8 +322,6 @@ def test_helpers_buffers_and_small_arrays():
     (result,) = evaluate(kernel, {"x": x, "w": w}, standard=("w",), neighborhood=[(-1, 1)])
     assert result.tolist() == [0, 3, 0]
 
-
-def test_prints_are_seen_and_a_field_cannot_be_assigned(capsys):
     def prints(x):
         print(f"{x[0]:03d}", x[0])
         return x[0]

@@ -178,7 +178,7 @@ def test_folder_to_folder_and_resume(here, capsys):
     assert capsys.readouterr().out.startswith("nothing to do: all of it is there, out/f1.png")
 
 
-def test_names_formats_and_sizes_are_those_of_the_files(here, capsys):
+def test_names_formats_sizes_and_axes_are_those_of_the_files(here, capsys):
     shapes = {"b.jpg": (20, 30, 3), "a.png": (12, 17), "tall.tif": (30, 20), "s.tif": (4, 12, 17)}
     for name, shape in shapes.items():
         npt.imsave(pixels(shape), here / "mixed" / name)
@@ -199,19 +199,9 @@ def test_names_formats_and_sizes_are_those_of_the_files(here, capsys):
     npt.imsave(pixels((5, 5)), here / "other" / "a.png")
     said = misused(capsys, ["apply", "mean", "mixed", "other", "new/{name}.png"])
     assert "several files of INPUT have the same name" in said
-
-
-def test_axes_go_through(here):
     tifffile.imwrite(here / "a.ome.tif", np.stack([GREY, GREY]), metadata={"axes": "TCYX"})
     assert main(["apply", "kernels.py:later", "a.ome.tif", "o.ome.tif", "--quiet"]) == 0
     assert npt.open("o.ome.tif").dims == ("t", "c", "y", "x")
-
-
-def test_filters_are_listed(capsys):
-    assert main(["filters"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == npt.filters.__all__
-    assert all(line.endswith(".") for line in lines)
 
 
 def test_the_bar_is_for_terminals_only(here, monkeypatch):
@@ -279,16 +269,13 @@ def test_a_mistake_in_data_or_kernel_is_one_line(here, capsys, words, said):
     assert not (here / "o").exists()
 
 
-def test_a_wrong_kernel_points_at_its_place(here, capsys):
+def test_a_wrong_kernel_points_at_its_place_and_an_interrupt_has_a_code(here, capsys):
     said = refused(capsys, "apply wrong.py:f grey out")
     assert [word for word in ("line 5", "^", "Help:") if word not in said] == []
     assert main("apply mean no.png o.png --debug".split()) == 1
     said = capsys.readouterr().err
     assert said.startswith("Traceback")
     assert said.endswith("ninepoint: [Errno 2] No such file or directory: 'no.png'\n")
-
-
-def test_an_interrupt_has_a_code_and_words_of_its_own(here, capsys):
     (here / "stop.py").write_text("raise KeyboardInterrupt\n")
     assert main("apply stop.py:f grey out".split()) == 130
     said = capsys.readouterr().err
@@ -350,16 +337,20 @@ def test_explain(here, capsys, words, shown):
     assert [word for word in shown if word not in out] == []
 
 
-def test_explain_gives_source_and_refuses(here, capsys):
+def test_explain_gives_source_and_refuses_and_filters_are_listed(here, capsys):
     for words in ("one.py:f", "sobel"):
         assert main(["explain", *words.split(), "--source", "--dtype", "int16"]) == 0
         compile(capsys.readouterr().out, "source", "exec")
     for words, said in (("--param sice=5", "has no option 'sice'"),
                         ("--dtype u1 --dtype u1", "takes one image")):  # fmt: skip
         assert said in misused(capsys, ["explain", "median", *words.split()])
+    assert main(["filters"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == npt.filters.__all__
+    assert all(line.endswith(".") for line in lines)
 
 
-def test_info_names_what_a_report_needs(here, capsys):
+def test_info_names_what_a_report_needs_and_the_cache_is_cleared(here, capsys, monkeypatch):
     assert main(["info"]) == 0
     lines = capsys.readouterr().out.splitlines()
     facts = {line.split(maxsplit=1)[0]: line.split(maxsplit=1)[1] for line in lines}
@@ -369,9 +360,6 @@ def test_info_names_what_a_report_needs(here, capsys):
     assert facts["cache"].startswith(os.environ["NINEPOINT_CACHE_DIR"])
     assert {"Python", "numba", "llvmlite", "dask", "system", "processor", "vectors", "memory",
             "cores", "threads", "GPU", "settings"} <= facts.keys()  # fmt: skip
-
-
-def test_cache_is_shown_and_cleared(here, capsys, monkeypatch):
     cache = here / "cache"
     monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(cache))
     cache.mkdir()
@@ -403,7 +391,7 @@ except SystemExit as end:
     assert said.endswith("\n0")
 
 
-def test_exit_codes_and_streams_of_a_process(here, capsys):
+def test_exit_codes_and_streams_of_a_process_also_if_nobody_reads_to_the_end(here, capsys):
     tifffile.imwrite(here / "a.ome.tif", np.stack([GREY, GREY]), metadata={"axes": "TCYX"})
     good = run(
         "apply", "kernels.py:later", "a.ome.tif", "grey/f1.png", "out/{:02d}.png", "--quiet"
@@ -416,9 +404,6 @@ def test_exit_codes_and_streams_of_a_process(here, capsys):
     assert bad.stderr == "ninepoint: [Errno 2] No such file or directory: 'no.png'\n"
     refuses(SystemExit, "", main, ["--version"])
     assert capsys.readouterr().out == f"ninepoint {npt.__version__}\n"
-
-
-def test_output_that_nobody_reads_to_its_end():
     process = subprocess.Popen(
         [sys.executable, "-m", "ninepoint", "explain", "median"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

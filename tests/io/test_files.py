@@ -72,16 +72,13 @@ def test_stacks_of_more_axes_keep_their_shape_in_one_tiff(tmp_path, shape):
     np.testing.assert_array_equal(tifffile.imread(path), array)
 
 
-def test_each_frame_may_have_a_name(tmp_path):
+def test_names_for_frames_one_image_and_a_folder(tmp_path):
     names = [tmp_path / name for name in ("b.png", "a.tif", "c.PNG")]
     assert imsave(images((3, 4, 5)), names) == names
     equal(names, images((3, 4, 5)))
     assert imsave(images((1, 4, 5)), names[:1], overwrite=True) == names[:1]
     with pytest.raises(ValueError, match="there are 2 frames, and 3 names for their files"):
         imsave(images((2, 4, 5)), names, overwrite=True)
-
-
-def test_one_image_and_a_folder(tmp_path):
     grey, colour = images((5, 6)), images((5, 6, 3))
     assert imsave(grey, tmp_path / "grey.png") == [tmp_path / "grey.png"]
     equal(tmp_path / "grey.png", grey[None])
@@ -315,7 +312,7 @@ def test_resume_computes_only_what_is_missing(tmp_path):
     equal(tmp_path, stack)
 
 
-def test_a_bar_can_be_forced(tmp_path, capsys):
+def test_a_bar_can_be_forced_and_a_look_at_many_files_interrupted(tmp_path, capsys):
     imsave(images((3, 5, 5)), tmp_path / "{}.png", progress=True)
     assert "saving 3/3" in capsys.readouterr().err
     imread(tmp_path, progress=True)
@@ -323,9 +320,6 @@ def test_a_bar_can_be_forced(tmp_path, capsys):
     imread(tmp_path)
     imsave(images((3, 5, 5)), tmp_path / "{}.png", overwrite=True)
     assert capsys.readouterr().err == ""
-
-
-def test_a_look_at_many_files_tells_how_far_it_is_and_can_be_interrupted(tmp_path):
     path, told = imsave(images((4, 5)), tmp_path / "a.tif")[0], []
     imread([path] * 1000, progress=lambda *now: told.append(now))
     assert told == sorted(told)

@@ -199,7 +199,7 @@ def test_resume_writes_what_is_left_and_nothing_else(tmp_path):
         npt.save(lazy(), tmp_path / "b.zarr", resume=True)
 
 
-def test_a_dry_run_tells_and_writes_nothing(tmp_path):
+def test_a_dry_run_writes_nothing_and_progress_is_told_once_for_each_number(tmp_path):
     for name in ("a.zarr", "a.nc", "a.npy", "a.tif", "{:02d}.tif"):
         text = npt.save(smooth(lazy()), tmp_path / name, dry=True)
         assert text.startswith("Give each thread ")
@@ -217,9 +217,6 @@ def test_a_dry_run_tells_and_writes_nothing(tmp_path):
     with pytest.raises(FileExistsError, match="resume=True goes on with it"):
         npt.save(smooth(lazy()), path, dry=True)
     assert sorted(path.rglob("*")) == there
-
-
-def test_progress_is_told_once_for_each_number(tmp_path):
     for scheduler in ("threads", "sync"):
         seen, path = [], tmp_path / f"{scheduler}.npy"
         with dask.config.set(scheduler=scheduler):
@@ -326,13 +323,20 @@ def test_workers_that_are_killed_lose_nothing(tmp_path):
     np.testing.assert_array_equal(npt.imread(tmp_path / "*.png"), IMAGE[:, :, None])
 
 
-def test_npy(tmp_path):
+def test_npy_and_images(tmp_path):
     path = npt.save(smooth(lazy()), tmp_path / "a.npy")
     np.testing.assert_array_equal(np.load(path), WANTED)
     refuses(ValueError, "written as a whole", npt.save, smooth(lazy()), path, resume=True)
     np.testing.assert_array_equal(np.load(npt.save(lazy(), path, overwrite=True)), IMAGE)
     with pytest.warns(npt.MetadataWarning, match="neither coordinates"):
         npt.save(xr.DataArray(IMAGE, attrs={"units": "K"}), tmp_path / "b.npy")
+    stack = np.arange(5 * 6 * 7, dtype="uint8").reshape(5, 6, 7)
+    frames, pattern = da.from_array(stack, chunks=(2, 6, 7)), tmp_path / "{:02d}.png"
+    npt.save(frames, pattern, part=(1, 2))
+    assert sorted(p.name for p in tmp_path.glob("*.png")) == ["02.png", "03.png", "04.png"]
+    npt.save(frames, pattern, resume=True)
+    np.testing.assert_array_equal(npt.imread(tmp_path), frames)
+    refuses(ValueError, ELSE, npt.save, frames + np.uint8(1), pattern, resume=True)
 
 
 @pytest.mark.parametrize("suffix", [".nc", ".h5"])
@@ -370,16 +374,6 @@ def test_geotiff(tmp_path):
         assert back.rio.crs.to_epsg() == 32633
         np.testing.assert_array_equal(back.values[0], WANTED)
         assert back.rio.transform() == named.rio.transform()
-
-
-def test_images(tmp_path):
-    stack = np.arange(5 * 6 * 7, dtype="uint8").reshape(5, 6, 7)
-    frames, pattern = da.from_array(stack, chunks=(2, 6, 7)), tmp_path / "{:02d}.png"
-    npt.save(frames, pattern, part=(1, 2))
-    assert sorted(p.name for p in tmp_path.glob("*.png")) == ["02.png", "03.png", "04.png"]
-    npt.save(frames, pattern, resume=True)
-    np.testing.assert_array_equal(npt.imread(tmp_path), frames)
-    refuses(ValueError, ELSE, npt.save, frames + np.uint8(1), pattern, resume=True)
 
 
 @pytest.mark.parametrize("suffix", [".ome.zarr", ".ome.tif"])

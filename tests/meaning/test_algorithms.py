@@ -14,8 +14,7 @@ from scipy import ndimage
 
 import kernels
 import ninepoint as npt
-from compared import agree, by_text, views
-from nightly import only
+from compared import agree, by_text, only, views
 from seams import interpreted, plan_of
 
 # Windows: height, width, and the offset of the first element, one-sided ones among them.
@@ -518,7 +517,7 @@ def long_sum(x, w):
 LONG = np.random.default_rng(3).random(121)
 
 
-def test_a_long_sum_is_written_over_what_it_reads():
+def test_long_sums_over_what_they_read_and_of_weights_that_are_an_argument():
     @npt.stencil(boundary="nearest")
     def kernel(x):
         total = 0.0
@@ -535,9 +534,6 @@ def test_a_long_sum_is_written_over_what_it_reads():
         kernel(room[:, :200], out=room[:, shift:])
         np.testing.assert_array_equal(room[:, shift:], wanted)
     np.testing.assert_array_equal(kernel.iterate(x, steps=3), kernel(kernel(wanted)))
-
-
-def test_a_long_sum_of_weights_that_are_an_argument():
     x = np.random.default_rng(4).integers(0, 100, (2, 9, 3)).astype("int16")
     for axis in range(3):
         agree(long_sum, x, LONG, axes=axis, way="compiled", close=1e-12)

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from compared import agree, refuses
-from nightly import only
+from compared import agree, only, refuses
 from seams import plan_of
 
 pytestmark = pytest.mark.filterwarnings("error::ninepoint.PerformanceWarning")
@@ -162,7 +161,7 @@ def test_as_machine_code(kernel: Any) -> None:
     agrees(kernel, RULES[list(KERNELS).index(kernel) % 3 - 1], "compiled")
 
 
-def test_steps_threads_points_and_chunks() -> None:
+def test_threads_points_chunks_positions_and_finer_results() -> None:
     da = pytest.importorskip("dask.array")
     stencil = npt.stencil(neighborhood=((0, 0), (0, 3)), boundary="wrap")(searching)
     whole = np.tile(BYTES, (40, 40))
@@ -172,8 +171,6 @@ def test_steps_threads_points_and_chunks() -> None:
         np.testing.assert_array_equal(made, wanted)
     np.testing.assert_array_equal(stencil(whole, every=3), wanted[::3, ::3])
 
-
-def test_positions_and_lengths_and_finer_results() -> None:
     @npt.stencil(upsample=2, boundary="nearest")
     def kernel(x):
         i, n = npt.index(), 0
@@ -185,7 +182,7 @@ def test_positions_and_lengths_and_finer_results() -> None:
     np.testing.assert_array_equal(made, [math.ceil(math.sqrt(i)) + i // 2 for i in range(18)])
 
 
-def test_a_read_outside_the_neighborhood_is_an_error_when_it_happens() -> None:
+def test_what_is_outside_is_an_error_when_it_happens() -> None:
     @npt.stencil(neighborhood=((-2, 1), (-1, 1)))
     def kernel(x, k, scale=2.0):
         return x[0, k] * scale - x[k, 0]
@@ -194,8 +191,16 @@ def test_a_read_outside_the_neighborhood_is_an_error_when_it_happens() -> None:
     refuses(IndexError, r"offset 2 on axis 1 is not in -1\.\.1.*line \d+", kernel, BYTES, 2)
     refuses(IndexError, "offset -2147483647 on axis", kernel, BYTES, -(10**12))
 
+    @npt.stencil
+    def counted(x):
+        counts = np.zeros(3)
+        counts[x[0]] += 1
+        return counts[0]
 
-def test_a_loop_that_runs_out_of_its_neighborhood_ends() -> None:
+    np.testing.assert_array_equal(counted(np.array([0, 2, -3])), [1, 0, 1])
+    with pytest.raises(IndexError, match=r"'counted' has no element 3 of counts.*line \d+"):
+        counted(np.array([0, 3]))
+
     @npt.stencil(neighborhood=((0, 3),))
     def seek(x):
         k = 0
@@ -209,18 +214,6 @@ def test_a_loop_that_runs_out_of_its_neighborhood_ends() -> None:
             seek(np.zeros(9), threads=threads)
     refuses(IndexError, "offset 4", seek(da.zeros(20, chunks=7)).compute, scheduler="threads")
     np.testing.assert_array_equal(seek(np.full(5, 100.0)), 0)
-
-
-def test_an_element_that_is_not_there_is_an_error_when_it_happens() -> None:
-    @npt.stencil
-    def counted(x):
-        counts = np.zeros(3)
-        counts[x[0]] += 1
-        return counts[0]
-
-    np.testing.assert_array_equal(counted(np.array([0, 2, -3])), [1, 0, 1])
-    with pytest.raises(IndexError, match=r"'counted' has no element 3 of counts.*line \d+"):
-        counted(np.array([0, 3]))
 
 
 def test_reads_past_the_derived_neighborhood_do_not_widen_it() -> None:

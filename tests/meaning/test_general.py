@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from compared import alike, refuses
-from nightly import only
+from compared import alike, only, refuses
 from own_process import printed
 from seams import plan_of
 
@@ -20,7 +19,7 @@ BYTES = RNG.integers(0, 200, (7, 9)).astype("uint8")
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
 
 
-def test_windows_whose_bounds_are_given() -> None:
+def test_windows_whose_bounds_are_given_and_either_of_two_fields() -> None:
     @npt.stencil(neighborhood=((-2, 2),))
     def runtime_window(x, width):
         return x[-width : width + 1].max() - x[0]
@@ -30,8 +29,6 @@ def test_windows_whose_bounds_are_given() -> None:
     alike(runtime_window(x, 2), runtime_window.debug(x, 2))
     refuses(IndexError, "neighborhood", runtime_window, x, 3)
 
-
-def test_either_of_two_fields() -> None:
     @npt.stencil(neighborhood=((-1, 1), (-1, 1)), boundary="wrap")
     def either(x, y, k):
         smaller = x if k > 0 else y
@@ -65,7 +62,7 @@ def test_lists_tuples_and_arrays_of_narrow_types() -> None:
     assert (second == 2**64 - 1).all()
 
 
-def test_a_second_name_of_an_array_is_the_same_array() -> None:
+def test_a_second_name_of_an_array_and_a_name_of_a_number_on_another_path() -> None:
     @npt.stencil
     def renamed(x):
         first = np.zeros(2)
@@ -75,8 +72,6 @@ def test_a_second_name_of_an_array_is_the_same_array() -> None:
 
     np.testing.assert_array_equal(renamed(np.arange(3.0)), [0.0, 1.0, 2.0])
 
-
-def test_a_name_of_an_array_on_one_path_and_of_a_number_on_another() -> None:
     @npt.stencil(boundary="wrap")
     def after(x):
         kept = np.zeros(2)

@@ -1,7 +1,9 @@
-"""Floats of 16 bits, NumPy's and that of ml_dtypes: all numbers, and every way to give them."""
+"""Numbers of 64 bits without a sign, and floats of 16 bits: all of them, given in any way."""
 
 import itertools
+import math
 import os
+from typing import Any
 
 import dask.array as da
 import ml_dtypes
@@ -10,7 +12,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
-from compared import refuses
+from compared import agree, alike, refuses
 from own_process import printed
 
 HALF, BFLOAT = np.dtype("float16"), np.dtype(ml_dtypes.bfloat16)
@@ -116,7 +118,7 @@ def test_every_way_to_call(dtype) -> None:
 
 
 @both
-def test_ready_made_filters(dtype) -> None:
+def test_ready_made_filters_and_numbers_that_a_kernel_knows(dtype) -> None:
     x = IMAGE.astype(dtype)
     x[3, 4], x[9, 9] = np.nan, np.inf
     filters = npt.filters
@@ -125,10 +127,6 @@ def test_ready_made_filters(dtype) -> None:
     weights = (np.arange(9).reshape(3, 3) / 8).astype(dtype)
     for function, given in (*(few if dtype == HALF else others), (filters.correlate, weights)):
         equal(function(x, given), function(x.astype("float32"), given))
-
-
-@both
-def test_numbers_that_a_kernel_knows(dtype) -> None:
     x = np.rint(IMAGE * 8).astype(dtype)
     few, own = np.array([0.25, 0.5, 0.75], dtype), dtype.type(1.25)
     wide, number = few.astype("float32"), np.float32(own)
@@ -176,7 +174,7 @@ def test_gufuncs(dtype) -> None:
 
 
 # What is none of them, though it has as many bytes.
-def test_what_is_refused() -> None:
+def test_what_is_refused_also_by_files(tmp_path) -> None:
     x, out = IMAGE.astype(BFLOAT), np.empty(IMAGE.shape, BFLOAT)
     stencil = npt.stencil(blur.__wrapped__, dtype=BFLOAT, boundary="reflect")
     for other in ("V2", np.dtype([("a", "u1"), ("b", "u1")])):
@@ -192,9 +190,6 @@ def test_what_is_refused() -> None:
         blur(IMAGE.astype("complex64"), dtype=BFLOAT)
     with pytest.raises(npt.StencilError, match=r"'ml_dtypes\.bfloat16' cannot be used in a ker"):
         npt.stencil(lambda x: ml_dtypes.bfloat16(x[0]))
-
-
-def test_files_that_know_no_bfloat16(tmp_path) -> None:
     x = IMAGE.astype(BFLOAT)
     for name in ("a.npy", "a.zarr", "a.nc", "a.tif"):
         refuses(TypeError, "bfloat16", npt.save, x, tmp_path / name)
@@ -207,3 +202,161 @@ def test_the_package_comes_with_the_array() -> None:
     code += "ninepoint.filters.mean(np.ones((9, 9), 'float16'), 3)\n"
     code += "assert 'ml_dtypes' not in sys.modules"
     printed("-c", code)
+
+
+words = np.array([0, 5, 3, 2**63 - 1, 7, 2**40, 2, 9], dtype=np.uint64)
+great = words + np.uint64(2**63)
+signed = np.array([-3, 5, 0, 2**62, -7, 1, -(2**62), 4])
+weights = np.array([-1, 0, 1])
+factors = np.array([4, 4])
+LARGE = np.uint64(2**63 + 1)
+
+
+@npt.stencil(boundary="reflect")
+def differences(x):
+    return x[1] - x[-1], -x[0], x[0] - 7, 7 - x[0], x[1] - 2 * x[0] + x[-1]
+
+
+def mixed(x, y):
+    return x[0] + y[0], x[0] * y[1], x[1] + -3, y[0] - x[0], x[0] if y[0] > 0 else y[1]
+
+
+def windows(x):
+    return (x[-1:2] * weights).sum(), (x[-1:2] - x[0]).max(), abs(x[1] - x[0]), x[-1:2].ptp()
+
+
+def divided(x, y):
+    return x[0] // y[0], x[0] % y[0], y[0] // x[1], y[0] % x[1], (x[1] - x[0]) // x[0]
+
+
+def modular(x):
+    return x[0] + x[1], x[0] * 3 + x[1], (x[-1:2] * abs(weights)).sum(), x[0] ** 2, x[0] // 2 + 1
+
+
+def extremes(x, y):
+    least = min(x[0], y[0])
+    return (
+        least, least - 5, max(x[0], y[0]), np.minimum(x[0:2], y[0:2]).min(),
+        np.maximum(x[0:2], y[0:2]).max(), (x[0:2] > y[0:2]).sum(), x[0] < y[0] <= 5,
+        np.clip(x[0], -5, -1), np.clip(y[0], -1, x[0]), y[0] < x[0] - x[0],
+    )  # fmt: skip
+
+
+def at_the_end(x):
+    return x[0] + 2**63, max(x[0], 2**64 - 2), x[0] // 2**63, x[0] > 2**63, x[0] == LARGE
+
+
+def scaled(x):
+    """Constants that are not negative leave words words."""
+    return (factors * x[-1:1]).max(), (x[-1:1] * factors).min()
+
+
+@npt.stencil(neighborhood=((-2, 2),))
+def summing(x, y):
+    total, steps, sums, k = 0, 0, 0, -1
+    while k < 2:
+        total += x[k + 1] - x[k]
+        steps = steps + x[k] * y[k]
+        sums += x[k]
+        k += 1
+    return total, steps, sums, -x[0], x[1] // y[0], y[0] % x[1], x[0] + y[0], x[0] + 3
+
+
+I, U = "int64", "uint64"  # noqa: E741
+
+
+@pytest.mark.parametrize(("kernel", "kinds"), [
+    (differences, [I] * 5),
+    (mixed, [I] * 5),
+    (windows, [I, I, I, U]),
+    (divided, [I, I, I, U, I]),
+    (modular, [U] * 5),
+    (extremes, [I, I, U, I, U, "uint8", "bool", "int8", I, "bool"]),
+    (at_the_end, [U, U, U, "bool", "bool"]),
+    (scaled, [U, U]),
+    (summing, [I, I, U, I, I, U, I, U]),
+])  # fmt: skip
+def test_words_and_signed_numbers(kernel: Any, kinds: list[str]) -> None:
+    """sobel(g).max() of a sum of bytes, which NumPy makes uint64, was 18446744073709551615."""
+    for x in (words, great):
+        fields = [x, signed] if kernel in (mixed, divided, extremes, summing) else [x]
+        made = agree(kernel, *fields, boundary="reflect")
+        assert [one.dtype.name for one in made] == kinds
+
+
+def test_whole_numbers_of_words_and_what_may_wrap() -> None:
+    power = npt.stencil(lambda x: abs(x[0] - x[1]) ** 2)
+    window = npt.stencil(lambda x: x[-1:2].sum())
+    told = "an operation may wrap beyond 64 bits"
+    for kernel, wraps, fits in ((power, "int32", "int16"), (window, "int64", "int32")):
+        assert told in kernel.explain(wraps)
+        assert "may wrap" not in kernel.explain(fits)
+    assert told in differences.explain(words)
+
+    @npt.stencil
+    def kernel(x):
+        total = 0
+        while True:
+            for _ in range(3):
+                if x[0] > 2:
+                    total += int(x[0])
+            return total, math.floor(x[0]), math.trunc(x[0]), 3 - total
+
+    agree(kernel, np.array([2**63 + 1025, 2**53 + 1, 7, 0], np.uint64))
+
+
+image = np.random.default_rng(3).integers(0, 256, (9, 11), dtype=np.uint8)
+soft = npt.stencil(lambda x: x[-1:2, -1:2].mean(), boundary="reflect")
+halves = npt.stencil(lambda x: (x[0, 0] + x[0, 1]) * 0.5 - 100, boundary="reflect")
+
+
+@npt.stencil(boundary="reflect", neighborhood=((0, 0), (-1, 1)))
+def looped(x):
+    total, k = 0, 0
+    while k < 3:
+        total, k = total + x[0, k - 1], k + 1
+    return total / 2 - 100
+
+
+added = npt.ufunc(lambda x, y: x * 0.25 + y)
+
+
+@npt.stencil(boundary="reflect")
+def staged(x):
+    s = soft(x, dtype=np.uint8, overflow="saturate")
+    return s[0, 1] - s[0, -1]
+
+
+CASES = [(soft, "uint8"), (halves, "int16"), (halves, "uint64"), (halves, "int64")]
+
+
+@pytest.mark.parametrize(("kernel", "dtype"), [*CASES, (looped, "uint8")])
+def test_saturation_rounds_to_nearest(kernel, dtype) -> None:
+    """They were cut toward zero, so that images became darker with each pass."""
+    info = np.iinfo(dtype)
+    floats = kernel(image)
+    wanted = np.rint(floats).clip(max(info.min, -(2**53)), min(info.max, 2**53)).astype(dtype)
+    options = {"dtype": dtype, "overflow": "saturate"}
+    alike(kernel(image, **options), wanted)
+    alike(kernel.debug(image, **options), wanted)
+    alike(kernel(da.from_array(image, chunks=5), **options).compute(scheduler="sync"), wanted)
+    low = kernel(image, dtype=dtype, overflow="wrap")
+    alike(low, np.trunc(floats).astype(np.int64).astype(dtype))
+    alike(kernel.debug(image, dtype=dtype, overflow="wrap"), low)
+
+
+def test_what_fits_is_rounded_too_and_the_range_is_told() -> None:
+    """A mean of bytes fits in bytes once it is rounded, and needs no `overflow=`."""
+    alike(soft(image, dtype=np.uint8), np.rint(soft(image)).astype(np.uint8))
+    alike(staged(image), staged.debug(image))
+    rows = image[0], image[1]
+    options = {"dtype": np.uint8, "overflow": "saturate"}
+    wanted = np.minimum(np.rint(rows[0] * 0.25 + rows[1]), 255).astype(np.uint8)
+    alike(added(*rows, **options), wanted)
+    alike(added.debug(*rows, **options), wanted)
+    assert soft(image, dtype="int32").dtype == "int32"
+    for kernel, x, span in (
+        (halves, image, r"\(-100 to 155\)"), (halves, image * 1.0, r"\(any float\)"),
+        (looped, image, r"\(-4\.6\S+ to 4\.6\S+\)"), (staged, image, r"\(-255 to 255\)"),
+    ):  # fmt: skip
+        refuses(ValueError, rf"might not hold every result .*{span}", kernel, x, dtype="uint8")

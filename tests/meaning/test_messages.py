@@ -199,12 +199,10 @@ def test_functions_of_other_packages_are_shown_where_they_are_called():
         assert name in caught.value.diagnostic.span.text
 
 
-def test_options_of_other_packages_are_refused_in_kernels():
+def test_options_of_other_packages_and_functions_of_numba_are_refused():
     with pytest.raises(npt.StencilError, match="'mode'; what lies beyond the border is boundary="):
         npt.stencil(lambda x: smooth(x, mode="wrap")[0])
 
-
-def test_numba_function_that_calls_a_stencil():
     @numba.njit
     def twice(x):
         return smooth(x) * 2
@@ -212,10 +210,14 @@ def test_numba_function_that_calls_a_stencil():
     refuses(numba.TypingError, "makes whole arrays, so no function that Numba", twice, np.zeros(5))
 
 
-def test_name_that_is_too_long_for_a_file():
+def test_a_name_too_long_for_a_file_and_nothing_is_written_before_an_error():
     name = "f" * 240
     function = kernels.compiled(f"def {name}(x):\n    return x[-1] + x[1]\n", name)
     assert npt.stencil(function)(np.arange(3)).tolist() == [0, 2, 0]
+    edges = npt.stencil(lambda x: (x[-1], x[1]))
+    out = np.full(5, 7.0), np.full(4, 7.0)
+    refuses(ValueError, "shape", edges, np.zeros(5), out=out)
+    assert all((one == 7).all() for one in out)
 
 
 def test_not_compiled_says_why():
@@ -234,13 +236,6 @@ def test_not_compiled_says_why():
     keeping = npt.stencil(lambda x: np.nanmean(x[-1:2], keepdims=True))
     words = r"(?s)No implementation of function 'nanmean' for these arguments"
     refuses(npt.StencilError, words, keeping, np.zeros(3))
-
-
-def test_nothing_is_written_before_an_error():
-    edges = npt.stencil(lambda x: (x[-1], x[1]))
-    out = np.full(5, 7.0), np.full(4, 7.0)
-    refuses(ValueError, "shape", edges, np.zeros(5), out=out)
-    assert all((one == 7).all() for one in out)
 
 
 # The smallest piece of source that is wrong stands between « and ».
@@ -384,7 +379,7 @@ def ours(lines):
     return sum(line.count(f'File "{PACKAGE}') for line in lines)
 
 
-def test_a_mistake_shows_no_frame_of_ours(cut, tmp_path):
+def test_a_mistake_shows_no_frame_of_ours_but_what_a_user_was_handling(cut, tmp_path):
     file = tmp_path / "mine.py"
     line = f'File "{file}", line {KERNELS.count(chr(10)) + 1}'
     for mistake in MISTAKES:
@@ -396,8 +391,6 @@ def test_a_mistake_shows_no_frame_of_ours(cut, tmp_path):
         assert line in "".join(lines), mistake
         assert "direct cause" not in "".join(lines), mistake
 
-
-def test_what_a_user_was_handling_is_shown(cut):
     def handled():
         try:
             raise KeyError("the user's")

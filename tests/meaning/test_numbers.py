@@ -1,4 +1,4 @@
-"""Numbers at their ends, against Python's own integers: operators, literals, truths, casts, types.
+"""Numbers at their ends: operators, literals, truths, casts, and functions give what debug gives.
 
 The same text is run as plain Python for many pairs of types, compiled for some, and in a loop that
 nobody knows the end of.
@@ -7,6 +7,7 @@ nobody knows the end of.
 import functools
 import itertools
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,7 @@ import pytest
 
 import kernels
 import ninepoint as npt
-from compared import WAYS, agree, alike, by_text, each, refuses, views
-from nightly import only
+from compared import WAYS, agree, alike, by_text, each, only, refuses, views
 from ninepoint import StencilError
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -179,10 +179,26 @@ def test_integers_of_the_text_are_divided_by_zero_as_those_of_arrays(divide):
 QUOTIENTS = [("a // b",), ("a % b",), ("(a // b) / 3",), ("(a % b) / 3",)]
 
 
-def test_a_power_of_a_negative_number_is_that_of_its_sign_too():
+def test_powers_are_integers_where_that_is_known_and_have_the_sign_of_the_number():
     powers = npt.stencil(lambda x: (-3.0) ** x[0])
     x = np.array([1.0, 2.0, 3.0, -2.0, 0.0])
     np.testing.assert_array_equal(powers(x), [-3, 9, -27, 1 / 9, 1])
+
+    @npt.stencil
+    def kernel(x, y, u, b, n):
+        return x[0] ** y[0], x[0] ** u[0], x[0] ** b[0], x[0] ** -1, u[0] ** -1, x[0] ** n
+
+    x = np.array([3, -2, 0, 2**31 - 1, 7] * 14, "int64")
+    y = np.array([41, 3, -1, 2, 0] * 14, "int8")
+    u = np.array([41, 63, 64, 2, 0] * 14, "uint64")
+    b = np.array([True, False, True, True, False] * 14)
+    results = agree(kernel, x, y, u, b, 2, way="compiled")
+    kinds = ["float64", "int64", "int64", "float64", "float64", "float64"]
+    assert [r.dtype.name for r in results] == kinds
+    with np.errstate(divide="ignore"):
+        np.testing.assert_allclose(results[0], x.astype(float) ** y.astype(float), rtol=1e-15)
+    powers = [fitted(int(a) ** int(n), False) for a, n in zip(x, u, strict=True)]
+    assert results[1].tolist() == powers
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -329,24 +345,6 @@ def test_a_cast_to_float16_rounds_once(dtype, way):
     np.testing.assert_array_equal(np.signbit(made), np.signbit(wanted))
 
 
-def test_powers_are_integers_where_the_exponent_is_known_not_to_be_negative():
-    @npt.stencil
-    def kernel(x, y, u, b, n):
-        return x[0] ** y[0], x[0] ** u[0], x[0] ** b[0], x[0] ** -1, u[0] ** -1, x[0] ** n
-
-    x = np.array([3, -2, 0, 2**31 - 1, 7] * 14, "int64")
-    y = np.array([41, 3, -1, 2, 0] * 14, "int8")
-    u = np.array([41, 63, 64, 2, 0] * 14, "uint64")
-    b = np.array([True, False, True, True, False] * 14)
-    results = agree(kernel, x, y, u, b, 2, way="compiled")
-    kinds = ["float64", "int64", "int64", "float64", "float64", "float64"]
-    assert [r.dtype.name for r in results] == kinds
-    with np.errstate(divide="ignore"):
-        np.testing.assert_allclose(results[0], x.astype(float) ** y.astype(float), rtol=1e-15)
-    powers = [fitted(int(a) ** int(n), False) for a, n in zip(x, u, strict=True)]
-    assert results[1].tolist() == powers
-
-
 @pytest.mark.parametrize("factor", [
     lambda whole, part: np.minimum(whole, 2) * 0.5, lambda whole, part: np.round(part),
     lambda whole, part: np.ceil(whole) // 1.5, lambda whole, part: np.divmod(part, 0.3)[1],
@@ -481,3 +479,149 @@ def test_a_result_has_the_smallest_type_and_is_exact_at_the_ends(name):
         made = by_text(stencil, np.array(corners, dtype))[:, 0]
         assert made.dtype == smallest(dtype, min(exact), max(exact))
         np.testing.assert_array_equal(made.astype("uint64"), [one % 2**64 for one in exact])
+
+
+PARTS = np.array([0.0, -0.0, 0.5, -1.25, 3.0, -40.0, 1e-3, np.inf, -np.inf, np.nan])
+REAL = PARTS[np.isfinite(PARTS)]
+SPECIAL = np.array([complex(a, b) for a in PARTS for b in PARTS])
+FINITE = SPECIAL[np.isfinite(SPECIAL)]
+WHOLE = np.array([0, 1, 2, 90, 127, 3, 0])
+
+
+def roots(x):
+    return np.sqrt(x[0]), np.exp(x[0]), x[0].real - x[1].imag, abs(x[0])
+
+
+def waves(x):
+    circular = np.sin(x[0]), np.cos(x[0]), np.tan(x[0])
+    return *circular, np.sinh(x[0]), np.cosh(x[0]), np.tanh(x[0])
+
+
+def products(x):
+    z = x[0] * x[1] + 2
+    return z / (x[0].conjugate() + 7), z**2, z - 1j, -z
+
+
+def powers(x):
+    turned = np.angle(x[0]), np.angle(x[0], deg=True)
+    return (x[0] + 2) ** (x[1] - 0.5), np.log(x[0] + 2), *turned
+
+
+def questions(x):
+    return np.isnan(x[0]), np.isinf(x[0]), np.isfinite(x[0]), x[0] == x[1], x[0] != x[1]
+
+
+def of_floats(x):
+    total = np.signbit(x[0]) + 2 * np.isnan(x[0]) + 4 * np.isinf(x[0]) + 8 * np.isfinite(x[0])
+    rounded = round(x[0] / 7, 1), np.round(x[0], -1), np.sign(x[0])
+    return total, np.fmax(x[0], x[1]), np.fmin(x[0], x[1]), np.maximum(x[0], 1), *rounded
+
+
+def of_powers(x):
+    return abs(x[0]) ** 0.5, x[0] ** 2, 2.0 ** np.clip(x[0], -3, 3), np.hypot(x[0], x[1])
+
+
+def of_infinities(x):
+    return (
+        np.nan_to_num(x[0]), np.nan_to_num(x[0], nan=1.5, posinf=2, neginf=-3.0),
+        np.heaviside(x[0], 0.5), np.nextafter(x[0], x[1]), np.isclose(x[0], x[1], rtol=0.1),
+        np.isclose(x[0], x[1], equal_nan=True),
+    )  # fmt: skip
+
+
+def of_angles(x):
+    return np.degrees(x[0]), np.radians(x[0]), math.degrees(x[0]), np.sinc(x[0]), np.angle(x[0])
+
+
+def of_logarithms(x):
+    return np.logaddexp(x[0], x[1]), np.logaddexp(x[0], 2), math.nextafter(x[0], 3.0)
+
+
+COMPLEX = ("complex64", "complex128")
+FLOATS = ("float16", "float32", "float64")
+KERNELS: dict[Any, tuple[np.ndarray, tuple[str, ...]]] = {
+    **dict.fromkeys((roots, waves, products, powers), (FINITE / 4, COMPLEX)),
+    questions: (SPECIAL, COMPLEX),
+    of_floats: (PARTS, FLOATS),
+    of_powers: (REAL, FLOATS),
+    of_angles: (REAL, FLOATS),
+    **dict.fromkeys((of_infinities, of_logarithms), (PARTS, FLOATS)),
+}
+CASES = [
+    *((kernel, dtype) for kernel, (_, dtypes) in KERNELS.items() for dtype in dtypes),
+    *itertools.product((of_angles, of_infinities, of_logarithms), ("int16", "uint8")),
+]
+
+
+def agrees(kernel: Any, dtype: str, way: str) -> None:
+    x = (WHOLE if "int" in dtype else KERNELS[kernel][0]).astype(dtype)
+    program = npt.stencil(boundary="nearest")(kernel)
+    with WAYS[way](), warnings.catch_warnings():
+        warnings.simplefilter("ignore", npt.PerformanceWarning)
+        made = each(program(x))
+    single = x.dtype in ("float32", "complex64", "float16")
+    rtol, atol = (2e-4, 2e-4) if single else (1e-9, 1e-12)
+    for one, other in zip(made, each(program.debug(x)), strict=True):
+        assert one.dtype == other.dtype
+        for left, right in ((one.real, other.real), (one.imag, other.imag)):
+            np.testing.assert_allclose(left, right, rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize(("kernel", "dtype"), CASES)
+def test_as_plain_python(kernel: Any, dtype: str) -> None:
+    agrees(kernel, dtype, "interpreted")
+
+
+@pytest.mark.parametrize(("kernel", "dtype"), only(len(CASES) // 2, CASES))
+def test_as_machine_code(kernel: Any, dtype: str) -> None:
+    agrees(kernel, dtype, "compiled")
+
+
+@pytest.mark.parametrize(("dtype", "low", "high", "edges"), [
+    ("float32", -104.0, 88.8, [88.72, 88.73, -87.3, -87.4, -103.2, -104.0, -105.0, 89.5]),
+    ("float64", -746.0, 709.9, [709.78, 709.79, -708.4, -745.1, -746.0, -747.0, 711.0]),
+])  # fmt: skip
+def test_exponential_within_two_units_in_the_last_place(dtype, low, high, edges):
+    rng = np.random.default_rng(0)
+    edges = [*edges, *PARTS, 1e-300]
+    x = np.concatenate([rng.uniform(low, high, 200_000), rng.uniform(-2, 2, 50_000), edges])
+    x = x.astype(dtype)
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(np.longdouble))
+        rounded = exact.astype(dtype)
+        result = npt.stencil(lambda x: np.exp(x[0]))(x)
+        np.testing.assert_array_equal(np.isnan(result), np.isnan(rounded))
+        np.testing.assert_array_equal(np.isinf(result), np.isinf(rounded))
+        finite = np.isfinite(rounded)
+        units = np.abs(result - exact)[finite] / np.spacing(rounded[finite])
+    assert units.max() <= 2
+
+
+def test_functions_of_math_beyond_their_range_are_those_of_numpy():
+    @npt.stencil
+    def kernel(x):
+        exponentials = math.exp(x[0]), math.expm1(x[0]), math.cosh(x[0]), math.sinh(x[0])
+        others = math.log(x[0]), math.sqrt(x[0]), math.pow(x[0], 301)
+        return math.gamma(x[0]), math.lgamma(x[0]), *exponentials, *others
+
+    x = np.array([1000, -1000, 0, 1, 171, 172], "int16")
+    with np.errstate(all="ignore"):
+        for result, wanted in zip(kernel(x), kernel.debug(x), strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-13)
+
+
+# Python 3.14 warns of a part that is complex itself, and computes it as before.
+@pytest.mark.filterwarnings("ignore:complex:DeprecationWarning")
+def test_complex_of_two_parts_is_pythons():
+    joined = npt.stencil(lambda x, y: complex(x[0], y[0]))
+    real = np.array([1, np.inf, -0.0, np.nan, -3])
+    imag = np.array([np.inf, 2, -0.0, 1, np.nan])
+    for x, y in ((real.astype("float32"), imag), (real, imag + 2j), (imag - 1j, real)):
+        exact = np.array([complex(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)])
+        for found in (joined(x, y), joined.debug(x, y)):
+            assert found.dtype == np.complex128
+            for part, other in ((found.real, exact.real), (found.imag, exact.imag)):
+                np.testing.assert_array_equal(part, other)
+                assert (np.isnan(part) | (np.signbit(part) == np.signbit(other))).all()
+    whole = npt.stencil(lambda x: complex(x[0], 2) * complex(1) + complex(imag=x[0]))
+    assert whole(np.array([3.0])).tolist() == [3 + 5j]

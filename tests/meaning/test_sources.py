@@ -79,14 +79,15 @@ class Filters:
         return inner()
 
 
-def test_modules_classes_and_nested_functions():
+def test_modules_classes_nested_functions_and_trees_with_things_hung_on_them(tmp_path):
     found = [in_module, Filters.in_class, Filters().in_class, Filters.in_static_method]
     for kernel in (*found, Filters.as_lambda, Filters().make(1)):
         assert run(kernel) == DIFFERENCE
+    assert int(ran(DECORATED, tmp_path)) < 5000
 
 
 # fmt: off
-def test_lambdas_over_several_lines_and_in_the_middle_of_one():
+def test_lambdas_over_several_lines_and_several_of_one_line():
     smooth = npt.stencil(
         lambda x: (
             x[1]
@@ -97,9 +98,6 @@ def test_lambdas_over_several_lines_and_in_the_middle_of_one():
         x[1] - x[-1]])
     δ = {"größe": npt.stencil(lambda ξ: ξ[1] - ξ[-1])}
     assert run(smooth) == run(middle) == run(δ["größe"]) == DIFFERENCE
-
-
-def test_lambdas_of_one_line_are_told_apart():
     one, two = npt.stencil(lambda x: x[-1]), npt.stencil(lambda x: x[1])
     assert (run(one), run(two)) == ([0, 1, 2, 4], [2, 4, 8, 0])
     one, two = npt.stencil(lambda x: x[1] if x[0] > 2 else 0), npt.stencil(lambda x: x[1] or 3)
@@ -110,6 +108,8 @@ def test_lambdas_of_one_line_are_told_apart():
     # In another one.
     assert run((lambda k: npt.stencil(lambda x: k * x[1]))(10)) == [20, 40, 80, 0]
     assert run(npt.stencil((lambda: lambda x: x[1])())) == [2, 4, 8, 0]
+
+
 # fmt: on
 
 
@@ -247,10 +247,6 @@ DECORATED = """
 """
 
 
-def test_tools_that_hang_things_on_syntax_trees(tmp_path):
-    assert int(ran(DECORATED, tmp_path)) < 5000
-
-
 def test_texts_that_are_deeper_than_the_stack():
     limit, stack = sys.getrecursionlimit(), threading.stack_size()
     x = np.arange(3)
@@ -265,7 +261,7 @@ def test_texts_that_are_deeper_than_the_stack():
     assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, stack)
 
 
-def test_names_are_read_once():
+def test_names_are_read_once_also_of_a_global_that_a_comprehension_shadows():
     weight = 2
     offsets = [(-1,), (1,)]
     table = np.array([1, 10])
@@ -280,9 +276,6 @@ def test_names_are_read_once():
     table[0] = 100
     assert run(smooth) == before == by_text(smooth, X).tolist() == [0, 82, 164, 0]
     assert run(pickle.loads(pickle.dumps(smooth))) == before
-
-
-def test_a_global_that_a_comprehension_shadows():
     smooth = npt.stencil(lambda x: sum([x[WEIGHT] for WEIGHT in range(2)]) * WEIGHT)
     assert run(smooth) == [9, 18, 36, 0]
 

@@ -12,8 +12,7 @@ from scipy import stats
 
 import kernels
 import ninepoint as npt
-from compared import agree, by_text, of_windows, refuses, views
-from nightly import only
+from compared import agree, by_text, of_windows, only, refuses, views
 from seams import plan_of
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=bool)
@@ -67,13 +66,10 @@ def test_masks_are_windows(name: str) -> None:
         agree(KERNELS[name], reals(dtype), close=close, **options)
 
 
-def test_the_definition_is_that_of_numpy() -> None:
+def test_the_definition_is_that_of_numpy_and_the_reach_of_what_is_picked() -> None:
     x = reals("float64", (9, 10))
     found = npt.stencil(boundary="valid")(KERNELS["median-of-a-disk"]).debug(x)
     np.testing.assert_array_equal(found, of_windows(lambda w: np.median(w[DISK]), x, 7, 7))
-
-
-def test_reach_is_that_of_the_picked_elements() -> None:
     for function, reach in (
         (lambda x: x[-1:2, -1:2][ASIDE].sum(), ((0, 0), (0, 1))),
         (lambda x: x[-1:2, -1:2][0, 2], ((-1, 1), (-1, 1))),
@@ -151,7 +147,7 @@ def test_names_of_numpy_are_understood(function: Any, dtype: str) -> None:
         np.testing.assert_allclose(result, wanted, rtol=1e-4 if x.itemsize < 8 else 1e-12)
 
 
-def test_variances() -> None:
+def test_variances_and_averages_with_weights() -> None:
     """Degrees of freedom; and digits that are kept beside a large mean."""
     x = holes("float64")
     for function in (np.nanvar, np.nanstd):
@@ -163,8 +159,6 @@ def test_variances() -> None:
     wanted = of_windows(np.nanvar, x, 3, 3)
     np.testing.assert_allclose(by_text(over_nine(np.nanvar), x), wanted, rtol=1e-7)
 
-
-def test_averages_with_weights() -> None:
     @npt.stencil(boundary="valid", standard_indexing=("v",))
     def kernel(x, v):
         w = x[-1:2, -1:2]
@@ -238,10 +232,20 @@ def test_a_mask_takes_elements(mask: str) -> None:
         agree(kernel, x, m, close=1e-12)
 
 
-def test_means_of_large_integers_do_not_wrap() -> None:
+def test_means_of_large_integers_do_not_wrap_and_nan_is_the_result_of_any() -> None:
     kernel = npt.stencil(boundary="valid")(lambda x, m: x[-1:2].mean(where=m[-1:2]))
     for found in both(kernel, np.full(3, 2**62 + 2**40), np.array([True, True, True])):
         assert found[0] == 2.0**62 + 2.0**40
+
+    @npt.stencil(boundary="valid")
+    def each(x):
+        w = x[0:3, 0:3]
+        return npt.mode(w), npt.entropy(w), npt.trimmed_mean(w, 0.15)
+
+    x = image("float32", 9, 9)
+    x[5, 7] = np.nan
+    for found in (*each(x), *each.debug(x)):
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(views(x, 3, 3)).any((2, 3)))
 
 
 def entropy(values: np.ndarray) -> float:
@@ -292,18 +296,6 @@ def test_statistics_are_those_of_scipy(name: str, dtype: str, shape: tuple[int, 
     like_scipy(name, over(name, *shape), x, of_windows(STATISTICS[name][1], x, *shape))
 
 
-def test_nan_is_the_result_where_any_element_is() -> None:
-    @npt.stencil(boundary="valid")
-    def each(x):
-        w = x[0:3, 0:3]
-        return npt.mode(w), npt.entropy(w), npt.trimmed_mean(w, 0.15)
-
-    x = image("float32", 9, 9)
-    x[5, 7] = np.nan
-    for found in (*each(x), *each.debug(x)):
-        np.testing.assert_array_equal(np.isnan(found), np.isnan(views(x, 3, 3)).any((2, 3)))
-
-
 @EACH
 def test_elements_that_a_mask_picks(name: str) -> None:
     (mine, theirs), disk, x = STATISTICS[name], npt.shapes.disk(2), image("uint8", 6, 8)
@@ -340,15 +332,12 @@ def test_kernels_that_are_not_analysed(name: str) -> None:
     np.testing.assert_allclose(stencil(x), of_windows(STATISTICS[name][1], x, 3))
 
 
-def test_arrays_outside_of_kernels() -> None:
+def test_arrays_outside_of_kernels_and_what_is_no_window() -> None:
     x = image("float64")
     assert npt.mode(x) == stats.mode(x, axis=None).mode
     np.testing.assert_allclose(npt.entropy(x), entropy(x))
     np.testing.assert_allclose(npt.trimmed_mean(x, 0.2), stats.trim_mean(x, 0.2, axis=None))
     refuses(ValueError, "leaves nothing of 4 elements", npt.trimmed_mean, x[0, :4], 0.5)
-
-
-def test_what_is_no_window_is_refused_where_it_stands() -> None:
     for kernel, x, words in (
         (lambda x: npt.mode(x[0]), np.ones(4), r"'npt\.mode' has no meaning for a single number"),
         (lambda x: npt.entropy(x[0:2]), np.ones(4, complex), "complex numbers"),

@@ -102,12 +102,9 @@ def test_how_it_is_done_is_noted(kernel, schedule, dtype, words):
     assert words in plan_of(npt.stencil(kernel, schedule=Schedule(**schedule)), dtype).text
 
 
-def test_nothing_is_noted_of_what_is_not_done():
+def test_nothing_is_noted_of_what_is_not_done_and_bytes_are_those_of_the_call():
     greedy = npt.stencil(roots, schedule=Schedule(rows=1, shared=1000.0))
     assert "neighbours share" not in plan_of(greedy, "float64").text
-
-
-def test_bytes_and_borders_are_those_of_the_call():
     for stencil, dtype in ((nine, "int16"), (npt.stencil(middle), "uint8"), (near, "float64")):
         inside, outside = np.dtype(dtype).itemsize, plan_of(stencil, dtype).dtypes[0].itemsize
         expected = f"{inside + outside} bytes a point: {inside} read once, {outside} written once"
@@ -181,7 +178,7 @@ def far(x):
     return s[-700, 0] + s[700, 0]
 
 
-def test_the_first_line_says_what_to_do():
+def test_the_first_line_says_what_to_do_and_bench_counts_and_computes():
     for stencil, dtype, words in (
         (picking, "float64", "Say which elements count with where="),
         (blur, "uint8", "Give dtype='uint8' and overflow='saturate' if whole numbers are enough"),
@@ -189,9 +186,6 @@ def test_the_first_line_says_what_to_do():
         (far, "float32", "See to 's', which is stored whole: "),
     ):
         assert stencil.explain(dtype).startswith(words)
-
-
-def test_bench_counts_and_computes():
     x = np.arange(6000, dtype="uint8").reshape(2, 50, 60)
     out = np.empty_like(nine(x))
     found = nine.bench(x, repeat=4, threads=1, out=out)
@@ -311,7 +305,7 @@ def test_a_picture_shows_what_is_read(stencil):
     assert (colours, lines) == PICTURES[stencil]
 
 
-def test_what_has_no_picture_and_how_stages_are_drawn():
+def test_what_has_no_picture_and_what_a_prompt_shows():
     lines, colours = lines_of(corners._repr_svg_())
     assert 'steep = laplace(x, boundary="nearest")' in lines
     assert colours == (1, 1)
@@ -324,9 +318,6 @@ def test_what_has_no_picture_and_how_stages_are_drawn():
     assert picking._repr_svg_() is None
     assert npt.stencil(lambda x: x[-9:10, 0, 0].sum())._repr_svg_() is None
     assert repr(beyond) == "<stencil beyond(x, w=...)>"
-
-
-def test_what_a_prompt_shows_is_what_print_does():
     found = nine.bench(np.ones((30, 30), "uint8"), repeat=1)
     assert repr(found) == str(found)
     for text in (laplace.explain("uint8"), laplace.ir("uint8"), laplace.source("uint8")):

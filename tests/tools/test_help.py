@@ -66,7 +66,7 @@ def test_signatures_have_the_options(function, signature):
     assert signature in pydoc.plain(pydoc.render_doc(function))
 
 
-def test_help_shows_the_users_words():
+def test_help_shows_the_users_words_which_come_in_pickles_too():
     for function in (smooth, npt.stencil(lambda x: x[0])):
         shown = pydoc.plain(pydoc.render_doc(function))
         assert "class Stencil" not in shown
@@ -76,8 +76,6 @@ def test_help_shows_the_users_words():
     words = ["reflect", "keep", "valid", "mirror", "wrap", "dirichlet", "overflow : {", "cval"]
     assert [word for word in words if word not in shown] == []
 
-
-def test_signature_and_words_come_in_pickles_too():
     def mine(x, /, gain=2, *, w):
         """Say what it is."""
         return gain * x[0] * w
@@ -150,7 +148,7 @@ def make():
     return energy
 
 
-def test_the_fastest_is_kept_and_nothing_changes():
+def test_the_fastest_is_kept_nothing_changes_and_a_damaged_file_is_none():
     energy = make()
     before = energy(X)
     found = energy.tune(X, seconds=1)
@@ -163,9 +161,6 @@ def test_the_fastest_is_kept_and_nothing_changes():
     again = make()
     assert again.schedule("float32") == found.schedule
     assert again.schedule("float64") == npt.Schedule()
-
-
-def test_a_damaged_file_is_as_if_it_were_not_there():
     path = slope.tune(X, seconds=0.1).path
     for content in (b"", path.read_bytes()[:-1]):
         path.write_bytes(content)
@@ -174,7 +169,7 @@ def test_a_damaged_file_is_as_if_it_were_not_there():
         assert found == npt.Schedule()
 
 
-def test_it_takes_what_is_faster():
+def test_it_takes_what_is_faster_and_gives_the_same_bits():
     """Told by a clock of its own: which of real schedules is faster is not for a test to say."""
     naps = {"rows": 0.02, "inline": 0.004, "whole": 0.03, "": 0.015}
 
@@ -190,8 +185,6 @@ def test_it_takes_what_is_faster():
     assert found.gain > 1.1
     assert len(found.trials) == 3
 
-
-def test_what_gives_other_bits_is_not_taken():
     def variant(schedule):
         return schedule.tile, lambda: np.array([1.0 + schedule.tile])
 

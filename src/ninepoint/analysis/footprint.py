@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 
@@ -60,19 +59,15 @@ def extents(expr: Expr) -> Iterator[tuple[str, Offset, Offset]]:
     if isinstance(expr, Read):
         yield expr.field, expr.offset, expr.offset
     elif isinstance(expr, Reduce):
-        yield from _window_extents(expr)
+        for field, at in tap_offsets(expr):
+            axes = list(zip(*at, strict=True))
+            yield field, tuple(map(min, axes)), tuple(map(max, axes))
     elif isinstance(expr, Gather):
         low, high = Box(expr.low, expr.high).shift(expr.offset).ends
         yield expr.field, low, high
     elif isinstance(expr, Loop):
         for assign in expr.body:
             yield from extents(assign.value)
-
-
-@lru_cache(64)
-def _window_extents(reduce: Reduce) -> tuple[tuple[str, Offset, Offset], ...]:
-    found = [(field, list(zip(*at, strict=True))) for field, at in tap_offsets(reduce)]
-    return tuple((field, tuple(map(min, axes)), tuple(map(max, axes))) for field, axes in found)
 
 
 def tap_offsets(reduce: Reduce) -> Iterator[tuple[str, list[Offset]]]:

@@ -127,19 +127,6 @@ class Stencil(OnArrays, Inspected, Generic[P, R_co]):
     call gives the array that it would give by itself, border and all; where it can, it is done
     together with the kernel, row by row, so that it is never stored whole.
 
-    Attributes
-    ----------
-    parameters : tuple of str
-        The names of the parameters, in the order of the function.
-    fields : tuple of str
-        The names of those that are read relative to the point.
-    scalars : tuple of str
-        The names of all others: numbers, and small arrays.
-    defaults : mapping
-        The values of the parameters that have one.
-    pointwise : bool
-        Whether it was made from a function of numbers.
-
     Examples
     --------
     >>> import numpy as np

@@ -441,26 +441,13 @@ def check_targets(arrays: Sequence[Array], shapes: Sequence[Shape], dtypes: DTyp
     """Raise unless results can be written to arrays, whose elements are all their own."""
     for array, shape, dtype in zip(arrays, shapes, dtypes, strict=True):
         check_target(array, dtype, shape)
-        if overlaps_itself(array.shape, array.strides, array.itemsize):
-            raise shares_elements(array)
+        # Each axis steps over all that shorter steps reach.
+        reached, axes = array.itemsize, zip(array.strides, array.shape, strict=True)
+        for step, n in sorted((abs(step), n) for step, n in axes if n > 1):
+            if step < reached and array.size:
+                raise shares_elements(array)
+            reached += step * (n - 1)
     check_writable(arrays)
-
-
-def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
-    """Whether two elements may be one: an axis does not step over all that shorter steps reach.
-
-    Steps are counted as the `size` of an element is, in elements or in bytes.
-    """
-    if 0 in lengths:
-        return False
-    reached = size
-    for step, length in sorted(
-        (abs(step), n) for step, n in zip(steps, lengths, strict=True) if n > 1
-    ):
-        if step < reached:
-            return True
-        reached += step * (length - 1)
-    return False
 
 
 def each_out(out: object, count: int) -> list[Any]:

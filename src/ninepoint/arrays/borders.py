@@ -411,8 +411,6 @@ class Boundary:
 
     def opened(self, closed: Sequence[Sides]) -> Boundary:
         """The rules of a block: beyond sides that are not closed there are no neighbours."""
-        if all(map(all, closed)):
-            return self
         rules = (
             (before if low else "valid", after if high else "valid")
             for (before, after), (low, high) in zip(self.sides(len(closed)), closed, strict=True)

@@ -80,7 +80,9 @@ def option_key(given: Any) -> Hashable | None:
         form = given.kind, given.dx, given.at, given.step, given.order, *each
         # Where it means a rule with a name, that depends on its value.
         return None if None in each else (form, repr(given.values)) if given.name else form
-    if kind in _NUMBERS or (kind is np.ndarray and not given.ndim):
+    if kind is np.ndarray and given.ndim:
+        return array_key(given)
+    if kind is np.ndarray or kind in _NUMBERS:
         one = np.asarray(given)
         return None if one.dtype.hasobject else (kind, one.dtype, one.tobytes())
     if isinstance(given, type | np.dtype):

@@ -25,8 +25,8 @@ from ..lowering.schedule import VERIFY, Request
 from . import cache
 
 if TYPE_CHECKING:
+    from ..analysis.rewrite import How
     from ..language.ir import Kernel, Position
-    from ..lowering.lanes import How
 
 # What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"

@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..analysis.footprint import bounded, loops, reaches
-from ..analysis.rewrite import simplify
+from ..analysis.rewrite import How, Turn, simplify
 from ..base.undisturbed import imported
 from ..language.definitions import Function, array_uses, asks_position
 from ..language.errors import Span, mistake
@@ -29,7 +29,6 @@ from ..language.ir import Argument, Box, Coefficients, Field, Kernel, Scalar, jo
 from ..language.parse import read
 from ..language.values import NotUnderstood
 from ..lowering.chain import Edges, Link, chained
-from ..lowering.lanes import How, Turn
 from ..lowering.passes import (
     ROWS,
     STORED,

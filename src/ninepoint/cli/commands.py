@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from ..api.stencil import Stencil
 from ..arrays.accepted import listed, native
 from ..backends import cache as kernel_cache
 from ..backends.cuda import driver
@@ -29,7 +28,7 @@ from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
 from ..inspecting.measuring import Asked, asked
-from ..io.formats import check_options, format_of
+from ..io.formats import ARRAYS, check_options, format_of
 from ..io.opening import alike_images, matching
 from ..io.opening import open as open_array
 from ..io.paths import AmongInputsError, natural_key, nth
@@ -37,6 +36,7 @@ from ..io.progress import Bar, Progress, seen
 from ..io.saving import imsave, parse_pattern, save
 from ..language.errors import StencilError, alike
 from ..language.signature import counted, many
+from ..running.calling import OnArrays
 from ..running.calls import lazy
 from . import UsageError
 
@@ -46,8 +46,6 @@ _OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
 # Options that only images have, and those that only stores and files of arrays have.
 _OF_IMAGES = ("compression", "quality")
 _OF_STORES = ("part", "chunks", "shards")
-
-_STORES = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
 
 @contextmanager
@@ -98,7 +96,7 @@ def apply(options: Namespace) -> None:
 
 
 def _is_store(name: str) -> bool:
-    return Path(name).suffix.lower() in _STORES
+    return Path(name).suffix.lower() in ARRAYS
 
 
 def _check_options(options: Namespace) -> None:
@@ -148,7 +146,7 @@ def _jobs(options: Namespace, progress: Progress) -> list[tuple[Any, Any]]:
 
 def _applied(kernel: Any, array: Any, options: Namespace) -> Any:
     """What a kernel gives, lazily; what is wrong with it by now stands on the command line."""
-    is_filter = not isinstance(kernel, Stencil)
+    is_filter = not isinstance(kernel, OnArrays)
     given = {name: value for name in _OPTIONS if (value := getattr(options, name)) is not None}
     if "dtype" in given:
         given["dtype"] = _dtype_of(given["dtype"])
@@ -222,7 +220,7 @@ def explain(options: Namespace) -> None:
     dtypes = [_dtype_of(text) for text in options.dtype or ()]
     # What a GPU does is told of one that need not be there.
     place = {} if options.device is None else {"device": options.device}
-    if isinstance(kernel, Stencil):
+    if isinstance(kernel, OnArrays):
         with _at_fault(TypeError, ValueError):
             one = asked(kernel.definition, dtypes, given | place)
     elif not (dtypes or given or options.ir or options.source or place):
@@ -337,24 +335,23 @@ def _imports_from(folder: str, what: str) -> Iterator[None]:
     except StencilError:
         raise
     except _RAISED as error:
-        raise ImportError(f"{what} cannot be imported: {_where(error)}") from error
+        raise ImportError(f"{what} cannot be imported: {_where(error, folder)}") from error
 
 
-def _where(error: BaseException) -> str:
-    """Say what happened, and in which line of the user's."""
+def _where(error: BaseException, folder: str) -> str:
+    """Say what happened, and in which line of a file in the user's folder."""
     words = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):
         # Its text names the file and the line itself.
         return words
-    ours = (str(Path(__file__).parents[1]), os.path.dirname(importlib.__file__), "<frozen")
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith(ours)]
+    own = [frame for frame in frames if frame.filename.startswith(folder)]
     return f"line {own[-1].lineno} of {own[-1].filename}: {words}" if own else words
 
 
-def _member(held: dict[str, Any], where: str, name: str) -> Stencil:
+def _member(held: dict[str, Any], where: str, name: str) -> OnArrays:
     """Give the stencil of that name, or the only one of a file that is named without one."""
-    names = [name for name, value in held.items() if isinstance(value, Stencil)]
+    names = [name for name, value in held.items() if isinstance(value, OnArrays)]
     if not name and not names:
         raise UsageError(f"{where} holds no stencil; put @npt.stencil above a function")
     if not name and len(names) > 1:
@@ -366,7 +363,7 @@ def _member(held: dict[str, Any], where: str, name: str) -> Stencil:
     except AttributeError as error:
         has = f"it has {', '.join(names)}" if names else "it has no stencil"
         raise UsageError(f"{where} has no {name!r}; {has}") from error
-    if isinstance(found, Stencil):
+    if isinstance(found, OnArrays):
         return found
     cure = "; put @npt.stencil above it" if callable(found) else f" but {type(found).__name__}"
     raise UsageError(f"{name!r} of {where} is no stencil{cure}")

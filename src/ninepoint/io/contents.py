@@ -370,7 +370,12 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
         stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
-        known = _known(dataset.variables[name]) if of_zarr else (None, None)
+        # The chunks and shards that it had in the store it was read from.
+        told = dataset.variables[name].encoding if of_zarr else {}
+        chunks, shards = told.get("chunks"), told.get("shards")
+        if chunks is None or len(chunks) != one.ndim:
+            chunks = shards = None
+        known = chunks and tuple(chunks), shards and tuple(shards)
         variables.append(Variable(name, stored.data, one.dims, *known))
         empty = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
         placed[name] = one.copy(deep=False, data=empty)
@@ -387,14 +392,6 @@ def stored_by_xarray() -> Iterator[None]:
         raise TypeError(
             f"the coordinates or attributes cannot be stored: {'; '.join([str(error), *notes])}"
         ) from error
-
-
-def _known(variable: Any) -> tuple[Shape | None, Shape | None]:
-    """The chunks and shards that a variable had where it was read."""
-    chunks, shards = variable.encoding.get("chunks"), variable.encoding.get("shards")
-    if chunks is None or len(chunks) != variable.ndim:
-        return None, None
-    return tuple(chunks), shards and tuple(shards)
 
 
 def divided(size: Shape, itemsize: int, most: int) -> Shape:
@@ -521,11 +518,11 @@ def seen(arrays: Iterable[Any]) -> tuple[set[str], set[str]]:
                 return "h5py"
             elif kind == "ninepoint.io.opening.Part":
                 folders.update(map(real, one.folders))
-            elif kind == "builtins.function" or kind.startswith("ninepoint.program."):
+            elif kind.startswith(("builtins.function", "ninepoint.program.")) or (
+                kind.startswith("ninepoint.") and hasattr(one, "signature")
+            ):
                 # Dask names functions and kernels by what they do; the files they may mention are
                 # theirs.
-                return "function"
-            elif kind.startswith("ninepoint.") and hasattr(one, "signature"):
                 return "function"
             return None
 

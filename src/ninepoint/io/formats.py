@@ -40,8 +40,6 @@ from .opened import Found, Opened, opened
 from .paths import need, readable
 
 if TYPE_CHECKING:
-    from PIL.ImageFile import ImageFile
-if TYPE_CHECKING:
     from tifffile import TiffFile, TiffFrame, TiffPage
 
 # Pillow's own level, 6, is 2 to 6 times as slow as 1 on images of 8 and 16 bits, and its files are
@@ -75,6 +73,9 @@ TIFF = Format(
 )
 FORMATS = (PNG, JPEG, TIFF)
 IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
+
+# Stores and files of arrays.
+ARRAYS = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
 
 def format_of(name: str) -> Format:
@@ -217,23 +218,6 @@ class Header:
         """Write it as messages do: 480 x 640 x 3 uint8."""
         return f"{' x '.join(map(str, self.shape))} {self.dtype}"
 
-    @property
-    def nbytes(self) -> int:
-        """Size of the decoded image [bytes]."""
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-def check_claim(found: Header, max_pixels: int | None) -> None:
-    """Raise `ValueError` for an image without pixels, or with too many."""
-    rows, columns = found.shape[:2]
-    if rows < 1 or columns < 1:
-        raise ValueError(f"it claims to be {rows} x {columns} pixels")
-    if max_pixels is not None and rows * columns > max_pixels:
-        raise ValueError(
-            f"it claims {rows} x {columns} pixels, more than max_pixels={max_pixels}; "
-            "if you trust the file, raise max_pixels or pass max_pixels=None"
-        )
-
 
 def check_like(found: Header, expected: Header) -> None:
     """Raise `ValueError` for an image unlike the first one, whose claim was checked."""
@@ -241,7 +225,7 @@ def check_like(found: Header, expected: Header) -> None:
         raise ValueError(f"it is {found}, but the first frame is {expected}")
 
 
-def picture_header(file: BinaryIO, size: int, max_pixels: int | None) -> Header:
+def picture_header(file: BinaryIO, size: int) -> Header:
     """Read what `file`, of `size` bytes, claims to hold, without decoding it."""
     picture = _opened(file)
     columns, rows = picture.size
@@ -257,7 +241,6 @@ def picture_header(file: BinaryIO, size: int, max_pixels: int | None) -> Header:
         codecs_of_wide_png()
         dtype = np.dtype(np.uint16)
     found = Header((rows, columns, *channels), dtype)
-    check_claim(found, max_pixels)
     # At least a bit for each pixel: this is far from exact and stops 68 bytes that claim 10 GB.
     if picture.format == "PNG" and size * BEST_DEFLATE_RATIO * 8 < rows * columns:
         raise ValueError(f"it claims {found} pixels, which its {size} bytes cannot hold")
@@ -266,7 +249,7 @@ def picture_header(file: BinaryIO, size: int, max_pixels: int | None) -> Header:
 
 def picture(data: bytes, expected: Header) -> np.ndarray:
     """Decode a whole file, after a check that it holds an image like `expected`."""
-    check_like(picture_header(BytesIO(data), len(data), None), expected)
+    check_like(picture_header(BytesIO(data), len(data)), expected)
     # Of a PNG the checksum of every chunk: decoding skips those of the pixels.
     _opened(BytesIO(data)).verify()
     found = _opened(BytesIO(data))
@@ -282,19 +265,16 @@ def codecs_of_wide_png() -> Any:
     return need("Colour of 16 bits in PNG, which TIFF holds too,", "imagecodecs")
 
 
-def _opened(file: BinaryIO) -> ImageFile:
-    from PIL.JpegImagePlugin import JpegImageFile
-    from PIL.PngImagePlugin import PngImageFile
-
+def _opened(file: BinaryIO) -> Any:
     signature = file.read(8)
     file.seek(0)
     if signature == PNG_SIGNATURE:
-        picture = PngImageFile(file)
+        picture = imported("PIL.PngImagePlugin").PngImageFile(file)
         if picture.is_animated:
             raise ValueError("it is an animated PNG; save its frames as separate files")
         return picture
     if signature.startswith(b"\xff\xd8\xff"):
-        return JpegImageFile(file)
+        return imported("PIL.JpegImagePlugin").JpegImageFile(file)
     if signature.startswith(TIFF_SIGNATURES):
         raise ValueError("it is a TIFF under another name; rename it to .tif")
     raise ValueError(
@@ -305,7 +285,7 @@ def _opened(file: BinaryIO) -> ImageFile:
     )
 
 
-def _is_wide_colour(picture: ImageFile) -> bool:
+def _is_wide_colour(picture: Any) -> bool:
     args = picture.tile[0].args if picture.tile else None
     is_colour = picture.mode in ("LA", "RGB", "RGBA")
     return is_colour and isinstance(args, str) and args.endswith(";16B")
@@ -379,9 +359,7 @@ def _pages(file: BinaryIO | mmap) -> TiffFile:
     return found
 
 
-def pages_header(
-    file: BinaryIO, places: Sequence[int], max_pixels: int | None
-) -> tuple[Header, str | None]:
+def pages_header(file: BinaryIO, places: Sequence[int]) -> tuple[Header, str | None]:
     """Read what the first page claims to hold, without decoding it; and what will be dropped."""
     with _pages(file) as tiff:
         # Above 4 GB ImageJ describes only the first image.
@@ -392,10 +370,7 @@ def pages_header(
                 f"it is an ImageJ hyperstack of {images} images described as {len(places)} pages; "
                 "write it anew with tifffile.imwrite(path, tifffile.imread(path), bigtiff=True)"
             )
-        page = page_at(tiff, places[0])
-        claimed = _header(page)
-        check_claim(claimed, max_pixels)
-        return claimed, _dropped(tiff, len(places))
+        return _header(page_at(tiff, places[0])), _dropped(tiff, len(places))
 
 
 def page_at(tiff: TiffFile, place: int) -> TiffPage:

@@ -27,7 +27,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def open_npy(path: str) -> Found:
     return Found({"": opened(_npy, path, stamp, _npy(path), None)})
 
 
-def _npy(path: str) -> Array:
+def _npy(path: str) -> np.ndarray:
     """Map it; what is read is what the system then loads."""
     # Nothing can be mapped of an array without elements.
     is_small = os.path.getsize(path) < 2**10
@@ -180,8 +180,11 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
 def _from_group(path: str, group: Any, variable: str | None, level: int | None) -> Found:
     inside = group.path.strip("/")
     where = f"{path}/{inside}" if inside else path
-    if said_of(group.attrs).get("multiscales") is not None and variable is None:
-        return _image(path, where, group, level)
+    # What it says of its image; without "multiscales" it holds none.
+    inner = group.attrs.get("ome")
+    said = inner if isinstance(inner, Mapping) else group.attrs
+    if said.get("multiscales") is not None and variable is None:
+        return _image(path, where, group, said, level)
     refuse_level(where, level)
     arrays = {name: one for name, one in group.arrays() if one.ndim and one.dtype.kind in "biufc"}
     if variable is None and not arrays:
@@ -229,15 +232,8 @@ def _zarr_stamp(store: str, node: Any) -> Stamp:
     return Stamp(store, sign=imported("dask.base").tokenize(node.metadata.to_dict()))
 
 
-def said_of(attrs: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a group says of its image; without "multiscales" it holds none."""
-    inner = attrs.get("ome")
-    return inner if isinstance(inner, Mapping) else attrs
-
-
-def _image(path: str, where: str, group: Any, level: int | None) -> Found:
+def _image(path: str, where: str, group: Any, said: Mapping[str, Any], level: int | None) -> Found:
     """An image of OME-Zarr in one of its sizes, with positions along axes that have a scale."""
-    said = said_of(group.attrs)
     whole = said["multiscales"][0]
     sizes = whole["datasets"]
     # Before 0.4 axes were words.
@@ -312,8 +308,6 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(shown[:12]) + (f" and {more} more" if more > 0 else "") if shown else "none"
 
 
-Array: TypeAlias = np.ndarray
-
 # What arrays of Dask are called, but those of images.
 OPEN = "open-{}"
 
@@ -341,12 +335,7 @@ class Opened:
         """How many axes it has."""
         return len(self.shape)
 
-    @property
-    def name(self) -> str:
-        """Where a user would say it is: the file, and the array in it if that has a name."""
-        return "/".join(filter(None, self.place[:2]))
-
-    def __getitem__(self, index: Any) -> Array:
+    def __getitem__(self, index: Any) -> np.ndarray:
         entries = index if isinstance(index, tuple) else (index,)
         entries += (slice(None),) * (self.ndim - len(entries))
         boxes = [_box(entry, n) for entry, n in zip(entries, self.shape, strict=True)]
@@ -355,10 +344,10 @@ class Opened:
             found = self._checked(places)
         else:
             found = np.empty([place.stop - place.start for place in places], self.dtype)
-        taken: Array = found[tuple(left for _, left in boxes)]
+        taken: np.ndarray = found[tuple(left for _, left in boxes)]
         return taken
 
-    def _checked(self, box: Sequence[slice]) -> Array:
+    def _checked(self, box: Sequence[slice]) -> np.ndarray:
         """Read of a file that is still the same, or say where it cannot be read."""
         path = self.stamp.path
         try:
@@ -377,12 +366,11 @@ class Opened:
         except DAMAGE as error:
             reason = f"{said(error)}, at the elements [{spans(box)}]"
             if self.layer == OPEN:
-                raise OSError(f"{self.name!r} cannot be read: {reason}") from error
+                # The file, and the array in it if that has a name.
+                name = "/".join(filter(None, self.place[:2]))
+                raise OSError(f"{name!r} cannot be read: {reason}") from error
         # Out here it has no cause: some libraries' errors cannot be sent to another process.
         raise ImageReadError(path, 0, reason)
-
-    def __dask_tokenize__(self) -> Any:
-        return self.opener.__qualname__, self.place, repr(self.stamp), self.dtype.str
 
 
 def opened(

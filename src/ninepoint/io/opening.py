@@ -25,7 +25,7 @@ from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from ..language.errors import MetadataWarning, warn
 from . import formats
-from .formats import IMAGES, TIFF, TIFF_SIGNATURES, Header
+from .formats import ARRAYS, IMAGES, TIFF, TIFF_SIGNATURES, Header
 from .opened import Found, Opened, open_hdf5, open_labelled, open_npy, open_zarr, refuse_level
 from .paths import (
     DAMAGE,
@@ -167,7 +167,8 @@ def imread(
     folders = tuple({os.path.dirname(path) for path in files if len(files) > 1})
     step: Any = chunks
     if step == "auto":
-        step = max(1, min(STACK_BYTES // header.nbytes, -(-len(frames) // LEAST_PARTS)))
+        nbytes = math.prod(header.shape) * header.dtype.itemsize
+        step = max(1, min(STACK_BYTES // nbytes, -(-len(frames) // LEAST_PARTS)))
     elif isinstance(step, bool) or not isinstance(step, int) or step < 1:
         raise ValueError(f"chunks is a number of frames or 'auto', not {chunks!r}")
     parts = [
@@ -289,8 +290,18 @@ def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, s
     wrong = partial(ImageReadError, now.path, 0)
     with _opened(now, 0) as file, opening(now.path, wrong):
         if places:
-            return formats.pages_header(file, places, max_pixels)
-        return formats.picture_header(file, now.size, max_pixels), None
+            found, dropped = formats.pages_header(file, places)
+        else:
+            found, dropped = formats.picture_header(file, now.size), None
+        rows, columns = found.shape[:2]
+        if rows < 1 or columns < 1:
+            raise ValueError(f"it claims to be {rows} x {columns} pixels")
+        if max_pixels is not None and rows * columns > max_pixels:
+            raise ValueError(
+                f"it claims {rows} x {columns} pixels, more than max_pixels={max_pixels}; "
+                "if you trust the file, raise max_pixels or pass max_pixels=None"
+            )
+    return found, dropped
 
 
 def read_part(part: Part) -> np.ndarray:
@@ -483,7 +494,7 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
     return None
 
 
-_KNOWN = (".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy", ".npz", ".zarr", *TIFF.suffixes)
+_KNOWN = (*ARRAYS, ".npz", *TIFF.suffixes)
 
 
 def _refuse_variable(path: Any, variable: str | None) -> None:

@@ -186,8 +186,7 @@ ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
 
 _NUMBER = re.compile(r"([0-9]+)")
 
-# What is imported of a package beside itself, and the name by which pip knows it.
-_PARTS = {"PIL": ("PIL.Image", "PIL.JpegImagePlugin", "PIL.PngImagePlugin")}
+# The names by which pip knows packages.
 _PACKAGES = {"PIL": "pillow", "dask.array": "'dask[array]'", "zarr": "'zarr>=3'"}
 
 
@@ -198,8 +197,7 @@ def need(what: str, *modules: str) -> Any:
     """
     for module in modules:
         try:
-            for one in (module, *_PARTS.get(module, ())):
-                found = imported(one)
+            found = imported(module)
         except ImportError as error:
             raise ImportError(
                 f"{what} needs '{module}', which cannot be imported ({error}). "

@@ -203,12 +203,12 @@ class Room:
         own = imported("dask.config").get("num_workers", None)
         threads = sum(one["nthreads"] for one in workers)
         threads = threads or int(own or imported("dask.system").CPU_COUNT)
-        if memory is None:
-            return Room(int(SHARE * (there or _memory())), threads, len(workers))
-        try:
-            most = int(imported("dask.utils").parse_bytes(memory))
-        except (AttributeError, ValueError):
-            most = 0
+        most = int(SHARE * (there or _memory()))
+        if memory is not None:
+            try:
+                most = int(imported("dask.utils").parse_bytes(memory))
+            except (AttributeError, ValueError):
+                most = 0
         if most <= 0:
             raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
         return Room(most, threads, len(workers))
@@ -269,8 +269,6 @@ class Writer:
 
 # The part of a window's tasks that the next one may have, too, and does once more.
 SHARED = 0.15
-
-Graphs: TypeAlias = Iterator[tuple[Any, list[Any]]]
 
 
 def scheduler(kind: Any) -> Any:
@@ -347,7 +345,9 @@ def _boxes(counts: Mapping[str, Shape], wanted: Collection[Any], most: int) -> l
     return list(found.values())
 
 
-def _on_threads(graphs: Graphs, wanted: Collection[Any], threads: int, tell: Advance) -> None:
+def _on_threads(
+    graphs: Iterator[tuple[Any, list[Any]]], wanted: Collection[Any], threads: int, tell: Advance
+) -> None:
     """Run tasks on so many threads of ours, and begin none that nobody wants any more.
 
     When a task fails Dask raises at once, while its threads are still writing other frames; the

@@ -1,7 +1,7 @@
 """save and imsave: a result of any size, written unit by unit.
 
 Zarr and numbered images are written by many processes, and gone on with.  NetCDF and HDF5, TIFF
-and arrays of NumPy are files that are written as a whole: see `whole`.
+and arrays of NumPy are files that are written as a whole: see `targets`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from .ome import told_to_tiff
 from .paths import AnyPath, Names, local_path, make_folder, need, nth, write_whole
 from .progress import Progress
 from .run import WHOLE, Cut, How, Region
-from .whole import HDF5, fill, is_on_earth, netcdf, npy, raster, tiff
-from .zarr import save_zarr
+from .targets import HDF5, is_on_earth, netcdf, npy, raster, save_zarr, tiff
 
 # How names of OME-TIFF end.
 _OME = (".ome.tif", ".ome.tiff")
@@ -177,9 +176,9 @@ def save(
     if suffix == ".zarr":
         told = save_zarr(result, text, how)
     elif suffix in HDF5:
-        told = fill(text, *netcdf(result, how), how)
+        told = netcdf(result, text, how)
     elif suffix == ".npy":
-        told = fill(text, *npy(result, how), how)
+        told = npy(result, text, how)
     else:
         dtype = getattr(result, "dtype", None)
         if not suffix and dtype is not None and dtype.kind not in "bu":
@@ -316,14 +315,14 @@ def _save_images(result: Any, pattern: Any, how: How) -> Any:
         if how.who == "imsave" and how.resume and os.path.lexists(path):
             return [Path(path)]
         if is_on_earth(result):
-            written = raster(result)
+            told = raster(result, path, how)
         elif path.lower().endswith(_OME):
             said = told_to_tiff(result, path)
             frame = array.shape[-3 if result.dims[-1] == "s" else -2 :]
-            written = tiff(array, frame, how, said)
+            told = tiff(array, frame, path, how, said)
         else:
-            written = tiff(*_as_stack(array, path, False, True), how)
-        return fill(path, *written, how) or [Path(path)]
+            told = tiff(*_as_stack(array, path, False, True), path, how, {})
+        return told or [Path(path)]
 
 
 def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:

@@ -45,7 +45,7 @@ from ..arrays.chunked import check
 from ..arrays.executable import Given
 from ..arrays.launching import cut
 from ..arrays.layout import PlainArrays, Region, Shape
-from ..arrays.regions import Block, Domain, Looking, rings
+from ..arrays.regions import Block, Domain, Looking
 from ..backends.cuda import driver
 from ..backends.memory import copied, empty
 from ..base import limits
@@ -278,9 +278,9 @@ class Ahead:
         assert plan.until is not None
         self._until = plan.until
         self._place: tuple[int, ...] | None = None
+        wanted, given = motion.step.wanted, motion.graph.given
         axes = range(-len(shape), 0)
-        self._looks = [motion.looks(axis) for axis in axes]
-        self._rings = [True in rings(motion.nodes, axis) for axis in axes]
+        self._axes = [Looking(motion.nodes, wanted, given, axis) for axis in axes]
 
     @staticmethod
     def helps(motion: Motion, plan: Iteration) -> bool:
@@ -298,13 +298,19 @@ class Ahead:
 
     def sure(self, first: int, arrays: PlainArrays, steps: int) -> bool:
         """Whether none of so many steps is the last; the first of the arrays are the state."""
-        has = Region((0, n) for n in self._shape)
-        if first + steps > self._plan.steps:
+        if self._place is None or first + steps > self._plan.steps:
             return False
-        for k in range(steps + 1):
-            region = self._region(steps - k)
-            if region is None:
-                return False
+        points = zip(self._place, self._shape, strict=True)
+        # The points around the place after the steps, and those that they depend on.
+        regions = [Region((max(0, k - AROUND), min(n, k + AROUND + 1)) for k, n in points)]
+        for _ in range(steps):
+            axes = zip(self._axes, regions[-1], self._shape, strict=True)
+            regions.append(Region(one.needs(span, n) for one, span, n in axes))
+        has = Region((0, n) for n in self._shape)
+        if not regions[-1].inside(has):
+            # Some are beyond the ends of a ring.
+            return False
+        for k, region in enumerate(reversed(regions)):
             old = [cut(one, has, region) for one in arrays]
             if k:
                 program, given = self._motion.program(first + k - 1, 1)
@@ -317,20 +323,6 @@ class Ahead:
                 old[: len(made)] = made
             arrays, has = old, region
         return True
-
-    def _region(self, steps: int) -> Region | None:
-        """The points that so many steps around the place depend on; None if some are a ring's."""
-        if self._place is None:
-            return None
-        spans = []
-        for place, n, (low, high), ring in zip(
-            self._place, self._shape, self._looks, self._rings, strict=True
-        ):
-            first, last = place + steps * low - AROUND, place + steps * high + AROUND + 1
-            if ring and (first < 0 or last > n):
-                return None
-            spans.append((max(0, first), min(n, last)))
-        return Region(spans)
 
 
 class InMemory:

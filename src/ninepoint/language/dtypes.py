@@ -149,9 +149,11 @@ def promote(left: DType, right: DType, left_weak: bool, right_weak: bool) -> DTy
         return left
     if left.is_integer and right.is_integer:
         return DType.UINT if DType.UINT in (left, right) else DType.INT
-    pairs = ((left, left_weak), (right, right_weak))
-    strong = [dtype for dtype, weak in pairs if not (weak or dtype.is_integer)]
-    narrow = strong and all(dtype in (DType.F32, DType.C64) for dtype in strong)
-    if left.is_complex or right.is_complex:
-        return DType.C64 if narrow else DType.C128
-    return DType.F32 if narrow else DType.F64
+
+    def known(dtype: DType, weak: bool) -> Any:
+        if dtype.is_integer:
+            return 0
+        return dtype.numpy.type().item() if weak else dtype.numpy
+
+    # NumPy's rule for what is beside a number of Python's.
+    return DType(np.result_type(known(left, left_weak), known(right, right_weak)).name)

@@ -63,13 +63,21 @@ Builder: TypeAlias = Callable[..., Any]
 # Making values.
 
 
-def lift(value: Any) -> Value:
-    """A number, known or not, as a value; anything else is the user's mistake."""
+def lift(value: Any, beside: Collection[DType] = ()) -> Value:
+    """A number, known or not, as a value; anything else is the user's mistake.
+
+    An integer that int64 does not hold is one of uint64 beside such, and a float beside floats.
+    """
     if isinstance(value, Value):
         return value
     value = constant(value)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return _literal(value)
+    if is_large(value):
+        if any(not dtype.is_integer for dtype in beside):
+            with suppress(OverflowError):
+                return Value(Const(DType.F64, repr(float(value))), True)
+        elif 0 <= value < 2**64 and (not beside or DType.UINT in beside):
+            return Value(Const(DType.UINT, str(value)), True)
+        raise mistake("literal-range", value.bit_length())
     if is_number(value):
         number = np.asarray(value)
         known = Const(value_type(number.dtype), repr(number.item()))
@@ -77,21 +85,6 @@ def lift(value: Any) -> Value:
     if isinstance(value, np.ndarray | Coefficients):
         raise NotUnderstood("arithmetic of whole arrays")
     raise mistake("not-a-number", words(value))
-
-
-def _literal(value: int, beside: Collection[DType] = ()) -> Value:
-    """An integer of the text, beside values of known types.
-
-    What int64 does not hold is a number of uint64 beside such, and a float beside floats.
-    """
-    if -(2**63) <= value < 2**63:
-        return Value(Const(DType.INT, str(value)), True)
-    if any(not dtype.is_integer for dtype in beside):
-        with suppress(OverflowError):
-            return Value(Const(DType.F64, repr(float(value))), True)
-    elif 0 <= value < 2**64 and (not beside or DType.UINT in beside):
-        return Value(Const(DType.UINT, str(value)), True)
-    raise mistake("literal-range", value.bit_length())
 
 
 def as_window(value: Any, shape: Offset) -> Value:
@@ -118,7 +111,7 @@ def together(*values: Any) -> tuple[list[Value], Offset]:
         return as_window(value, shape) if shape else lift(value)
 
     kinds = {known(one).dtype for one in values if not is_large(one)} - {DType.BOOL}
-    return [_literal(constant(v), kinds) if is_large(v) else known(v) for v in values], shape
+    return [lift(one, kinds) if is_large(one) else known(one) for one in values], shape
 
 
 def cast(value: Value, dtype: DType) -> Value:

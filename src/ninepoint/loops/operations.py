@@ -19,8 +19,7 @@ from ..analysis.ranges import Interval, interval, machine_type, working_type
 from ..language.dtypes import SHORT_FLOATS
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, DType, Expr, Select, Unary
-from .nodes import BITS, PARTS, SHORT
-from .values import wrapped
+from .nodes import BITS, PARTS, SHORT, wrapped
 
 # What the least and the greatest of truths are.
 _OF_TRUTHS = {"minimum": "&", "maximum": "|"}

@@ -51,8 +51,16 @@ from .nodes import (
     Variable,
     View,
     While,
+    applied,
+    chosen,
+    common,
+    compared,
+    convert,
+    cut,
+    negated,
+    number,
+    word,
 )
-from .values import applied, chosen, common, compared, convert, cut, negated, number, word
 
 # What looks at the bits of a number: of which type that is, the operation, and what it gives.
 _LOOKS = """\

@@ -17,7 +17,7 @@ Cost: what a kernel costs at a point, in additions, and in bytes of vectors.
                  out = t2 + 1     1 addition         and 4 for the store of v
 
 Every choice between two ways of computing the same is made by these numbers: what neighbours
-share (`sharing`), which stage is computed again where it is read (`fusion`), and how many rows
+share (`sharing`), which stage is computed again where it is read (`sharing`), and how many rows
 are made at once (`rolling`).  What `work` counts for `explain` is in the same additions.
 """
 

@@ -86,9 +86,6 @@ from .windows import (
 # Makes a stage of its names, its body and its values.
 Build: TypeAlias = Callable[[tuple[str, ...], Body, Atoms], Stage]
 
-# Of an element taken twice nothing changes, so pieces of a window may overlap.
-IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
-
 # Weights of a line from which on it is added piece by piece, and those of a piece: of a Gaussian,
 # whose weights are those of pairs, 16 elements.
 WIDE = 48
@@ -104,8 +101,8 @@ class Fold:
 
     @property
     def idempotent(self) -> bool:
-        """Whether elements may be taken twice."""
-        return self.op in IDEMPOTENT
+        """Whether nothing changes of an element taken twice, so that pieces may overlap."""
+        return self.op in ("minimum", "maximum", "&", "|")
 
 
 # The elements of a window are those of a tap: of a field, or of a stage.

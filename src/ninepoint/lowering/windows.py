@@ -71,9 +71,6 @@ from .schedule import Request, Schedule
 _PICKED = 3
 
 
-# Elements of a line that are added one to the other, where a line is longer than two such pieces.
-PIECE = 16
-
 # The operation that makes one value of a window's elements.
 OPERATIONS: dict[str, BinaryOp] = {
     "prod": "*", "min": "minimum", "max": "maximum", "any": "|", "all": "&",

@@ -174,7 +174,8 @@ class Graph:
         self.plans: Remembered[Any] = Remembered(16)
         self.nodes: list[Node] = []
         self._known: dict[Any, Made] = {}
-        self._turned: Remembered[Graph] = Remembered(16)
+        # The same along other axes: see `Program.along`.
+        self.turned: Remembered[Graph] = Remembered(16)
 
     def __reduce__(self) -> Any:
         state = {"given": self.given, "nodes": self.nodes, "stored": self.stored}
@@ -185,19 +186,6 @@ class Graph:
         """Names the meaning: equal tokens, equal values."""
         nodes = [(n.call.token, n.fields, n.outputs, n.axes) for n in self.nodes]
         return digest(([dtype.str for dtype in self.dtypes[: self.given]], nodes))
-
-    def along(self, axes: Axes | None) -> Graph:
-        """The graph, in which calls that name no axes work along the last of these."""
-        if axes is None:
-            return self
-
-        def turned() -> Graph:
-            graph = Graph(self.names, self.dtypes)
-            graph.given, graph.stored = self.given, self.stored
-            graph.nodes = [n if n.axes is not None else n.turned(axes) for n in self.nodes]
-            return graph
-
-        return self._turned.made(axes, turned)
 
     def append(
         self,

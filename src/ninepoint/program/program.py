@@ -115,7 +115,15 @@ class Program:
         shape = max((array.shape for array in arrays), key=len)
         if len(shape) < ndim:
             raise too_few_axes(ndim, shape)
-        return replace(self, graph=self.graph.along(behind(axes, len(shape), ndim)))
+        core = behind(axes, len(shape), ndim)
+
+        def turned() -> Graph:
+            graph, own = Graph(self.graph.names, self.graph.dtypes), self.graph
+            graph.given, graph.stored = own.given, own.stored
+            graph.nodes = [n if n.axes is not None else n.turned(core) for n in own.nodes]
+            return graph
+
+        return replace(self, graph=self.graph.turned.made(core, turned))
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -575,6 +583,9 @@ def _linked(
         kernel, border, cval = node.compiled.as_part.single, node.border, node.cval
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
+        # Whether the rule leaves out points near the ends of an axis.
+        ends = zip(border.rules, node.compiled.reach.sides, strict=True)
+        leaves = any(r in ABSENT and far for axis in ends for r, far in zip(*axis, strict=True))
         sources = [names[value] for value in node.fields]
         sources += [placed[one][0] for one in node.compiled.positions]
         fields = zip(kernel.fields, sources, strict=True)
@@ -589,17 +600,11 @@ def _linked(
                 node.compiled.reaches,
                 list(borders).index(kind),
                 border.uses("keep"),
-                _leaves(node),
+                leaves,
                 border.uses("keep") or (asked and not zero),
             )
         )
     return links, list(borders.values())
-
-
-def _leaves(node: Node) -> bool:
-    """Whether its border's rule leaves out points near the ends of an axis."""
-    axes = zip(node.border.rules, node.compiled.reach.sides, strict=True)
-    return any(rule in ABSENT and far for axis in axes for rule, far in zip(*axis, strict=True))
 
 
 def common_margin(nodes: Nodes, outputs: Values) -> Box:

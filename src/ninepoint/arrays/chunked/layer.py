@@ -351,7 +351,10 @@ class Lazy(Layer):
         if self.further is not None:
             layer, passed, rereads = self.further
             others = {key[0] for key in keys if type(key) is tuple}
-            if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
+            # In `dask.compute(y, z)` Dask may ask for the chunks of a whole result `y`, of which
+            # nobody knows yet what it asks for, after those of `z` are chosen.
+            whole = any(isinstance(key, str) and key.startswith("finalize-") for key in keys)
+            if others.isdisjoint(passed) and not (rereads and whole):
                 return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
         culled = Lazy(name, self.job, self.chunks, self.fields)
         culled.places, culled.placed, culled.annotations = asked, self.placed, self.annotations
@@ -381,11 +384,3 @@ class Lazy(Layer):
                 made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
                 bound = True
         return MaterializedLayer(made, annotations=self.annotations), bound
-
-
-def _is_result(key: Any) -> bool:
-    """Whether a key is that of a whole result, of which nobody knows yet what it asks for.
-
-    In `dask.compute(y, z)` Dask may ask for the chunks of `y` after those of `z` are chosen.
-    """
-    return isinstance(key, str) and key.startswith("finalize-")

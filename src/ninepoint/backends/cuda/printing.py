@@ -47,8 +47,9 @@ from ...loops.nodes import (
     Value,
     Variable,
     While,
+    convert,
+    wrapped,
 )
-from ...loops.values import convert, wrapped
 
 # The rules before and after an array along each core axis.
 Rules: TypeAlias = tuple[tuple[str, str], ...]

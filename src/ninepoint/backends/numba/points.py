@@ -54,10 +54,13 @@ from ...language.ir import (
 )
 from ...loops.nodes import SHORT
 from ...loops.operations import Operations, number
-from ...lowering.windows import PIECE, quantile_position
+from ...lowering.windows import quantile_position
 
 # A loop checks after so many turns whether it was told to stop.
 EACH = 256
+
+# Elements of a line that are added one to the other, where a line is longer than two such pieces.
+PIECE = 16
 
 # Programs, of which what stands below "for all:" is done for each element of a window.  Below "for
 # pieces:" it is done for each short piece of its last axis, and below "for these:" for each
