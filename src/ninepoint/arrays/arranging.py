@@ -214,14 +214,14 @@ def plain(array: np.ndarray, dtype: np.dtype, ndim: int) -> bool:
 
 def scattered(compiled: Any, fields: Sequence[np.ndarray]) -> list[bool]:
     """Which fields a program cannot read where they lie, so that they are copied before."""
-    ndim, given = compiled.ndim, len(fields) - len(compiled.along)
+    ndim, given = compiled.ndim, len(fields) - len(compiled.positions)
     found = [
         not plain(field, dtype, ndim)
         for field, dtype in zip(fields, compiled.field_dtypes, strict=True)
     ]
     # Of a position one element of each row is read, wherever the others lie.
-    for k, axis in enumerate(compiled.along, given):
-        found[k] = found[k] and axis == ndim - 1
+    for k, position in enumerate(compiled.positions, given):
+        found[k] = found[k] and position.axis == ndim - 1
     return found
 
 

@@ -291,7 +291,7 @@ class Way:
         self._lead = len(shape) - program.ndim
         # How many fields are copied where neighbours are missing: all but lines of positions.
         self._fields = len(fields)
-        self._copied = self._fields - len(program.along)
+        self._copied = self._fields - len(program.positions)
         size = sum(dtype.itemsize for dtype in program.field_dtypes[: self._copied])
         core = shape[self._lead :]
         self._plan = plan = layout(core, program.reaches, border, size, every=program.every)
@@ -383,7 +383,7 @@ class Way:
         """How so many threads do some points along the first axis, of so many images."""
         pieces, zones = self._plan.done(*rows)
         # Machine code that is told by a table fills no blocks of positions, or with ghosts.
-        fills = not (self._plan.border.uses("ghost") or self._program.along)
+        fills = not (self._plan.border.uses("ghost") or self._program.positions)
         told = [
             one
             for one in pieces
@@ -460,7 +460,7 @@ class Way:
         dtype = self._program.field_dtypes[k]
         if k >= self._copied:
             # Of positions none beyond the array is asked for, and any will do.
-            axis = 1 + self._program.along[k - self._copied]
+            axis = 1 + self._program.positions[k - self._copied].axis
             line = field[tuple(slice(None if n == axis else 1) for n in range(field.ndim))]
             places = gather.sources[axis - 1].clip(0)
             return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))

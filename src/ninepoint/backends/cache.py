@@ -8,6 +8,8 @@ processes, on many kinds of machines, may write it at once, and all write the sa
 A cache that cannot be written or read costs a compilation and a warning, never a result.  What is
 damaged, which each file's hash shows, is not loaded.  Nor is what others may have written: machine
 code is run as it is read, and a hash shows that a file is whole, not whose it is.
+
+What is not there yet is compiled, and `announced` where that takes long.
 """
 
 from __future__ import annotations
@@ -21,13 +23,17 @@ import re
 import stat
 import sys
 import tempfile
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ..base import undisturbed
+import numpy as np
+
+from ..base import limits, undisturbed
 
 T = TypeVar("T")
 
@@ -43,6 +49,14 @@ _FOLDERS = ("analysis", "backends", "gufuncs", "language", "loops", "lowering")
 _OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*")
 
 _refused: set[Path] = set()
+
+
+class Outside(IndexError):
+    """An index outside an array.
+
+    Its arguments say where: the function, the row below its `def`, and the array's name there.
+    Object code that is kept on disk names this class.
+    """
 
 
 class NotPrivate(Exception):
@@ -276,3 +290,32 @@ def clear() -> None:
                 file.unlink(missing_ok=True)
         if base.is_dir() and not any(base.iterdir()):
             base.rmdir()
+
+
+# What is not there yet takes long.
+
+
+# Silences what `announced` says.
+QUIET = "NINEPOINT_QUIET"
+
+
+@contextmanager
+def announced(name: str, dtypes: Sequence[np.dtype]) -> Iterator[None]:
+    """Say once that a kernel is compiled, if that takes longer than nobody minds."""
+    if os.environ.get(QUIET):
+        yield
+        return
+    words = f"compiling '{name}' for {', '.join(map(str, dtypes))}"
+    clock = threading.Timer(limits.current.announced_seconds, _say, [words])
+    clock.daemon = True
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.cancel()
+        clock.join()
+
+
+@cache
+def _say(words: str) -> None:
+    print(f"ninepoint: {words} ..., which is kept on disk for other runs", file=sys.stderr)

@@ -54,6 +54,11 @@ class Module:
     opaque: Callable[[str, Any], Any] | None = field(default=None, compare=False)
 
 
+# A read outside the neighborhood is written down as one number: that of the read plus one,
+# times SITE, plus the offset, which is cut to -REACH .. REACH.
+SITE = 2**33
+REACH = 2**31 - 1
+
 # What a number is called, or the axis that it is the length along; and what makes of its value
 # what machine code reads.
 Number: TypeAlias = tuple[str | int, Callable[[Any], Any]]
@@ -79,7 +84,7 @@ class Forms:
     """A kernel after one pass and the next, what was asked for, and the title of its text.
 
     `single` makes one row of the result after the other, which steps in a chain do; `hoisted` is
-    what the text was written of.
+    what the text was written of.  `turn` writes it in another way as well (see `Compiled.turned`).
     """
 
     title: str
@@ -90,6 +95,7 @@ class Forms:
     lowered: Kernel
     hoisted: Kernel
     request: Request
+    turn: Callable[[Compiled, How], Compiled | None]
 
 
 @dataclass(frozen=True)
@@ -100,12 +106,12 @@ class Compiled:
     here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
     its own.
 
-    What `load` gives runs it.  The passes made the `lowering` of the kernel, and `turn` writes it
-    in another way as well (see `turned`); one that was loaded from disk has no forms, and what
-    compiles it `again`.  `unread` is the first piece of it that is not analysed, for some
-    `reason`.  `control` is its first loop whose turns differ from point to point.  `pace` is how
-    long a point took when that was last measured [s], or empty.  Its outputs are those of so many
-    `phases`: the results at the first of the points around an element, then at the next one.
+    What `load` gives runs it.  The passes made the `lowering` of the kernel; one that was loaded
+    from disk has none, and what compiles it `again`.  `unread` is the first piece of it that is
+    not analysed, for some `reason`.  `control` is its first loop whose turns differ from point to
+    point.  `pace` is how long a point took when that was last measured [s], or empty.  Its outputs
+    are those of so many `phases`: the results at the first of the points around an element, then
+    at the next one.
     """
 
     name: str
@@ -121,14 +127,8 @@ class Compiled:
     module: Module
     load: Callable[[Compiled], Loaded] = field(repr=False, compare=False)
     positions: tuple[Position, ...] = ()
-    # The axis along which each of these has other elements, where loops read one of equal elements
-    # along all other axes: the first of a row.
-    along: tuple[int, ...] = ()
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = ()
-    turn: Callable[[Compiled, How], Compiled | None] | None = field(
-        default=None, repr=False, compare=False
-    )
     lowering: Forms | None = field(default=None, repr=False, compare=False)
     again: Callable[[], Compiled] | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
@@ -211,9 +211,8 @@ class Compiled:
         is axis `how[k]` of this one.
         """
         if how not in self._turned:
-            fresh = self._fresh
-            turn = None if fresh.lowering is None else fresh.turn
-            self._turned[how] = None if turn is None else turn(fresh, how)
+            fresh, forms = self._fresh, self.forms
+            self._turned[how] = None if forms is None else forms.turn(fresh, how)
         return self._turned[how]
 
     @cached_property
@@ -254,7 +253,7 @@ def recalled(name: str, token: str, key: Any, make: Callable[[], Compiled]) -> C
         # What Numba compiles holds more than what its text says.
         if found.unread:
             return found
-        cache.keep(file, replace(found, lowering=None, turn=None))
+        cache.keep(file, replace(found, lowering=None))
     if not is_known(name, token):
         cache.keep(_named(name, token, "well"), None)
     return found

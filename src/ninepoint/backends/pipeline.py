@@ -107,7 +107,6 @@ def compile_understood(
     module = Loops(hoist, reach, dtypes).module(function.name, fastmath=request.fastmath)
     return replace(
         compiled_of(kernel, function.name, module, looks, dtypes, request.fastmath),
-        turn=turned,
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
@@ -124,6 +123,7 @@ def compile_understood(
             lowered,
             hoist,
             request,
+            turned,
         ),
     )
 
@@ -167,7 +167,6 @@ def compiled_of(
         module=module,
         load=cpu.load,
         positions=kernel.positions,
-        along=tuple(one.axis for one in kernel.positions),
     )
 
 

@@ -36,8 +36,8 @@ from ..arrays.accepted import (
     quoted,
 )
 from ..arrays.foreign import Applied, asked, asks
+from ..backends.cache import Outside
 from ..backends.numba.users import whole_line
-from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
 from ..base import limits
 from ..language.decorated import with_room

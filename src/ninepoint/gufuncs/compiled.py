@@ -32,7 +32,6 @@ from numba.np.ufunc.wrappers import _GufuncWrapper
 
 from ..backends import cache
 from ..backends.numba import users
-from ..backends.patience import announced
 from ..base.frozen import frozen
 from ..base.undisturbed import undisturbed
 from ..language.definitions import returned_values
@@ -108,7 +107,7 @@ def compile_for(definition: GufuncDefinition, types: Types, dtypes: Types | None
         )
         return Compiled(inputs, outputs, call)
 
-    with announced(definition.name, types):
+    with cache.announced(definition.name, types):
         return undisturbed(make)
 
 

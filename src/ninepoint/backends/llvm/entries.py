@@ -281,7 +281,7 @@ def work(crew):
     count = held[TABLE][COUNT]
     k = machine.add(crew + NEXT, 1)
     while k < count:
-        machine.either(crew + FAILED, c.ninepoint_part(held, k))
+        machine.add(crew + FAILED, c.ninepoint_part(held, k))
         k = machine.add(crew + NEXT, 1)
 
 

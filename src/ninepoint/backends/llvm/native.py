@@ -57,7 +57,6 @@ def arrays_of(kinds: Sequence[Kind]) -> int:
     return len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
 
 
-@cache
 def possible() -> bool:
     """Whether arrays lie in this process's memory as the entry reads them."""
     if struct.calcsize("P") != 8 or sys.byteorder != "little" or object.__basicsize__ != 16:
@@ -94,18 +93,27 @@ def _keep_freed_memory() -> None:
         set_option(-1, 1 << 25)
 
 
-def entry(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
-    """What runs a block, alone or among a crew: it is bound to the kernel's record."""
+def entry(code: Code, kinds: Sequence[Kind]) -> Callable[..., None] | None:
+    """What runs a block, bound to the kernel's record; nothing if something it calls is not found.
+
+    Where there is the `shared` code, it runs it among a crew too.
+    """
+    held = engine(code)
+    if held is None:
+        return None
     _keep_freed_memory()
-    record = _record(kinds, engine.get_function_address(BLOCK))
-    return _function(address("entry"), record)
+    place = held.get_function_address(BLOCK)
+    if shared() is None:
+        return _block(place, kinds)
+    return _function(address("entry"), _record(kinds, place))
 
 
 @cache
 def padding() -> Callable[..., None] | None:
     """What fills a block (see `entries.pad`); nothing where arrays lie otherwise."""
-    whole = possible() and shared() is not None
-    return _function(address("pad"), np.array([id(None)], np.int64)) if whole else None
+    if shared() is None:
+        return None
+    return _function(address("pad"), np.array([id(None)], np.int64))
 
 
 def _record(kinds: Sequence[Kind], code: int) -> np.ndarray:
@@ -117,11 +125,10 @@ def _record(kinds: Sequence[Kind], code: int) -> np.ndarray:
     return np.array(words, np.int64)
 
 
-def block(engine: Any, kinds: Sequence[Kind]) -> Callable[..., None]:
+def _block(place: int, kinds: Sequence[Kind]) -> Callable[..., None]:
     """What runs a block, for a Python whose objects are not known here: called by `ctypes`."""
-    _keep_freed_memory()
     kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p, ctypes.c_char_p)
-    code, count = kind(engine.get_function_address(BLOCK)), arrays_of(kinds)
+    code, count = kind(place), arrays_of(kinds)
 
     def band(*arguments: Any) -> None:
         words = [_packed(*pair) for pair in zip(kinds, arguments, strict=True)]
@@ -174,10 +181,12 @@ def engine(made: Code) -> Any:
 
 @cache
 def shared() -> Any:
-    """What holds the code that all kernels share; nothing where something it calls is not found.
+    """What holds the code that all kernels share, compiled once for a machine, and kept on disk.
 
-    It is compiled once for a machine, and kept on disk.
+    Nothing where arrays lie otherwise, or something that it calls is not found.
     """
+    if not possible():
+        return None
     file = disk.code_named("shared", "", "o")
     return undisturbed(lambda: disk.remembered(file, engine, shared_code)[0])
 

@@ -401,8 +401,4 @@ class _Writer(Instructions):
                 pair = self.new(f"cmpxchg ptr {at}, {words} seq_cst seq_cst")
                 return self.new(f"extractvalue {{ i64, i1 }} {pair}, 0")
             case _:
-                return self.new(f"atomicrmw {_ATOMIC[name]} ptr {at}, {words} seq_cst")
-
-
-# Steps that no other thread sees the half of.
-_ATOMIC = {"add": "add", "either": "or"}
+                return self.new(f"atomicrmw {name} ptr {at}, {words} seq_cst")

@@ -8,7 +8,6 @@ is compiled by Numba, and what Numba makes of it is kept (`kept`).
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,11 +16,9 @@ import numpy as np
 from ...base import undisturbed
 from ...language.dtypes import computed, short
 from .. import cache
-from ..compiled import Compiled, Loaded
+from ..compiled import REACH, SITE, Compiled, Loaded
 from ..llvm import native
 from ..llvm.native import Kind
-from ..outside import REACH, SITE
-from ..patience import announced
 from ..threads import STOP, Stopped, interruptible
 
 _loaded: dict[Hashable, Loaded] = {}
@@ -37,7 +34,7 @@ def clear() -> None:
 def load(compiled: Compiled) -> Loaded:
     """Compile the text of a kernel, or load what was compiled of it before."""
     module = compiled.module
-    with announced(compiled.name, compiled.field_dtypes):
+    with cache.announced(compiled.name, compiled.field_dtypes):
         found = loaded(compiled)
     entry = found.entry
     if module.checked:
@@ -78,22 +75,12 @@ def loaded(compiled: Compiled) -> Loaded:
 
 def _native(file: str, compiled: Compiled) -> Loaded:
     """The object code in a file, made if it is not there."""
-    whole = native.possible() and native.shared() is not None
     kinds = kinds_of(compiled)
     make = partial(native.kernel_code, compiled.module.text, kinds, fastmath=compiled.fastmath)
-
-    def load(code: native.Code) -> Loaded | None:
-        engine = native.engine(code)
-        if engine is None:
-            return None
-        if not whole:
-            return Loaded(native.block(engine, kinds))
-        return Loaded(native.entry(engine, kinds), crew=True)
-
-    found, from_disk = cache.remembered(file, load, make)
-    if found is None:
+    entry, from_disk = cache.remembered(file, partial(native.entry, kinds=kinds), make)
+    if entry is None:
         raise RuntimeError(f"the machine code of {compiled.name} calls what this machine lacks.")
-    return replace(found, from_disk=from_disk)
+    return Loaded(entry, from_disk, crew=native.shared() is not None)
 
 
 def kinds_of(compiled: Compiled) -> tuple[Kind, ...]:

@@ -46,7 +46,6 @@ from ...lowering.schedule import Request
 from ...lowering.storage import misfit
 from .. import cache
 from ..compiled import Compiled, Loaded, Module
-from ..patience import announced
 from ..pipeline import check_outputs, compiled_of
 from . import cpu, relative
 from .users import Kept, explained, first_use, jitted, reason
@@ -277,7 +276,7 @@ def _inferred(
             return mistake("offset-type", place, "a number that is not whole")
         return mistake("not-compiled", place, reason(text))
 
-    with announced(name, [one.storage for one in given.fields]), explained(function, told):
+    with cache.announced(name, [one.storage for one in given.fields]), explained(function, told):
         options = {"boundscheck": True, "fastmath": request.fastmath}
         made = jitted(_prepared(function), token, options, _held)
         made._cache = Kept(cache.code_named(name, token, "point"))

@@ -231,7 +231,8 @@ class Loops(Layout):
                 at = plus(self.turn, kept.high[self.axis] + down) if self.turn else ""
                 row = [] if many else self._row(kept, function, down)
                 test = self._there(kept, at) if rows == 1 else ""
-                lines += _where(test, self._plane([*row, *self._ends_of(kept, down)], kept))
+                plane = self._plane([*row, *self._ends_of(kept, down)], kept)
+                lines += [f"if {test}:", *indented(plane)] if test and plane else plane
                 if at:
                     lines += self._beyond(kept, self.axis, "{}", -kept.low[self.axis], at)
         return lines
@@ -345,8 +346,3 @@ def _row_text(array: str, place: str, first: str) -> str:
     """A row from an element on."""
     more = "" if first == "0" else f", {first}"
     return f"row({array}, {place}{more})"
-
-
-def _where(test: str, lines: list[str]) -> list[str]:
-    """Lines, if there are any, that are done where a test holds; everywhere if there is none."""
-    return [f"if {test}:", *indented(lines)] if test and lines else lines

@@ -223,7 +223,10 @@ class Window:
         def looped(found: re.Match[str]) -> str:
             indent, kind, body = found.groups()
             around, before = loops[kind]
-            lines = _nested(around, [*before, *written(textwrap.dedent(body))])
+            lines = [*before, *written(textwrap.dedent(body))]
+            # The first of the loops is around all others.
+            for head in reversed(around):
+                lines = [head, *indented(lines)]
             return textwrap.indent("\n".join(lines), indent) + "\n"
 
         def written(text: str) -> list[str]:
@@ -479,14 +482,6 @@ def _flat(shape: Sequence[int]) -> str:
         text = f"({text})" if axis > 1 else text
         text = f"{text} * {length} + d{axis}"
     return text
-
-
-def _nested(heads: Sequence[str], inner: Sequence[str]) -> list[str]:
-    """Lines inside of loops, the first of which is around all others."""
-    lines = list(inner)
-    for head in reversed(heads):
-        lines = [head, *indented(lines)]
-    return lines
 
 
 def plus(*terms: str | int) -> str:

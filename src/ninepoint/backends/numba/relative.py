@@ -24,7 +24,7 @@ from numba.extending import (
 from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype
 
-from ..outside import REACH, SITE
+from ..compiled import REACH, SITE
 from ..threads import STOP
 from .users import by_type
 

@@ -50,7 +50,6 @@ from ...language.errors import Span, mistake
 from ...language.source import live_names, rebuild
 from ...language.values import words
 from .. import cache
-from ..outside import Outside
 
 # Functions that are called from machine code alone need no door to Python.
 INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -199,7 +198,7 @@ class _Telling(CPUCallConv):
         lower = self.context.lower
         # What Numba itself raises has no place, and in functions of its own there is none.
         if exc is IndexError and loc is None and builder.function is lower.builder.function:
-            exc, exc_args = Outside, lower.place()
+            exc, exc_args = cache.Outside, lower.place()
         super().return_user_exc(builder, exc, exc_args, loc, func_name)
 
 
