@@ -356,3 +356,10 @@ def test_stages_and_parameters_of_any_name():
 def test_axes_are_missed_before_rules_are():
     for call in (lap, lap.debug):
         refuses(ValueError, "at least 2 dimensions", call, np.zeros(4), boundary=("wrap",) * 3)
+
+
+def test_a_literal_that_only_uint64_holds_after_a_stage():
+    alike = npt.stencil(lambda x: x[0])
+    kernel = npt.stencil(lambda x: np.zeros(2)[alike(x)[0] % 2] + (x[0] < 9223372036854775809))
+    x = np.arange(7, dtype="uint64")
+    np.testing.assert_array_equal(kernel(x), kernel.debug(x))

@@ -248,7 +248,8 @@ class Definition:
             except values.NotUnderstood:
                 return values.Met()
             except StencilError as error:
-                if error.diagnostic.code in _CERTAIN or not tried[1:]:
+                # Floats are no indices, and so on: only the first type makes no mistake of its own.
+                if (error.diagnostic.code in _CERTAIN and not found) or not tried[1:]:
                     raise
                 found.append(values.reading.stages)
             else:
