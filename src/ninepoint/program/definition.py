@@ -248,7 +248,7 @@ class Definition:
             except values.NotUnderstood:
                 return values.Met()
             except StencilError as error:
-                # Floats are no indices, and so on: only the first type makes no mistake of its own.
+                # Floats are no indices, for one: types that are tried make mistakes of their own.
                 if (error.diagnostic.code in _CERTAIN and not found) or not tried[1:]:
                     raise
                 found.append(values.reading.stages)
