@@ -44,8 +44,8 @@ GROUPS = {
     "pipelines": (
         "Pipelines",
         "Several filters, each of which reads what another made, in one call; "
-        f"“{SEPARATE}” is ninepoint with a call for each. Limited diffusion and isoneutral mixing are "
-        "of models of weather and oceans, whose text of NumPy's JAX and Numba compile as well.",
+        f"“{SEPARATE}” is ninepoint with a call for each. Limited diffusion and isoneutral "
+        "mixing are of weather and ocean models; JAX and Numba compile their texts for NumPy.",
     ),
     "steps": (
         "Steps in time",
