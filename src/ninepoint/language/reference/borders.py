@@ -18,7 +18,7 @@ import numpy as np
 from .number import Array, Point, number
 
 Reach: TypeAlias = tuple[Point, Point]
-# Names, and conditions: anything that has `kind`, `abc`, `dx`, `at` and `step`.
+# Names, and conditions: anything that has `kind`, `order`, `values`, `dx`, `at` and `step`.
 Rules: TypeAlias = tuple[tuple[Any, Any], ...]
 
 
