@@ -274,6 +274,7 @@ def _remove(path: str) -> None:
     # By another name: nobody finds one that is half gone.
     with temporary_folder(path) as gone:
         os.rename(path, gone)
+        shutil.rmtree(gone)
 
 
 def _lay_out_arrays(path: str, found: Contents) -> None:
