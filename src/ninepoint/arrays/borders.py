@@ -227,7 +227,8 @@ def robin(a: Value, b: Value, c: Value, *, dx: float = 1.0) -> Condition:
     >>> right(np.array([20.0, 30.0]))
     array([30., 20.])
     """
-    values = a, b, *_ = tuple(_value(value, "robin") for value in (a, b, c))
+    values = tuple(_value(value, "robin") for value in (a, b, c))
+    a, b = values[:2]
     if _is_number(a) and _is_number(b) and a == 0 and b == 0:
         raise ValueError(
             "npt.robin(a, b, c) with a = 0 and b = 0 fixes nothing; give one of them another "
