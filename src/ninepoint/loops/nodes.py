@@ -391,5 +391,5 @@ def negated(value: Value) -> Value:
         return replace(value, value=-value.value)
     if value.type in FLOATS or value.type in PARTS:
         return Op(value.type, "-", (value,))
-    machine = "uint64" if value.type.startswith("u") else "int64"
+    machine = common(value, value)
     return Op(machine, "-", (number(machine, 0), convert(value, machine)))
