@@ -187,7 +187,10 @@ class Alloc:
 
 @frozen
 class For:
-    """Do statements for an index that goes up from `start` to before `stop`."""
+    """Do statements for an index that goes up from `start` to before `stop`.
+
+    What comes next is asked anew each turn: no statement changes `stop`.
+    """
 
     index: str
     start: Value

@@ -400,9 +400,9 @@ class _Body:
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 return negated(self._number(operand))
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
-                value = self._number(operand)
-                machine = common(value, value)
-                return Op(machine, "~", (convert(value, machine),))
+                held = self._number(operand)
+                machine = common(held, held)
+                return Op(machine, "~", (convert(held, machine),))
             case ast.Attribute():
                 return self._attribute(node)
             case ast.Tuple(elts=elements):

@@ -20,9 +20,9 @@ t0, ....
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from ...language.ir import Atom, Binary, DType, Kernel, Offset
 from ...loops.nodes import SHORT
 from ...loops.reading import Texts, functions_of, read
 from ...lowering.windows import ordered_by, quantile_position
+from ..llvm import library
 from ..numba.points import Point, Window
 from .printing import C_TYPES, Array, Local, Printer, loaded, number
 
@@ -203,9 +204,8 @@ class Body(Point):
 
 
 def _library() -> Texts:
-    file = resources.files("ninepoint.backends.llvm").joinpath("library.py")
-    library = functions_of(file.read_text(encoding="utf-8"))
-    return {**library, **functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))}
+    own = _OWN + "".join(_AT.format(axis) for axis in range(9))
+    return {**functions_of(inspect.getsource(library)), **functions_of(own)}
 
 
 def _of_rank(window: Window, machine: str, element: str, gathered: str, two: bool) -> list[str]:

@@ -470,6 +470,11 @@ def float_fmax(a, b):
 # Operations of complex numbers; other functions are those of C.
 
 
+def complex_conj(z):
+    """The conjugate."""
+    return complex(z.real, -z.imag)
+
+
 def complex_multiply(z, w):
     """The product."""
     x, y, u, v = z.real, z.imag, w.real, w.imag
