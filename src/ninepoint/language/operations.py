@@ -144,6 +144,8 @@ def truth(value: Any) -> Any:
     """`bool(value)`: a Python bool when it is known."""
     if is_number(value) or value is None or isinstance(value, tuple | str):
         return bool(value)
+    if isinstance(value, np.ndarray):
+        return value.astype(bool)
     lifted = lift(value)
     return lifted if lifted.dtype is DType.BOOL else lifted != 0
 
