@@ -313,13 +313,17 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
     return found
 
 
-def check_writable(outs: Sequence[Any]) -> None:
-    """Raise where arrays cannot be written, each of them apart from the others."""
+def are_apart(outs: Sequence[Any], fields: Sequence[Any] = ()) -> bool:
+    """Whether arrays can be written as they are: whether none shares memory with a field.
+
+    Raises where they cannot be written at all, each of them apart from the others.
+    """
     for k, out in enumerate(outs):
         if not out.flags.writeable:
             raise ValueError("out is read-only.")
         if any(np.may_share_memory(out, other) for other in outs[:k]):
             raise ValueError("two of the arrays in out share memory; give each its own.")
+    return not any(np.may_share_memory(out, field) for out in outs for field in fields)
 
 
 def write(target: Any, values: Any) -> None:
@@ -447,7 +451,7 @@ def check_targets(arrays: Sequence[Array], shapes: Sequence[Shape], dtypes: DTyp
             if step < reached and array.size:
                 raise shares_elements(array)
             reached += step * (n - 1)
-    check_writable(arrays)
+    are_apart(arrays)
 
 
 def each_out(out: object, count: int) -> list[Any]:

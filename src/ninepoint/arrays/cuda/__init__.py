@@ -117,14 +117,9 @@ def lying(array: DeviceArray) -> np.ndarray:
     return standing(array.data.ptr or 1, array.shape, array.dtype, array.strides)
 
 
-def overlap(one: DeviceArray, other: DeviceArray) -> bool:
-    """Whether two arrays may share memory, judged by their bounds."""
-    return np.may_share_memory(lying(one), lying(other))
-
-
 def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> bool:
     """Whether outputs can be written as they are, none of them sharing memory with a field."""
-    return not any(overlap(out, field) for out in outs for field in fields)
+    return accepted.are_apart(list(map(lying, outs)), list(map(lying, fields)))
 
 
 @contextmanager
