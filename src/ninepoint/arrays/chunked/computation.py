@@ -283,14 +283,12 @@ def as_array(field: Any, chunks: Chunks) -> Any:
     if is_dask(field):
         return field
     own = cut_as(field.shape, chunks)
-    # Dask's function carries no annotations.
-    from_array: Any = da.from_array
     if is_cupy(field):
         # To name it by its elements would be to fetch them.
-        return from_array(field, chunks=own, asarray=False, name=False)
+        return untyped.from_array(field, chunks=own, asarray=False, name=False)
     field = as_field(field)
     if field.nbytes > WHOLE:
-        return from_array(field, chunks=own)
+        return untyped.from_array(field, chunks=own)
     # As it is now: elements may change before a task reads them.
     field = field.copy()
     name = f"array-{tokenize(field, own)}"
