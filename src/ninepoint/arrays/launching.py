@@ -345,7 +345,8 @@ def _positions(
         # Imported here: CuPy is optional, and the caller has it.
         from . import cuda
 
-        return cuda.taken_to(fields, made)
+        with cuda.beside(fields):
+            return list(map(cuda.driver.uploaded, made))
     return made
 
 

@@ -254,7 +254,7 @@ def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) ->
         # Imported here: CuPy is optional, and the caller has it.
         from ..arrays import cuda
 
-        return given, cuda.are_apart(given, fields)
+        return given, not any(cuda.overlap(out, field) for out in given for field in fields)
 
     def run(fields: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
         results, apart = listed(out), True
