@@ -166,7 +166,7 @@ class Body(Point):
         known, types = {"nan": float("nan"), "inf": float("inf")}, list(self._given.values())
         file = resources.files("ninepoint.backends.llvm").joinpath("library.py")
         own = _OWN + "".join(_AT.format(axis) for axis in range(9))
-        library = functions_of(file.read_text(encoding="utf-8")) | functions_of(own)
+        library = {**functions_of(file.read_text(encoding="utf-8")), **functions_of(own)}
         module = read("\n".join(text), library, known, types)
         for name, values in module.tables:
             self.printer.arrays[name] = self._constants(values)
