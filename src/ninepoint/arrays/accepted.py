@@ -46,7 +46,6 @@ def _is(module: str, name: str) -> Callable[[object], bool]:
 is_dask = _is("dask.array", "Array")
 # Of the library dask-array: an expression.
 is_expression = _is("dask_array", "Array")
-is_cubed = _is("cubed", "Array")
 is_xarray = _is("xarray", "DataArray")
 is_dataset = _is("xarray", "Dataset")
 is_cupy = _is("cupy", "ndarray")
@@ -54,8 +53,8 @@ _is_series, _is_frame = _is("pandas", "Series"), _is("pandas", "DataFrame")
 
 
 def is_chunked(value: object) -> bool:
-    """Whether `value` is a lazy array in chunks: of Dask, dask-array or Cubed."""
-    return is_dask(value) or is_expression(value) or is_cubed(value)
+    """Whether `value` is a lazy array in chunks: of Dask or dask-array."""
+    return is_dask(value) or is_expression(value)
 
 
 def library_of(value: object) -> Any:

@@ -46,14 +46,10 @@ from ..backends.memory import empty
 from ..base.frozen import frozen
 from ..base.remembered import cached_property
 from .accepted import (
-    as_field,
     bare,
     broadcast_shape,
     check_values,
-    is_chunked,
-    is_cubed,
     is_cupy,
-    is_dask,
     is_expression,
     placed,
     too_few_axes,
@@ -99,38 +95,16 @@ def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:
     return tuple(sizes if n == sum(sizes) else (n,) for n, sizes in zip(shape, own, strict=True))
 
 
-def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
-    """A field as an array of a library, cut as the whole is."""
-    if is_chunked(field):
-        return field
-    if is_cupy(field):
-        # To name it by its elements would be to fetch them.
-        options |= {"asarray": False, "name": False}
-    else:
-        field = as_field(field)
-    return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
-
-
-def as_dask(array: Any) -> Any:
-    """An array of dask-array as one of Dask, with the tasks that it has when it is computed.
-
-    Raises
-    ------
-    TypeError
-        If it is one of Cubed, which Dask cannot compute.
-    """
-    if is_cubed(array):
-        raise TypeError(
-            "an array of Cubed is written by Cubed: cubed.to_zarr(x, path), which "
-            "ninepoint.open(path) opens."
-        )
-    if is_dask(array) or not is_expression(array):
+def as_dask(array: Any, graph: Any = None) -> Any:
+    """An array of dask-array as one of Dask, with the tasks that it has when it is computed."""
+    if not is_expression(array):
         return array
     # Imported here: dask-array has it.
     import dask.array
 
     untyped: Any = dask.array
-    return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
+    tasks = dict(array.__dask_graph__()) if graph is None else graph
+    return untyped.Array(tasks, array.name, array.chunks, meta=array._meta)
 
 
 @frozen
