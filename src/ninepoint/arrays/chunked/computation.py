@@ -41,7 +41,7 @@ from ..blocks import (
     grouped,
     meta_of,
     outputs_of,
-    part_of,
+    pieces_of,
     refuse_unknown,
     whole_of,
 )
@@ -508,7 +508,7 @@ def decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> tupl
                 one, around = one * n, around * n
                 continue
             cut = axis_of(program, sizes, axis)
-            pieces = [it for span in cut.needs for it in part_of((n,), span).pieces[0]]
+            pieces = [it for span in cut.needs for it in pieces_of((n,), span)[0]]
             one *= whole_pieces(piece, cut.cuts)
             around *= whole_pieces(piece, [(part.start, part.stop) for _, part in pieces])
         own, read = own + one, read + around
