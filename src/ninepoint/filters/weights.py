@@ -638,7 +638,7 @@ def threshold_local(
     if not average:
         # Of one point the bell is as narrow as any.
         weights = _bell(call, [(length - 1) / 6 or 1e-9 for length in shape], 4.0)
-    window = offsets(shape)
+    window = offsets(weights.shape)
 
     def by_bell(x: Any, offset: Any) -> Any:
         return (x[window] * weights).sum() - offset
