@@ -17,7 +17,7 @@ order is NumPy's.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import starmap
@@ -282,9 +282,9 @@ class Reading(threading.local):
     # The fields that hold positions, by their names in the kernel.
     positions: dict[str, Position]
 
-    def check_count(self, name: str, offset: Offset) -> None:
+    def check_count(self, name: str, offset: Sequence[Any]) -> None:
         """Raise where there is an offset too many, or too few."""
-        self.count = self.count or len(offset)
+        self.count = self.count or len(offset) or 1
         if len(offset) != self.count:
             raise mistake("offset-count", name, len(offset), self.count)
 
