@@ -139,10 +139,7 @@ class Parts:
         """What parts take: a part, whose points those are, and where they are here and there."""
         found = []
         for part, frame in enumerate(self.frames):
-            for owner, pieces in pieces_of(self.lengths, frame).items():
-                for target, source in pieces:
-                    here = _shifted(source, self.owned[owner])
-                    found.append((part, owner, here, _shifted(target, frame)))
+            found += [(part, *piece) for piece in pieces_of(self.lengths, frame)]
         return found
 
 
@@ -276,10 +273,6 @@ class Slab:
                 into[owner] += [self._view(one, there) for one in arrays]
         if arrays and len(self._parts.lengths) > 1:
             self._links.exchange(give, into)
-
-
-def _shifted(part: slice, span: Span) -> Span:
-    return span[0] + part.start, span[0] + part.stop
 
 
 class Lost(OSError):
