@@ -35,8 +35,8 @@ from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel, thread_count
 from ..base import limits
 from ..base.frozen import frozen
-from .accepted import check_values, check_writable, listed, whole_shape, write
-from .arranging import Turned, are_writable, arranged, core_last, plain, scattered, stacked
+from .accepted import are_apart, check_values, listed, whole_shape, write
+from .arranging import Turned, arranged, core_last, plain, scattered, stacked
 from .borders import Boundary
 from .ghosts import Edges, turned
 from .layout import (
@@ -139,9 +139,8 @@ class Executable:
         """What a call gives: one array for each output."""
         targets = listed(out)
         results, how = targets, self._how
-        if targets and not are_writable(targets, fields):
-            # They may lie over fields: results are made apart, and moved there.
-            check_writable(targets)
+        if targets and not are_apart(targets, fields):
+            # Results are made apart, and moved there.
             results = []
         if how is not None:
             fields = self._laid(fields)

@@ -343,9 +343,10 @@ def _positions(
         made.append(along.reshape(placed([1] * len(shape), [axis], [len(along)])))
     if any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
-        from . import cuda
+        from ..backends.cuda import driver
 
-        return cuda.taken_to(fields, made)
+        with driver.on(driver.device_of(next(filter(is_cupy, fields)))):
+            return list(map(driver.uploaded, made))
     return made
 
 

@@ -23,7 +23,6 @@ import numpy as np
 from ..arrays.accepted import listed, native
 from ..backends import cache as kernel_cache
 from ..backends.cuda import driver
-from ..backends.numba import cpu
 from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
@@ -265,7 +264,7 @@ def cache(options: Namespace) -> None:
     folder = kernel_cache.folder()
     files, size = surroundings.folder_size(folder)
     if options.clear:
-        cpu.clear()
+        kernel_cache.clear()
         # What is not ours stays.
         left, rest = surroundings.folder_size(folder)
         print(f"removed {files - left} files, {counted(size - rest, 'B')}, from {folder}")

@@ -31,7 +31,6 @@ from ..arrays.accepted import (
     as_field,
     is_cupy,
     is_dask,
-    is_expression,
     listed,
     native,
     too_few_axes,
@@ -607,9 +606,6 @@ class InChunks:
 
 def _held(arrays: Arrays) -> list[Any]:
     """The arrays, computed where their chunks are, once that is done."""
-    # Those of Cubed are computed where somebody asks for their elements.
-    if not any(is_dask(array) or is_expression(array) for array in arrays):
-        return list(arrays)
     # Imported here: it is optional, and the caller has it.
     import dask.base
 

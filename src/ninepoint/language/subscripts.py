@@ -112,7 +112,7 @@ def subscript(base: Any, index: Any, node: ast.Subscript) -> Any:
 
 def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
     """An element of a field, or a window of it."""
-    ends, along = _ends(indices, node, computed=True)
+    ends, along = ends_of(indices, node, computed=True)
     reading.stages.read.add(field.name)
     if any(isinstance(one, Value) for one in ends):
         if along:
@@ -146,7 +146,7 @@ def _inside(index: Value, low: int, high: int, name: str) -> Value:
 
 def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subscript) -> Value:
     """An expression of fields at another point, or over a window of points."""
-    ends, along = _ends(indices, node)
+    ends, along = ends_of(indices, node)
     first, last, shape = _box(ends, along)
     if reading.pointwise:
         raise mistake("ufunc-index", name)
@@ -159,7 +159,7 @@ def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subsc
     return made
 
 
-def _ends(
+def ends_of(
     indices: Sequence[Any], node: ast.Subscript, computed: bool = False
 ) -> tuple[list[Any], Offset]:
     """The first and the last offset along each axis, or one that is `computed`, if it may be.

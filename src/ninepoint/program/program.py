@@ -26,6 +26,7 @@ import numpy as np
 from ..arrays.accepted import (
     Arrays,
     DTypes,
+    are_apart,
     as_field,
     behind,
     check_dtype,
@@ -40,7 +41,6 @@ from ..arrays.accepted import (
     too_few_axes,
     write,
 )
-from ..arrays.arranging import are_writable
 from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.executable import NOTHING, Given
 from ..arrays.keys import array_key, array_kind
@@ -243,26 +243,21 @@ def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) ->
         check_device(program.graph.nodes)
     # Raises, and says what is too small, where the arrays of a call do not go together.
     made = program.results(arrays)
+    targets(out, made, arrays)
     # Where results are those that are given, and where they are not.
     known: Remembered[Launches] = Remembered(2)
 
-    def checked(out: Any, fields: Arrays) -> tuple[list[Any], bool]:
-        """The arrays that results are written to, and whether they are as they are made."""
-        given = targets(out, made, fields)
-        if not given or not there:
-            return given, are_writable(given, fields)
-        # Imported here: CuPy is optional, and the caller has it.
-        from ..arrays import cuda
-
-        return given, cuda.are_apart(given, fields)
-
     def run(fields: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
-        results, apart = listed(out), True
-        if results and (there or not are_writable(results, fields)):
-            # Arrays like those that it was bound to fit, but may lie over others.
-            results, apart = checked(out, fields)
-        outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
-        launches = known.made(apart, lambda: program.bound(Block(tuple(fields)), outs, threads))
+        # Arrays like those that it was bound to fit, but may lie over the fields.
+        results, apart = listed(out), are_apart
+        if there and results:
+            # Imported here: CuPy is optional, and the caller has it.
+            from ..arrays import cuda
+
+            results, apart = targets(out, made, fields), cuda.are_apart
+        stays = apart(results, fields)
+        outs = dict(zip(program.wanted, results, strict=False)) if stays else {}
+        launches = known.made(stays, lambda: program.bound(Block(tuple(fields)), outs, threads))
         # No context is made for the CPU: that took a sixth of a call of a small pipeline.
         with beside(fields) if there else _HERE:
             found = launches(fields, given, outs)
@@ -271,7 +266,6 @@ def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) ->
                 write(target, one)
         return listed(out) or found
 
-    checked(out, arrays)
     return run
 
 

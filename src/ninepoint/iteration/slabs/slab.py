@@ -28,7 +28,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from ...arrays.accepted import Arrays, broadcast_shape, checked_out, write
-from ...arrays.blocks import part_of
+from ...arrays.blocks import pieces_of
 from ...arrays.layout import Array, Shape, Span, hull
 from ...arrays.regions import Block, Domain, Looking, along, rings, spans_of
 from ...backends.memory import empty
@@ -139,7 +139,7 @@ class Parts:
         """What parts take: a part, whose points those are, and where they are here and there."""
         found = []
         for part, frame in enumerate(self.frames):
-            for owner, pieces in part_of(self.lengths, frame).pieces.items():
+            for owner, pieces in pieces_of(self.lengths, frame).items():
                 for target, source in pieces:
                     here = _shifted(source, self.owned[owner])
                     found.append((part, owner, here, _shifted(target, frame)))
