@@ -296,7 +296,7 @@ def test_a_wrong_kernel_points_at_its_place_and_an_interrupt_has_a_code(here, ca
     ("weights.py grey o", "weights.py holds no stencil"),
     (":f grey o", "not of the form file.py:name"),
     ("kernels.py:difference grey o", "takes 2 fields (x, y), and there is one INPUT"),
-    ("kernels.py:scaled grey o", "scaled() needs a value for 'factor'"),
+    ("kernels.py:scaled grey o", "scaled() missing 1 required positional argument: 'factor'"),
     ("kernels.py:later grey o --param a=1", "later() has no parameter 'a'"),
     ("kernels.py:both grey o", "2 results; choose one with --result 0"),
     ("kernels.py:both grey o --result 2", "results 0 to 1"),

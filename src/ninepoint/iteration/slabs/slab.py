@@ -139,10 +139,7 @@ class Parts:
         """What parts take: a part, whose points those are, and where they are here and there."""
         found = []
         for part, frame in enumerate(self.frames):
-            for owner, pieces in pieces_of(self.lengths, frame).items():
-                for target, source in pieces:
-                    here = _shifted(source, self.owned[owner])
-                    found.append((part, owner, here, _shifted(target, frame)))
+            found += [(part, *piece) for piece in pieces_of(self.lengths, frame)]
         return found
 
 
@@ -265,10 +262,6 @@ class Slab:
             ends = np.cumsum([view.nbytes for view in views])
             for view, points in zip(views, np.split(come[owner], ends[:-1]), strict=True):
                 view[...] = points.view(view.dtype).reshape(view.shape)
-
-
-def _shifted(part: slice, span: Span) -> Span:
-    return span[0] + part.start, span[0] + part.stop
 
 
 class Lost(OSError):
