@@ -61,10 +61,10 @@ def iterated(
 
         named = on_xarray.Named(fields, program_of(call.spaced(), types).last.ndim)
         found = on_xarray.spacings(call, named)
-        scalars, call = scalars.spaced(found), call.spaced(found)
+        scalars.fixed.update(found)
+        call = call.spaced(found)
     call.check_spaced()
     motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)
-    motion.check_lengths()
     if plan.steps:
         check_steps(fields, motion.ndim, definition.name)
     if named is None:
@@ -96,6 +96,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
                 "both sides come from other processes."
             )
         return on_ranks(motion, arrays, plan)
+    motion.check()
     if cut:
         state = InChunks(motion, arrays, plan, evaluate)
         apart = plan.device is not None or graph.has_conditions
