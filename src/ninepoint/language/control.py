@@ -33,7 +33,6 @@ from .dtypes import promote
 from .errors import Span, StencilError, here, mistake
 from .ir import Atoms, Carried, Coefficients, Const, DType, Field, Loop, Ref
 from .operations import active, cast, lift, logical, select, truth, unary, under
-from .signature import defaults_of
 from .values import (
     LONGEST,
     Body,
@@ -113,16 +112,15 @@ class Frame(ABC):
     def assign(self, target: ast.expr, value: Any) -> None:
         """Give names to a value."""
 
-    def check_truth(self, node: ast.expr, value: Any) -> None:
-        """Raise, as NumPy does, for what is neither true nor false as a whole."""
+    def holds(self, node: ast.expr, value: Any) -> Any:
+        """The truth of what an expression is; raises, as NumPy does, if it has several."""
         window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
             raise mistake("bad-operand", self.span(node), "The truth", words(value))
+        return truth(value)
 
     def truth(self, node: ast.expr) -> Any:
-        value = self.eval(node)
-        self.check_truth(node, value)
-        return truth(value)
+        return self.holds(node, self.eval(node))
 
     def items(self, iterable: ast.expr) -> tuple[Any, ...]:
         """What a loop goes through."""
@@ -139,7 +137,12 @@ class Frame(ABC):
 
     def closure(self, node: ast.FunctionDef | ast.Lambda) -> Closure:
         """A function that is defined inside the kernel."""
-        defaults = {name: self.eval(one) for name, one in defaults_of(node).items()}
+        given = node.args
+        # Defaults are those of the last parameters, and of all that are given by name.
+        parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        texts = [*given.defaults, *given.kw_defaults]
+        pairs = zip(reversed(parameters), reversed(texts), strict=False)
+        defaults = {one.arg: self.eval(text) for one, text in pairs if text is not None}
         return Closure(node, self.function, self.names, defaults)
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
@@ -162,7 +165,7 @@ class Frame(ABC):
 
     def run(self, definition: Definition) -> Any:
         if isinstance(definition, ast.Lambda):
-            self._return(definition.body, self.eval(definition.body))
+            self._return(definition.body)
             return self.result
         self.block(definition.body)
         if self.done is not True:
@@ -175,7 +178,7 @@ class Frame(ABC):
             case ast.Return(value=value):
                 if value is None:
                     raise mistake("no-return", self.function.name)
-                self._return(value, self.eval(value))
+                self._return(value)
             case ast.Assign(targets=targets, value=value):
                 known = self.bound(targets, value)
                 for target in targets:
@@ -206,7 +209,8 @@ class Frame(ABC):
             case _:
                 refuse_node(node)
 
-    def _return(self, node: ast.expr, value: Any) -> None:
+    def _return(self, node: ast.expr) -> None:
+        value = self.eval(node)
         self.at(node)
         self.returned = here.span
         for item in several(value) or (value,):
