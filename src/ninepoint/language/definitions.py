@@ -200,10 +200,10 @@ def with_helpers(function: Function) -> Iterator[Function]:
             yield from with_helpers(value)
 
 
-def stored_names(nodes: Iterable[Any]) -> set[str]:
-    """The names that statements bind, or write elements of; not those of functions inside them."""
+def stored_names(loop: ast.AST) -> set[str]:
+    """The names that a loop binds, or writes elements of; not those of functions inside it."""
     found = set[str]()
-    for node in own_nodes(ast.Module([*nodes], [])):
+    for node in own_nodes(loop):
         match node:
             case (
                 ast.FunctionDef(name=name)
