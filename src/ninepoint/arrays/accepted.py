@@ -46,7 +46,6 @@ def _is(module: str, name: str) -> Callable[[object], bool]:
 is_dask = _is("dask.array", "Array")
 # Of the library dask-array: an expression.
 is_expression = _is("dask_array", "Array")
-is_cubed = _is("cubed", "Array")
 is_xarray = _is("xarray", "DataArray")
 is_dataset = _is("xarray", "Dataset")
 is_cupy = _is("cupy", "ndarray")
@@ -54,8 +53,8 @@ _is_series, _is_frame = _is("pandas", "Series"), _is("pandas", "DataFrame")
 
 
 def is_chunked(value: object) -> bool:
-    """Whether `value` is a lazy array in chunks: of Dask, dask-array or Cubed."""
-    return is_dask(value) or is_expression(value) or is_cubed(value)
+    """Whether `value` is a lazy array in chunks: of Dask or dask-array."""
+    return is_dask(value) or is_expression(value)
 
 
 def library_of(value: object) -> Any:
@@ -313,13 +312,17 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
     return found
 
 
-def check_writable(outs: Sequence[Any]) -> None:
-    """Raise where arrays cannot be written, each of them apart from the others."""
+def are_apart(outs: Sequence[Any], fields: Sequence[Any] = ()) -> bool:
+    """Whether arrays can be written as they are: whether none shares memory with a field.
+
+    Raises where they cannot be written at all, each of them apart from the others.
+    """
     for k, out in enumerate(outs):
         if not out.flags.writeable:
             raise ValueError("out is read-only.")
         if any(np.may_share_memory(out, other) for other in outs[:k]):
             raise ValueError("two of the arrays in out share memory; give each its own.")
+    return not any(np.may_share_memory(out, field) for out in outs for field in fields)
 
 
 def write(target: Any, values: Any) -> None:
@@ -447,7 +450,7 @@ def check_targets(arrays: Sequence[Array], shapes: Sequence[Shape], dtypes: DTyp
             if step < reached and array.size:
                 raise shares_elements(array)
             reached += step * (n - 1)
-    check_writable(arrays)
+    are_apart(arrays)
 
 
 def each_out(out: object, count: int) -> list[Any]:

@@ -141,17 +141,6 @@ def arranged(call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> 
     return call, Turned(order)
 
 
-def are_writable(outs: PlainArrays, fields: PlainArrays) -> bool:
-    """Whether outputs can be written as they are, none of them sharing memory with another."""
-    for k, out in enumerate(outs):
-        if not out.flags.writeable:
-            return False
-        for other in (*fields, *outs[:k]):
-            if np.may_share_memory(out, other):
-                return False
-    return True
-
-
 def told(program: Any, fields: PlainArrays, given: int) -> Iterator[tuple[str, str]]:
     """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 

@@ -31,7 +31,6 @@ from ..arrays.accepted import (
     as_field,
     is_cupy,
     is_dask,
-    is_expression,
     listed,
     native,
     too_few_axes,
@@ -177,8 +176,17 @@ class Motion:
         """How many core axes the state has."""
         return self.step.last.ndim
 
-    def check_lengths(self) -> None:
-        """Raise where a call makes fewer or more points than it is given."""
+    def sized(self, size: int, steps: int) -> Motion:
+        """The same for states of `size` bytes, whose steps are planned one by one if they are few.
+
+        Those that take longer than to compile a chain are not.
+        """
+        if self.schedule.steps or size * steps >= WORTH_CHAINS:
+            return self
+        return replace(self, schedule=replace(self.schedule, steps=1))
+
+    def check(self) -> None:
+        """Raise where the results cannot be the next state."""
         for node in self.graph.nodes:
             if node.thins:
                 raise ValueError(
@@ -191,18 +199,6 @@ class Motion:
                     f"(upsample={node.factors}), and iterate takes steps that leave all arrays as "
                     "large as they are; call it before or after."
                 )
-
-    def sized(self, size: int, steps: int) -> Motion:
-        """The same for states of `size` bytes, whose steps are planned one by one if they are few.
-
-        Those that take longer than to compile a chain are not.
-        """
-        if self.schedule.steps or size * steps >= WORTH_CHAINS:
-            return self
-        return replace(self, schedule=replace(self.schedule, steps=1))
-
-    def check(self) -> None:
-        """Raise where the results cannot be the next state."""
         if self.call.options.boundary.on(self.ndim).uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         compiled, dtypes, count = self.graph.nodes[-1].compiled, self.types, self.states
@@ -334,7 +330,6 @@ class InMemory:
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._motion, self._plan = motion, plan
-        motion.check()
         arrays = self._taken(fields)
         self._shape = motion.state_shape(arrays)
         count = motion.states
@@ -475,14 +470,13 @@ class OnDevice(InMemory):
     """The state of an iteration as arrays of one GPU.
 
     Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
-    is written there goes to the GPU before the next step.
+    is written there goes to the GPU after that.
     """
 
     there = True
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
-        self._shown = list[Any]()
         if self._sent and plan.callback is not None:
             plan = replace(plan, callback=partial(self._show, plan.callback))
         super().__init__(motion, fields, plan)
@@ -512,20 +506,21 @@ class OnDevice(InMemory):
         return run
 
     def forward(self, first: int, length: int) -> int:
-        """Do some steps; they go on from what was shown of a state that was sent."""
+        """Do some steps."""
         with cuda.beside(self._states):
-            for state, shown in zip(self._states, self._shown, strict=False):
-                driver.refill(state, shown)
-            self._shown = []
             return super().forward(first, length)
 
     def _show(self, callback: Callable[..., Any], step: int, *states: Any) -> Any:
-        self._shown = [driver.downloaded(state) for state in states]
-        return callback(step, *self._shown)
+        shown = [driver.downloaded(state) for state in states]
+        ended = callback(step, *shown)
+        with cuda.beside(states):
+            for state, one in zip(states, shown, strict=True):
+                driver.refill(state, one)
+        return ended
 
     def _apart(self) -> list[Any]:
         if self._sent:
-            return self._shown or [driver.downloaded(state) for state in self._states]
+            return [driver.downloaded(state) for state in self._states]
         if self._states is not self._given:
             return self._states
         return [state.copy() for state in self._states]
@@ -538,7 +533,6 @@ class InChunks:
         self, motion: Motion, fields: Arrays, plan: Iteration, evaluate: Callable[..., list[Any]]
     ) -> None:
         self._motion, self._plan, self._evaluate = motion, plan, evaluate
-        motion.check()
         check(fields)
         self._states = self._before = list(fields)
         motion.state_shape(fields)
@@ -612,9 +606,6 @@ class InChunks:
 
 def _held(arrays: Arrays) -> list[Any]:
     """The arrays, computed where their chunks are, once that is done."""
-    # Those of Cubed are computed where somebody asks for their elements.
-    if not any(is_dask(array) or is_expression(array) for array in arrays):
-        return list(arrays)
     # Imported here: it is optional, and the caller has it.
     import dask.base
 

@@ -21,17 +21,17 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial, reduce
+from functools import cache, partial
 from inspect import BoundArguments, Signature
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..base.frozen import frozen
 from ..base.remembered import digest
+from .callables import FUNCTIONS
 from .definitions import Spacing, index
 from .errors import Span, here, hint, mistake
 from .functions import PYTHON, UNARY, from_numpy, is_shape
@@ -73,9 +73,6 @@ from .values import (
     words,
 )
 
-# What writes each function that is understood.
-Functions: TypeAlias = Mapping[Any, Callable[..., Any]]
-
 # The functions of NumPy that are methods of windows.
 _METHODS = frozenset("sum prod mean min max std var median any all argmin argmax ptp".split())
 
@@ -101,8 +98,8 @@ class Given:
         """All arguments."""
         return *self.args, *self.named.values()
 
-    def to(self, function: Any, known: Functions) -> Any:
-        """What a function gives that has no text, for those that are `known`."""
+    def to(self, function: Any) -> Any:
+        """What a function gives that has no text."""
         if function is index:
             return self.built(_position)
         if isinstance(function, partial):
@@ -124,18 +121,18 @@ class Given:
                 if shape
                 else NotUnderstood("a method of an array")
             )
-        if is_known(self.all) and _is_pure(function, known):
+        if is_known(self.all) and _is_pure(function):
             with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
                 return settled(function(*self.args, **self.named))
-        if function not in known:
+        if function not in FUNCTIONS:
             if function is sorted or from_numpy(function):
                 raise NotUnderstood(f"the function '{self.name}'")
             raise mistake("unknown-function", self.name)
         self._check_fields()
-        result = self.built(known[function])
-        numpys = isinstance(function, np.ufunc) or from_numpy(function)
+        result = self.built(FUNCTIONS[function])
         # A part of a number of Python's is one.
-        return strong(result) if numpys and function not in (np.real, np.imag) else result
+        keeps = function in (np.real, np.imag) or not from_numpy(function)
+        return result if keeps else strong(result)
 
     def _check_fields(self) -> None:
         """Raise for a field that is given as a whole."""
@@ -209,8 +206,8 @@ class Given:
 _signature = cache(inspect.signature)
 
 
-def attribute(base: Any, name: str, known: Functions) -> Any:
-    """What an attribute of a value is, for functions that are `known`."""
+def attribute(base: Any, name: str) -> Any:
+    """What an attribute of a value is."""
     shape = getattr(base, "shape", ())
     if name in ("shape", "ndim", "size"):
         if isinstance(base, Field):
@@ -219,11 +216,11 @@ def attribute(base: Any, name: str, known: Functions) -> Any:
             return _measured(shape, name)
     match base:
         case Value() if name in ("real", "imag"):
-            return known[getattr(np, name)](base)
+            return FUNCTIONS[getattr(np, name)](base)
         case Value() if shape and name in _METHODS:
-            return partial(known[getattr(np, name)], base)
+            return partial(FUNCTIONS[getattr(np, name)], base)
         case Value() if name == "conjugate":
-            return partial(known[np.conj], base)
+            return partial(FUNCTIONS[np.conj], base)
         case Value() | Coefficients() if shape and hasattr(np.ndarray, name):
             raise NotUnderstood(f"'{name}' of {words(base)}")
         case np.ndarray() if name == "T" or callable(getattr(base, name, None)):
@@ -236,23 +233,22 @@ def attribute(base: Any, name: str, known: Functions) -> Any:
 
 
 # Builtins that give the same result for the same arguments, and do nothing else.
-_PURE = frozenset((all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map))
-_PURE |= {filter, repr, hash, type}
+_PURE = frozenset((
+    all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map, filter, repr,
+    hash, type,
+))  # fmt: skip
 
 
-def _is_pure(function: Any, known: Functions) -> bool:
+def _is_pure(function: Any) -> bool:
     """Whether a call with known arguments may be made once, while the kernel is read.
 
     Not so what reads the world or draws numbers: `input`, `open`, `np.random`, `time.time`.
     """
-    if function in PRIMITIVE:
-        return False
-    if function in known or isinstance(function, np.ufunc) or function in _PURE:
-        return True
-    module = getattr(function, "__module__", None) or ""
-    if module in ("math", "cmath", "operator", "_operator"):
-        return True
-    return module.partition(".")[0] == "numpy" and not module.startswith("numpy.random")
+    if function in FUNCTIONS or function in _PURE:
+        return function not in PRIMITIVE
+    module = f"{getattr(function, '__module__', None)}."
+    pure = module.startswith(("math.", "cmath.", "operator.", "_operator.", "numpy."))
+    return pure and not module.startswith("numpy.random.")
 
 
 # What is asked of the whole array.
@@ -300,7 +296,7 @@ def _measured(shape: tuple[Any, ...], name: str) -> Any:
         case "len":
             return shape[0]
         case _:
-            return reduce(operator.mul, shape or (1,))
+            return math.prod(shape)
 
 
 # Stages.
@@ -421,21 +417,19 @@ def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
             return scalars[name]
     if not isinstance(value, Told):
         return value
-    # By their names in the kernel, those of arrays as well.
-    known = {f"{name}{end}": one for name, one in scalars.items() for end in ("", "_")}
+    # By their names in the kernel.
+    known = {f"{name}_": one for name, one in scalars.items()}
 
     def number(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Const) else known[atom.name]
 
-    if not value.body:
-        return number(value.atom)
     with np.errstate(all="ignore"):
         for assign in value.body:
             expr = assign.value
             made = _done(expr, [*map(number, atoms(expr))], known)
             known[assign.name] = expr.dtype.numpy.type(made)
     found = number(value.atom)
-    return found.item() if value.weak else found
+    return found.item() if value.weak and value.body else found
 
 
 def _done(expr: Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:

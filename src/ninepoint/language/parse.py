@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from .callables import FUNCTIONS
 from .calls import Given, attribute, stage
 from .control import UNDEFINED, Frame, refuse_node
 from .definitions import (
@@ -271,7 +270,7 @@ class Expressions(Frame):
                 base = self.buffer(node.value) or self.eval(node.value)
                 return subscript(base, self.eval(node.slice), node)
             case ast.Attribute():
-                return attribute(self.eval(node.value), node.attr, FUNCTIONS)
+                return attribute(self.eval(node.value), node.attr)
             case ast.Call():
                 return self.call(node)
             case ast.Lambda():
@@ -415,7 +414,7 @@ class Expressions(Frame):
                 if len(self.active) > 50:
                     raise mistake("recursion", given.name)
             case _:
-                return given.to(function, FUNCTIONS)
+                return given.to(function)
         names = names | given.bound(signature(definition, defaults))
         return type(self)(seen, names, self.active, self.hidden).run(definition)
 

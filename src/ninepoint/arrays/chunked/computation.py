@@ -28,7 +28,7 @@ from dask.highlevelgraph import HighLevelGraph
 from ...base import limits
 from ...base.remembered import cached_property
 from ...language.signature import Lines, counted, many
-from ..accepted import Arrays, as_field
+from ..accepted import Arrays, as_field, is_cupy, is_dask
 from ..blocks import (
     Axis,
     Chunks,
@@ -39,10 +39,9 @@ from ..blocks import (
     cut_as,
     grid_of,
     grouped,
-    lazy,
     meta_of,
     outputs_of,
-    part_of,
+    pieces_of,
     refuse_unknown,
     whole_of,
 )
@@ -281,11 +280,17 @@ WHOLE = 2**26
 
 def as_array(field: Any, chunks: Chunks) -> Any:
     """A field as an array of Dask, cut as the whole is; one of NumPy is a source, if not large."""
-    if type(field) is not np.ndarray or field.nbytes > WHOLE:
-        return lazy(field, chunks, da)
-    # As it is now: elements may change before a task reads them.
-    field = as_field(field).copy()
+    if is_dask(field):
+        return field
     own = cut_as(field.shape, chunks)
+    if is_cupy(field):
+        # To name it by its elements would be to fetch them.
+        return untyped.from_array(field, chunks=own, asarray=False, name=False)
+    field = as_field(field)
+    if field.nbytes > WHOLE:
+        return untyped.from_array(field, chunks=own)
+    # As it is now: elements may change before a task reads them.
+    field = field.copy()
     name = f"array-{tokenize(field, own)}"
     return Source(field, field.shape, field.dtype, (1,) * field.ndim, name).view(own)
 
@@ -503,9 +508,9 @@ def decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> tupl
                 one, around = one * n, around * n
                 continue
             cut = axis_of(program, sizes, axis)
-            pieces = [it for span in cut.needs for it in part_of((n,), span).pieces[0]]
+            pieces = [it for span in cut.needs for it in pieces_of((n,), span)]
             one *= whole_pieces(piece, cut.cuts)
-            around *= whole_pieces(piece, [(part.start, part.stop) for _, part in pieces])
+            around *= whole_pieces(piece, [here for _, here, _ in pieces])
         own, read = own + one, read + around
     return own, read
 

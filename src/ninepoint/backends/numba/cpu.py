@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base import undisturbed
+from ...base.undisturbed import undisturbed
 from ...language.dtypes import computed, short
 from .. import cache
 from ..compiled import REACH, SITE, Compiled, Loaded
@@ -22,13 +22,6 @@ from ..llvm.native import Kind
 from ..threads import STOP, Stopped, interruptible
 
 _loaded: dict[Hashable, Loaded] = {}
-
-
-def clear() -> None:
-    """Forget what is loaded, and remove what is on disk."""
-    with undisturbed.lock:
-        _loaded.clear()
-        cache.clear()
 
 
 def load(compiled: Compiled) -> Loaded:
@@ -48,26 +41,16 @@ def load(compiled: Compiled) -> Loaded:
 def loaded(compiled: Compiled) -> Loaded:
     """The function of a kernel's text as it is; compiled once in a process."""
     # One text may serve several types.
-    types = (
-        compiled.field_dtypes,
-        compiled.out_dtypes,
-        compiled.coefficient_types,
-        compiled.scalar_types,
-    )
-    meaning = f"{types}\n{compiled.fastmath}\n{compiled.module.text}"
+    meaning = f"{kinds_of(compiled)}\n{compiled.fastmath}\n{compiled.module.text}"
     key = compiled.name, meaning
 
     def make() -> Loaded:
         if key not in _loaded:
-            file = partial(cache.code_named, *key)
-            if compiled.module.opaque is not None:
-                found = compiled.module.opaque(file("band"), compiled)
-            else:
-                found = _native(file("o"), compiled)
-            _loaded[key] = found
+            code = compiled.module.opaque or _native
+            _loaded[key] = code(cache.code_named(*key, "o"), compiled)
         return _loaded[key]
 
-    return _loaded.get(key) or undisturbed.undisturbed(make)
+    return _loaded.get(key) or undisturbed(make)
 
 
 # Machine code.

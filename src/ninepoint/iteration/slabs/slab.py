@@ -23,12 +23,12 @@ import threading
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ...arrays.accepted import Arrays, broadcast_shape, checked_out, write
-from ...arrays.blocks import part_of
+from ...arrays.blocks import pieces_of
 from ...arrays.layout import Array, Shape, Span, hull
 from ...arrays.regions import Block, Domain, Looking, along, rings, spans_of
 from ...backends.memory import empty
@@ -139,42 +139,23 @@ class Parts:
         """What parts take: a part, whose points those are, and where they are here and there."""
         found = []
         for part, frame in enumerate(self.frames):
-            for owner, pieces in part_of(self.lengths, frame).pieces.items():
-                for target, source in pieces:
-                    here = _shifted(source, self.owned[owner])
-                    found.append((part, owner, here, _shifted(target, frame)))
+            found += [(part, *piece) for piece in pieces_of(self.lengths, frame)]
         return found
-
-
-class Links(Protocol):
-    """What the parts of a state tell each other, by their numbers; all do the same in order."""
-
-    @property
-    def part(self) -> int:
-        """The number of this part."""
-
-    def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
-        """Give arrays to others, and fill arrays with what they give."""
-
-    def together(self, value: T) -> list[T]:
-        """What all parts have to say."""
 
 
 class Slab:
     """A part of a state, which goes on with others'; see `iteration.Advance`.
 
-    `fields` are its own points of them.
+    `fields` are its own points of them.  By `links` the parts tell each other what they have, by
+    their numbers: all do the same in order.
     """
 
     def __init__(
-        self, parts: Parts, links: Links, fields: Sequence[Array], plan: Iteration
+        self, parts: Parts, links: Keeper | _Messages, fields: Sequence[Array], plan: Iteration
     ) -> None:
         self.longest, self.unit = parts.longest, parts.motion.unit(parts.longest)
-        self._parts, self._part, self._links, self._plan = parts, links.part, links, plan
+        self._parts, self._links, self._plan = parts, links, plan
         self._count, self.ended = parts.motion.states, False
-        # Whether some steps are left over before a look, or at the end.
-        stretches = plan.steps, plan.every or 0
-        self._odd = plan.until is not None or any(n % self.unit for n in stretches)
         self._frame, self._own = parts.frames[links.part], parts.owned[links.part]
         self._fields = [
             self._framed(k, field) if k in parts.cut else np.asarray(field, parts.motion.types[k])
@@ -182,23 +163,14 @@ class Slab:
         ]
         # Frames into which the next state goes.
         self._spare = [empty(one.shape, one.dtype) for one in self._fields[: self._count]]
-        self._exchange([self._fields[k] for k in parts.cut[self._count :]])
+        # What others have to give before the next steps: of fields that are no states once.
+        self._due = [self._fields[k] for k in parts.cut]
 
     def forward(self, first: int, length: int) -> int:
         """Do so many steps from `first` on."""
-        self._exchange(self._fields[: self._count])
+        self._exchange(self._due)
         if self._own[0] == self._own[1]:
             return length
-        if self._odd and length > 1:
-            # The kernel of single steps is compiled now, and nobody waits for it at the end.
-            self._spared(first, 1)
-        self._odd = False
-        self._spared(first, length)
-        self._fields[: self._count], self._spare = self._spare, self._fields[: self._count]
-        return length
-
-    def _spared(self, first: int, length: int) -> None:
-        """Put the state after so many steps into the spare frames."""
         parts, own, shape = self._parts, self._own, self._parts.shape
         program, given = parts.motion.program(first, length)
         views = [self._view(one, own) for one in self._spare]
@@ -210,6 +182,9 @@ class Slab:
         for target, result in zip(views, made, strict=True):
             if not np.may_share_memory(target, result):
                 target[...] = result
+        self._fields[: self._count], self._spare = self._spare, self._fields[: self._count]
+        self._due = self._fields[: self._count]
+        return length
 
     def ends(self, step: int) -> bool:
         """Show the state, and say whether it is the last for any of the parts."""
@@ -218,12 +193,12 @@ class Slab:
         if not looked or (plan.until is None and plan.callback is None):
             return False
         before = [self._view(one, self._own) for one in self._spare]
-        # A callback may keep what it is shown, or write to it.
-        kept = states if plan.callback is None else [one.copy() for one in states]
-        close = plan.is_close(states, before)
-        ended = plan.callback is not None and bool(plan.callback(step, *kept))
-        for one, other in zip(states, kept, strict=True):
-            if one is not other:
+        close, ended = plan.is_close(states, before), False
+        if plan.callback is not None:
+            # It may keep what it is shown, or write to it.
+            shown = [one.copy() for one in states]
+            ended = bool(plan.callback(step, *shown))
+            for one, other in zip(states, shown, strict=True):
                 one[...] = other
         told = self._links.together((ended, close))
         self.ended = any(one for one, _ in told) or all(one for _, one in told)
@@ -260,26 +235,33 @@ class Slab:
 
     def _exchange(self, arrays: Sequence[Array]) -> None:
         """Fill the frames of all parts, of arrays of which each has its own points."""
-        me = self._part
+        me = self._links.part
         give: dict[int, list[Array]] = defaultdict(list)
         into: dict[int, list[Array]] = defaultdict(list)
         for part, owner, here, there in self._parts.moves:
-            if owner == me:
-                found = [self._view(one, here) for one in arrays]
-                if part != me:
-                    give[part] += found
-                elif here != there:
+            for one in arrays:
+                if part == owner == me:
                     # Along a ring a part may have the same points twice.
-                    for one, piece in zip(arrays, found, strict=True):
-                        self._view(one, there)[...] = piece
-            elif part == me:
-                into[owner] += [self._view(one, there) for one in arrays]
-        if arrays and len(self._parts.lengths) > 1:
-            self._links.exchange(give, into)
-
-
-def _shifted(part: slice, span: Span) -> Span:
-    return span[0] + part.start, span[0] + part.stop
+                    if here != there:
+                        self._view(one, there)[...] = self._view(one, here)
+                elif owner == me:
+                    give[part].append(self._view(one, here))
+                elif part == me:
+                    into[owner].append(self._view(one, there))
+        # Copies: the points may be others before they have left.
+        leave = {
+            part: np.concatenate([one.reshape(-1).view(np.uint8) for one in views])
+            for part, views in give.items()
+        }
+        come = {
+            owner: np.empty(sum(view.nbytes for view in views), np.uint8)
+            for owner, views in into.items()
+        }
+        self._links.exchange(leave, come)
+        for owner, views in into.items():
+            ends = np.cumsum([view.nbytes for view in views])
+            for view, points in zip(views, np.split(come[owner], ends[:-1]), strict=True):
+                view[...] = points.view(view.dtype).reshape(view.shape)
 
 
 class Lost(OSError):
@@ -287,7 +269,7 @@ class Lost(OSError):
 
 
 class Keeper:
-    """The actor that has a part of a state; to that it is its `Links` to the other actors.
+    """The actor that has a part of a state; to that it is its links to the other actors.
 
     `plan` has the threads of its kernels.  Of each field it is given the part's own points, in
     lists of lists of pieces, as `numpy.block` takes them.
@@ -297,9 +279,7 @@ class Keeper:
         self.part, self._plan = part, plan
         # Its own scalars, which others of this process do not change.
         self._scalars = Scalars(parts.motion.call.scalars)
-        self._parts = replace(parts, motion=replace(parts.motion, scalars=self._scalars))
-        self._fields: list[Array] = [np.block(pieces) for pieces in fields]
-        self.slab: Slab | None = None
+        own = replace(parts, motion=replace(parts.motion, scalars=self._scalars))
         self._others: Sequence[Any] = ()
         # What others said, by the turn, of which all have as many, and the number of the part.
         self._turn = 0
@@ -307,12 +287,11 @@ class Keeper:
         self._news = threading.Condition()
         self._stopped = False
         self._going: list[Any] = []
+        self.slab = Slab(own, self, [np.block(pieces) for pieces in fields], plan)
 
     def begin(self, others: Arrays) -> None:
         """Begin; `others` are the actors that have the parts."""
         self._others = [_proxy(one) for one in others]
-        self.slab = Slab(self._parts, self, self._fields, self._plan)
-        self._fields = []
 
     def go(self, first: int, last: int, numbers: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
         """Do the steps from the one to before the other; `numbers` are the scalars of each.
@@ -320,12 +299,9 @@ class Keeper:
         Gives how many steps are done then, and whether the last of them changed so little that
         the iteration ends.
         """
-        slab, step = self.slab, first
-        assert slab is not None
         self._scalars.know(first, numbers)
-        for done in advance(slab, replace(self._plan, steps=last), first):
-            step = done
-        return step, slab.ended
+        *_, step = first, *advance(self.slab, replace(self._plan, steps=last), first)
+        return step, self.slab.ended
 
     async def push(self, turn: int, sender: int, message: Any) -> None:
         """Hear what another part says."""
@@ -339,15 +315,13 @@ class Keeper:
             self._stopped = True
             self._news.notify_all()
 
-    def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
-        """Give arrays to others, and fill arrays with what they give."""
+    def exchange(self, give: Mapping[int, Array], into: Mapping[int, Array]) -> None:
+        """Give bytes to others, and fill arrays with those that they give."""
         self._turn += 1
-        for other, arrays in give.items():
-            # Copies: the points may be others before they have left.
-            self._say(other, [one.copy() for one in arrays])
-        for other, arrays in into.items():
-            for one, points in zip(arrays, self._wait(other), strict=True):
-                one[...] = points
+        for other, points in give.items():
+            self._say(other, points)
+        for other, room in into.items():
+            room[...] = self._wait(other)
 
     def together(self, value: T) -> list[T]:
         """What all parts have to say."""
@@ -403,7 +377,6 @@ def take(key: str) -> list[Array]:
             "the state that an iteration has left lay on a worker that is gone, with the steps "
             "that led there; iterate again, and have a callback save what must outlive a worker."
         )
-    assert found.slab is not None
     return found.slab.final()
 
 
@@ -509,7 +482,7 @@ def distribute(array: Any, comm: Any, *, axis: int = 0) -> Array:
 
 
 class _Messages:
-    """What processes of MPI tell each other; see `Links`."""
+    """What processes of MPI tell each other; see `Slab`."""
 
     def __init__(self, comm: Any) -> None:
         for name in ("Get_rank", "Get_size", "allgather", "Isend", "Irecv"):
@@ -520,22 +493,11 @@ class _Messages:
         self._comm = comm
         self.part: int = comm.Get_rank()
 
-    def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
-        """Give arrays to others, and fill arrays with what they give."""
-        coming = []
-        for other, arrays in into.items():
-            for one in arrays:
-                room = np.empty(one.nbytes, np.uint8)
-                coming.append((self._comm.Irecv(room, other, _TAG), room, one))
-        going = []
-        for other, arrays in give.items():
-            for one in arrays:
-                message = np.ascontiguousarray(one).reshape(-1).view(np.uint8)
-                going.append((self._comm.Isend(message, other, _TAG), message))
-        for request, room, one in coming:
-            request.Wait()
-            one[...] = room.view(one.dtype).reshape(one.shape)
-        for request, _ in going:
+    def exchange(self, give: Mapping[int, Array], into: Mapping[int, Array]) -> None:
+        """Give bytes to others, and fill arrays with those that they give."""
+        coming = [self._comm.Irecv(room, other, _TAG) for other, room in into.items()]
+        going = [self._comm.Isend(points, other, _TAG) for other, points in give.items()]
+        for request in (*coming, *going):
             request.Wait()
 
     def together(self, value: T) -> list[T]:
