@@ -19,6 +19,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..language.dtypes import castable, is_masked, kind_of, most, widened
 from .layout import Array, Axes, Border, Shape
@@ -388,19 +389,11 @@ def core_axes(axes: Any, ndim: int, core: int) -> Axes:
     """Check an `axes=` option and count its axes from the front."""
     if is_whole(axes):
         axes = (axes,)
-    if isinstance(axes, str) or not isinstance(axes, Sequence):
+    if not isinstance(axes, Sequence) or not all(map(is_whole, axes)):
         raise TypeError(f"axes must be a tuple of {core} integers, not {axes!r}.")
     if len(axes) != core:
         raise ValueError(f"axes={tuple(axes)} names {len(axes)} axes; the stencil has {core}.")
-    for axis in axes:
-        if not is_whole(axis):
-            raise TypeError(f"axes must be integers, not {axis!r}.")
-        if not -ndim <= axis < ndim:
-            raise ValueError(f"axis {axis} does not exist in an array of {ndim} dimensions.")
-    order = tuple(int(axis) % ndim for axis in axes)
-    if len(set(order)) != core:
-        raise ValueError(f"axes={tuple(axes)} names one axis twice.")
-    return order
+    return normalize_axis_tuple(axes, ndim, "axes")
 
 
 def too_few_axes(ndim: int, shape: Shape, least: int = 0) -> ValueError:
