@@ -47,7 +47,6 @@ from .operations import (
     real_number,
     select,
     strong,
-    to_integer,
     together,
     truth,
     unary,
@@ -117,7 +116,7 @@ def _rounded(whole: bool, function: str, value: Any) -> Any:
     if lifted.dtype.is_integer:
         return lifted
     result = call(function, lifted.dtype, lifted, weak=lifted.weak)
-    return to_integer(result) if whole else result
+    return cast(result, DType.INT) if whole else result
 
 
 def _round(value: Any, digits: Any = None) -> Any:
@@ -242,20 +241,18 @@ def _cast(target: type, value: Any = 0) -> Any:
     if target is bool or target is np.bool:
         return truth(value)
     if target is int:
-        return to_integer(value)
+        return cast(real_number(value, "int()"), DType.INT)
     if target is float:
         return _weak(real_number(value, "float()"), DType.F64)
-    storage = np.dtype(target)
-    lifted = lift(value)
-    if storage.kind in "iu":
-        return to_integer(lifted, storage.name)
-    dtype = value_type(storage)
+    storage, lifted = np.dtype(target), lift(value)
+    dtype, rounds = value_type(storage), short(storage) is not None
     if lifted.dtype.is_complex and not dtype.is_complex:
         raise mistake("bad-operand", f"np.{storage.name}", "complex numbers")
-    if short(storage):
-        exact = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted
-        return emit(Cast(DType.F32, exact.atom, storage.name), False, lifted.shape)
-    return strong(cast(lifted, dtype))
+    if rounds and dtype is not lifted.dtype:
+        lifted = cast(lifted, DType.F64)
+    if rounds or dtype.is_integer:
+        return emit(Cast(dtype, lifted.atom, storage.name), False, lifted.shape)
+    return cast(lifted, dtype)
 
 
 def _weak(value: Value, dtype: DType) -> Value:

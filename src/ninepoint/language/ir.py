@@ -28,6 +28,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import reduce
+from itertools import zip_longest
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -734,10 +735,6 @@ def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:
         return list(exchange(a[0], b[0], emit))
     even, odd = merge(a[::2], b[::2], emit), merge(a[1::2], b[1::2], emit)
     merged = [even[0]]
-    for k, low in enumerate(odd):
-        if k + 1 < len(even):
-            merged += exchange(low, even[k + 1], emit)
-        else:
-            merged.append(low)
-    merged += even[len(odd) + 1 :]
+    for low, high in zip_longest(odd, even[1:]):
+        merged += exchange(low, high, emit) if low and high else [low or high]
     return merged
