@@ -53,6 +53,8 @@ from .ir import (
     Select,
     Unary,
     atoms,
+    names_of,
+    operands,
 )
 from .operations import lift, strong
 from .signature import OPTIONS, signature, with_options
@@ -81,8 +83,8 @@ _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 # What tells how large an array is.
 _MEASURES = (len, np.shape, np.ndim, np.size)
 
-# What builders call arguments that NumPy or Python has another name for.
-_NAMED = {"a_min": "low", "a_max": "high", "min": "low", "max": "high", "ndigits": "digits"}
+# NumPy's older names of arguments.
+_NAMED = {"a_min": "min", "a_max": "max"}
 
 
 @frozen
@@ -182,8 +184,8 @@ class Given:
         for one in ("axis", "keepdims", "dtype", "out", "method"):
             if one in named and one not in parameters.parameters:
                 raise NotUnderstood(f"the argument '{one}'")
-        given = self._bound(parameters, named)
-        return builder(*given.args, **given.kwargs)
+        self._bound(parameters, named)
+        return builder(*self.args, **named)
 
     def bound(self, parameters: Signature) -> dict[str, Any]:
         """What the parameters of a function are."""
@@ -217,10 +219,8 @@ def attribute(base: Any, name: str) -> Any:
     match base:
         case Value() if name in ("real", "imag"):
             return FUNCTIONS[getattr(np, name)](base)
-        case Value() if shape and name in _METHODS:
+        case Value() if name == "conjugate" or (shape and name in _METHODS):
             return partial(FUNCTIONS[getattr(np, name)], base)
-        case Value() if name == "conjugate":
-            return partial(FUNCTIONS[np.conj], base)
         case Value() | Coefficients() if shape and hasattr(np.ndarray, name):
             raise NotUnderstood(f"'{name}' of {words(base)}")
         case np.ndarray() if name == "T" or callable(getattr(base, name, None)):
@@ -383,9 +383,9 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
             return Choice(*(_told(callee, parameter, one) for one in (test, then, other)))
         case Value(atom, weak, shape=()):
             body = reading.body.assignments((atom,))
-            used = [atom, *(part for one in body for part in atoms(one.value))]
+            used = [*names_of([atom]), *(name for one in body for name in operands(one.value))]
             # Lengths of arrays are known where the calls are done only.
-            length = any(isinstance(one, Ref) and one.name.startswith("length") for one in used)
+            length = any(name.startswith("length") for name in used)
             if not length and all(isinstance(one.value, _PLAIN) for one in body):
                 return Told(atom, weak, body)
     if isinstance(value, Value | Field):
