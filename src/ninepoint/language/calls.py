@@ -339,29 +339,22 @@ class StageCall:
 
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
-    wrong = partial(mistake, "stage-arguments", callee.name)
     own = signature(callee.function.definition, callee.defaults)
     whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
         given = whole.bind(*args, **named).arguments
     except TypeError as error:
         hints = (hint(name, OPTIONS) for name in named if name not in whole.parameters)
-        raise wrong(f"{error}{''.join(hints)}") from None
-    for name, default in callee.defaults.items():
-        if isinstance(default, Spacing) and name not in given:
-            raise wrong(f"'{name}' is {default!r}, which only calls outside know")
-    arrays = {
-        name: given.pop(name, None)
-        for name in callee.fields
-        # A ufunc may be given numbers for arrays.
-        if not callee.pointwise or isinstance(given.get(name), Field)
-    }
-    for name, value in arrays.items():
-        if not isinstance(value, Field):
+        raise mistake("stage-arguments", callee.name, f"{error}{''.join(hints)}") from None
+    fields: tuple[str, ...] = ()
+    for name in callee.fields:
+        if isinstance(given.get(name), Field):
+            fields += (given.pop(name).name,)
+        elif not callee.pointwise:
+            # A ufunc may be given numbers for arrays.
             raise mistake("stage-field", callee.name, name)
     if reading.body.depth:
         raise mistake("stage-place", callee.name)
-    fields = tuple(one.name for one in arrays.values())
     given = {**callee.defaults, **given}
     told = {name: _told(callee.name, name, value) for name, value in given.items()}
     options = {name: told.pop(name) for name in OPTIONS if name in told}
@@ -379,6 +372,9 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
     match value:
         case tuple():
             return tuple(_told(callee, parameter, one) for one in value)
+        case Spacing():
+            reason = f"'{parameter}' is {value!r}, which only calls outside know"
+            raise mistake("stage-arguments", callee, reason)
         case Choice(test, then, other):
             return Choice(*(_told(callee, parameter, one) for one in (test, then, other)))
         case Value(atom, weak, shape=()):
