@@ -456,15 +456,16 @@ def placed(u):
     (placed, 3, 50, "wrap"), (placed, 3, 50, "fill"),
 ])  # fmt: skip
 def test_parts_together_are_the_state(pushed, size, n, rule):
-    u = np.random.default_rng(n).random(n)
+    u = np.random.default_rng(n).random((2, n))
     options = {"steps": 11, "boundary": rule, "threads": 1}
-    made = on_threads(
-        size, lambda comm: pushed.iterate(npt.distribute(u, comm), **options, comm=comm)
-    )
-    same(np.concatenate(made), pushed.iterate(u, **options))
+
+    def part(comm):
+        return pushed.iterate(npt.distribute(u, comm, axis=-1), **options, comm=comm)
+
+    same(np.concatenate(on_threads(size, part), -1), pushed.iterate(u, **options))
 
     def told(comm):
-        return pushed.iterate.explain(npt.distribute(u, comm), **options, comm=comm)
+        return pushed.iterate.explain(npt.distribute(u[0], comm), **options, comm=comm)
 
     assert all(text.startswith("Give each process ") for text in on_threads(size, told))
 

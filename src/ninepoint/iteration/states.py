@@ -131,15 +131,9 @@ class Motion:
         key = None if numbers is None else (count, *numbers)
         found = self._programs.get(key)
         if found is None:
-            if count == 1:
-                made = self._step(each[0])
-            elif vary:
-                made = self.repeated(each)
-            else:
-                known = *self.types, self.call.key, count
-                made = recalled(self.call, known, lambda: self.repeated(each))
-            same = made.schedule == self.schedule
-            found = made if same else replace(made, schedule=self.schedule)
+            known = *self.types, self.call.key, self.schedule, count
+            record = partial(self.repeated, each)
+            found = record() if vary else recalled(self.call, known, record)
             if key is not None:
                 self._programs[key] = found
         return found, Given(leaves if leaves and key else None, first)
@@ -244,10 +238,6 @@ class Motion:
     def margin(self) -> Box:
         """Where one step looks, and the point itself; the calls must be fit for several."""
         return common_margin(self.nodes, self.step.wanted)
-
-    def unit(self, longest: int) -> int:
-        """The steps of blocks shorter than the longest that need no kernel besides its own."""
-        return min(longest, self.together)
 
     def between(self, part: Sequence[int], cut: Sequence[int], row: int) -> int:
         """How many to do between two exchanges of parts of a shape, cut along some axes.
@@ -542,7 +532,8 @@ class InChunks:
         part = [max(sizes) for sizes in chunks]
         cut = [axis for axis in range(-motion.ndim, 0) if len(chunks[axis]) > 1]
         self.longest = motion.between(part, cut, plan.in_a_row)
-        self.unit = motion.unit(self.longest)
+        # Shorter blocks of whole passes need no kernel besides its own.
+        self.unit = min(self.longest, motion.together)
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in as few tasks as can be."""

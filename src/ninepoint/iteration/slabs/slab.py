@@ -10,7 +10,7 @@ ends, and nowhere else.
 
 Parts are linked by actors of a Dask cluster (`Keeper`), or by messages of MPI, where each process
 has its own part and drives itself.  Of a communicator no more is asked than mpi4py's `Get_rank`,
-`Get_size`, `allgather`, `Isend` and `Irecv`, so that nothing has to be imported here.
+`Get_size`, `allgather`, `isend` and `recv`, so that nothing has to be imported here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import os
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, TypeVar
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 # of some `types`, the first `states` of which are the state, with `scalars` of their own.  Its
 # `nodes` look along each axis as far as `looks` says, and work along the last `ndim`; `program`
 # makes one of some steps with their numbers, `repeated` of given scalars.  `between` says how many
-# steps to do between two exchanges, and `unit` how long shorter blocks of them are.
+# steps to do between two exchanges, and `together` how many are one pass over memory.
 Motion: TypeAlias = Any
 
 # Marks our messages among others of the communicator.
@@ -157,7 +157,7 @@ class Slab:
     def __init__(
         self, parts: Parts, links: Keeper | _Messages, fields: Sequence[Array], plan: Iteration
     ) -> None:
-        self.longest, self.unit = parts.longest, parts.motion.unit(parts.longest)
+        self.longest, self.unit = parts.longest, min(parts.longest, parts.motion.together)
         self._parts, self._links, self._plan = parts, links, plan
         self._count, self.ended = parts.motion.states, False
         self._own, frame = parts.owned[links.part], parts.frames[links.part]
@@ -247,20 +247,10 @@ class Slab:
                     give[part].append(self._view(one, here))
                 elif part == me:
                     into[owner].append(self._view(one, there))
-        # Copies: the points may be others before they have left.
-        leave = {
-            part: np.concatenate([one.reshape(-1).view(np.uint8) for one in views])
-            for part, views in give.items()
-        }
-        come = {
-            owner: np.empty(sum(view.nbytes for view in views), np.uint8)
-            for owner, views in into.items()
-        }
-        self._links.exchange(leave, come)
+        come = self._links.exchange(give, into)
         for owner, views in into.items():
-            ends = np.cumsum([view.nbytes for view in views])
-            for view, points in zip(views, np.split(come[owner], ends[:-1]), strict=True):
-                view[...] = points.view(view.dtype).reshape(view.shape)
+            for view, points in zip(views, come[owner], strict=True):
+                view[...] = points
 
 
 def _shifted(part: slice, span: Span) -> Span:
@@ -318,13 +308,13 @@ class Keeper:
             self._stopped = True
             self._news.notify_all()
 
-    def exchange(self, give: Mapping[int, Array], into: Mapping[int, Array]) -> None:
-        """Give bytes to others, and fill arrays with those that they give."""
+    def exchange(self, give: Mapping[int, Arrays], others: Iterable[int]) -> dict[int, Arrays]:
+        """Give arrays to some others; what some give."""
         self._turn += 1
-        for other, points in give.items():
-            self._say(other, points)
-        for other, room in into.items():
-            room[...] = self._wait(other)
+        for other, arrays in give.items():
+            # Copies: the points may be others before they have left.
+            self._say(other, [one.copy() for one in arrays])
+        return {other: self._wait(other) for other in others}
 
     def together(self, value: T) -> list[T]:
         """What all parts have to say."""
@@ -521,7 +511,7 @@ class _Messages:
     """What processes of MPI tell each other; see `Slab`."""
 
     def __init__(self, comm: Any) -> None:
-        for name in ("Get_rank", "Get_size", "allgather", "Isend", "Irecv"):
+        for name in ("Get_rank", "Get_size", "allgather", "isend", "recv"):
             if not hasattr(comm, name):
                 raise TypeError(
                     f"comm={comm!r} must be a communicator of mpi4py, such as MPI.COMM_WORLD."
@@ -529,12 +519,13 @@ class _Messages:
         self._comm = comm
         self.part: int = comm.Get_rank()
 
-    def exchange(self, give: Mapping[int, Array], into: Mapping[int, Array]) -> None:
-        """Give bytes to others, and fill arrays with those that they give."""
-        coming = [self._comm.Irecv(room, other, _TAG) for other, room in into.items()]
-        going = [self._comm.Isend(points, other, _TAG) for other, points in give.items()]
-        for request in (*coming, *going):
-            request.Wait()
+    def exchange(self, give: Mapping[int, Arrays], others: Iterable[int]) -> dict[int, Arrays]:
+        """Give arrays to some others; what some give."""
+        going = [self._comm.isend(arrays, other, _TAG) for other, arrays in give.items()]
+        come = {other: self._comm.recv(None, other, _TAG) for other in others}
+        for one in going:
+            one.wait()
+        return come
 
     def together(self, value: T) -> list[T]:
         """What all processes have to say."""
