@@ -460,13 +460,14 @@ class OnDevice(InMemory):
     """The state of an iteration as arrays of one GPU.
 
     Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
-    is written there goes to the GPU after that.
+    is written there goes to the GPU before the next step.
     """
 
     there = True
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
+        self._shown = list[Any]()
         if self._sent and plan.callback is not None:
             plan = replace(plan, callback=partial(self._show, plan.callback))
         super().__init__(motion, fields, plan)
@@ -496,21 +497,20 @@ class OnDevice(InMemory):
         return run
 
     def forward(self, first: int, length: int) -> int:
-        """Do some steps."""
+        """Do some steps; they go on from what was shown of a state that was sent."""
         with cuda.beside(self._states):
+            for state, shown in zip(self._states, self._shown, strict=False):
+                driver.refill(state, shown)
+            self._shown = []
             return super().forward(first, length)
 
     def _show(self, callback: Callable[..., Any], step: int, *states: Any) -> Any:
-        shown = [driver.downloaded(state) for state in states]
-        ended = callback(step, *shown)
-        with cuda.beside(states):
-            for state, one in zip(states, shown, strict=True):
-                driver.refill(state, one)
-        return ended
+        self._shown = [driver.downloaded(state) for state in states]
+        return callback(step, *self._shown)
 
     def _apart(self) -> list[Any]:
         if self._sent:
-            return [driver.downloaded(state) for state in self._states]
+            return self._shown or [driver.downloaded(state) for state in self._states]
         if self._states is not self._given:
             return self._states
         return [state.copy() for state in self._states]
