@@ -250,29 +250,21 @@ def _filled(sizes: Sequence[int], least: int) -> Shape:
 Depths: TypeAlias = Sequence[tuple[int, int]]
 
 
-# Where a piece of a part of an axis is there, and where in the chunk that has it.
-Piece: TypeAlias = tuple[slice, slice]
-
-
 @lru_cache(maxsize=512)
-def pieces_of(chunks: Shape, span: Span) -> Mapping[int, Sequence[Piece]]:
-    """The pieces of a span of an axis, by the chunks that have them, in order.
+def pieces_of(chunks: Shape, span: Span) -> Sequence[tuple[int, Span, Span]]:
+    """The pieces of a span of an axis: which chunk has each, where it is there, and in the span.
 
     Beyond the ends of the axis it begins again.
     """
     (first, last), ends = span, list(itertools.accumulate(chunks))
-    pieces: dict[int, list[Piece]] = {}
-    at, n = first, ends[-1]
+    found, at, n = [], first, ends[-1]
     while at < last:
         # The chunk that has the element, which is not one without elements.
         chunk = bisect_right(ends, at % n)
-        start = at % n - (ends[chunk - 1] if chunk else 0)
-        stop = min(last, at + ends[chunk] - at % n)
-        piece = slice(at - first, stop - first), slice(start, start + stop - at, 1)
-        pieces.setdefault(chunk, []).append(piece)
+        here, stop = at % n, min(last, at + ends[chunk] - at % n)
+        found.append((chunk, (here, here + stop - at), (at, stop)))
         at = stop
-    # A part without elements is one of some chunk, so that it is of its kind.
-    return dict(sorted(pieces.items())) or {0: [(slice(0, 0), slice(0, 0))]}
+    return found
 
 
 def side(step: int, depth: int) -> slice:
@@ -410,15 +402,15 @@ def read_of(job: Job, region: Region, *sources: Any) -> Any:
     def take(domain: Domain, on: Shape) -> Iterator[Array]:
         spans = [(a + far, b + far) for (a, b), far in zip(domain.has, on, strict=True)]
         for source, shape, dtype in zip(sources, job.fields, dtypes, strict=True):
-            own = job.along(shape, spans)
-            axes = [pieces_of((n,), span)[0] for n, span in zip(shape, own, strict=True)]
+            own = Region(job.along(shape, spans))
+            axes = [pieces_of((n,), span) for n, span in zip(shape, own, strict=True)]
             if all(len(pieces) == 1 for pieces in axes):
-                block = source[tuple(place for ((_, place),) in axes)]
+                block = source[tuple(slice(*here, 1) for ((_, here, _),) in axes)]
             else:
-                block = nothing(like, tuple(b - a for a, b in own), dtype)
+                block = nothing(like, own.shape, dtype)
                 for pieces in itertools.product(*axes):
-                    target, place = zip(*pieces, strict=True)
-                    block[target] = source[place]
+                    to = Region(there for _, _, there in pieces).slices(own.start)
+                    block[to] = source[tuple(slice(*here, 1) for _, here, _ in pieces)]
             yield in_memory(block, dtype)
 
     return job.run(region, take, like)

@@ -47,7 +47,6 @@ from .operations import (
     real_number,
     select,
     strong,
-    to_integer,
     together,
     truth,
     unary,
@@ -97,8 +96,8 @@ def _part(op: Any, value: Any) -> Any:
     lifted = lift(value)
     dtype = lifted.dtype
     if dtype.is_complex:
-        real = DType.F32 if dtype is DType.C64 else DType.F64
-        dtype = dtype if op == "conj" else real
+        if op != "conj":
+            dtype = DType.F32 if dtype is DType.C64 else DType.F64
     elif op == "imag":
         return 0
     elif op != "abs" or dtype is DType.UINT:
@@ -117,12 +116,12 @@ def _rounded(whole: bool, function: str, value: Any) -> Any:
     if lifted.dtype.is_integer:
         return lifted
     result = call(function, lifted.dtype, lifted, weak=lifted.weak)
-    return to_integer(result) if whole else result
+    return cast(result, DType.INT) if whole else result
 
 
-def _round(value: Any, digits: Any = None) -> Any:
-    if digits is not None:
-        return _numpy_round(value, digits)
+def _round(value: Any, ndigits: Any = None) -> Any:
+    if ndigits is not None:
+        return _numpy_round(value, ndigits)
     return _rounded(True, "rint", +real_number(value, "round()"))
 
 
@@ -165,10 +164,10 @@ def _sign(value: Any) -> Any:
     return select(lifted > 0, 1, select(lifted < 0, -1, rest))
 
 
-def _clip(value: Any, low: Any = None, high: Any = None) -> Any:
-    if low is not None:
-        value = strong(binary("maximum", value, low))
-    return value if high is None else binary("minimum", value, high)
+def _clip(value: Any, min: Any = None, max: Any = None) -> Any:
+    if min is not None:
+        value = strong(binary("maximum", value, min))
+    return value if max is None else binary("minimum", value, max)
 
 
 def _floats(name: str, *values: Any) -> list[Value]:
@@ -242,20 +241,18 @@ def _cast(target: type, value: Any = 0) -> Any:
     if target is bool or target is np.bool:
         return truth(value)
     if target is int:
-        return to_integer(value)
+        return cast(real_number(value, "int()"), DType.INT)
     if target is float:
         return _weak(real_number(value, "float()"), DType.F64)
-    storage = np.dtype(target)
-    lifted = lift(value)
-    if storage.kind in "iu":
-        return to_integer(lifted, storage.name)
-    dtype = value_type(storage)
+    storage, lifted = np.dtype(target), lift(value)
+    dtype, rounds = value_type(storage), short(storage) is not None
     if lifted.dtype.is_complex and not dtype.is_complex:
         raise mistake("bad-operand", f"np.{storage.name}", "complex numbers")
-    if short(storage):
-        exact = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted
-        return emit(Cast(DType.F32, exact.atom, storage.name), False, lifted.shape)
-    return strong(cast(lifted, dtype))
+    if rounds and dtype is not lifted.dtype:
+        lifted = cast(lifted, DType.F64)
+    if rounds or dtype.is_integer:
+        return emit(Cast(dtype, lifted.atom, storage.name), False, lifted.shape)
+    return cast(lifted, dtype)
 
 
 def _weak(value: Value, dtype: DType) -> Value:
@@ -396,10 +393,6 @@ def _total(
     return found if initial is None else binary("+" if kind == "sum" else "*", found, initial)
 
 
-def _mean(name: str, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-    return _mean_of(*_taken(name, value, axis, where))
-
-
 def _extreme(
     name: str, value: Any, axis: Any = None, *, initial: Any = None,
     where: Any = None,
@@ -503,7 +496,6 @@ def _ranked(value: Any, percentage: Any) -> Any:
     window = window_of(value, "median' or 'percentile", ordered=True)
     if window.dtype.is_integer:
         window = cast(window, DType.F64)
-    _fraction(percentage, 100.0, "ranked()")
     return reduce("nanrank", window, float(percentage))
 
 
@@ -598,7 +590,11 @@ FUNCTIONS: dict[Any, Builder] = {
     np.square: lambda v: lift(v) * v,
     np.reciprocal: partial(binary, "/", 1.0),
     **_named(np, "sum prod nansum nanprod", _total),
-    **_named(np, "mean nanmean", _mean),
+    **_named(
+        np,
+        "mean nanmean",
+        lambda name, value, axis=None, *, where=None: _mean_of(*_taken(name, value, axis, where)),
+    ),
     **_named(np, "min max nanmin nanmax", _extreme),
     **_named(np, "std var nanstd nanvar", _spread),
     **_named(np, "quantile percentile nanquantile nanpercentile", _quantile),

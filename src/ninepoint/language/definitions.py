@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Any, TypeAlias
@@ -45,9 +44,7 @@ from . import statistics
 from .errors import Span
 from .functions import PYTHON
 
-Definition: TypeAlias = ast.FunctionDef | ast.Lambda
-
-_DEF = re.compile(r"(async\s+)?def\s+")
+Definition: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 @frozen
@@ -124,9 +121,11 @@ class Function:
         line = node.lineno
         text = self.text.split("\n")[line - self.first_line]
         start, end = characters(text, node.col_offset), len(text)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            if found := _DEF.match(text, start):
-                start, end = found.end(), found.end() + len(node.name)
+        if isinstance(node, ast.AsyncFunctionDef):
+            end = start + len("async")
+        elif isinstance(node, ast.FunctionDef):
+            start = max(start, text.find(node.name, start + len("def")))
+            end = start + len(node.name)
         elif node.end_lineno == line:
             end = characters(text, node.end_col_offset)
         return Span(self.file, line, start, end, text)
@@ -151,7 +150,7 @@ def _parsed(text: str, first_line: int, columns: tuple[int, int] | None) -> Defi
     else:
         tree = parsed(text).body[0]
     ast.increment_lineno(tree, first_line - tree.lineno)
-    assert isinstance(tree, ast.FunctionDef | ast.Lambda)
+    assert isinstance(tree, Definition)
     return tree
 
 
@@ -200,10 +199,10 @@ def with_helpers(function: Function) -> Iterator[Function]:
             yield from with_helpers(value)
 
 
-def stored_names(nodes: Iterable[Any]) -> set[str]:
-    """The names that statements bind, or write elements of; not those of functions inside them."""
+def stored_names(loop: ast.AST) -> set[str]:
+    """The names that a loop binds, or writes elements of; not those of functions inside it."""
     found = set[str]()
-    for node in own_nodes(ast.Module([*nodes], [])):
+    for node in own_nodes(loop):
         match node:
             case (
                 ast.FunctionDef(name=name)

@@ -116,7 +116,8 @@ def cast(value: Value, dtype: DType) -> Value:
     if dtype is DType.BOOL:
         known = bool(known)
     elif dtype.is_integer:
-        known = known if isinstance(known, int) else _saturated(known)
+        if not isinstance(known, int):
+            known = 0 if known != known else int(min(max(known, -(2**63)), 2**63 - 1))
         known = known % 2**64 if dtype is DType.UINT else wrapped(known)
     else:
         with np.errstate(all="ignore"):
@@ -188,10 +189,8 @@ def binary(op: str, left: Any, right: Any) -> Any:
         if op in _EXTREMES:
             return _extreme(op, a, b)
     kind = common((a, b))
-    if kind is DType.BOOL and op not in (*COMPARISONS, *_BITWISE, *_EXTREMES):
+    if (mixed or kind is DType.BOOL) and op not in (*COMPARISONS, *_BITWISE, *_EXTREMES):
         # In arithmetic a truth counts as 0 or 1.
-        kind = DType.INT
-    if mixed and op not in _BITWISE:
         kind = DType.INT
     match op:
         case "**":
@@ -224,7 +223,7 @@ def _power(a: Value, b: Value, common: DType) -> Value:
         word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
         return cast(in_common("**", word, a, b), common)
     if exponent == 2 and not common.is_complex:
-        base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
+        base = replace(a, weak=a.weak and b.weak)
         return in_common("*", common, base, base)
     return in_common("**", common, a, b)
 
@@ -248,7 +247,7 @@ def unary(op: Any, arg: Any) -> Any:
     arg = constant(arg)
     if op == "not":
         arg = truth(arg)
-    if isinstance(arg, bool) and op in ("not", "~"):
+    if op == "~" and isinstance(arg, bool):
         return not arg
     if is_number(arg) or isinstance(arg, np.ndarray):
         try:
@@ -324,28 +323,11 @@ def call(function: str, dtype: DType, *args: Value, weak: bool = False) -> Value
     return emit(expr, weak, shape)
 
 
-def to_integer(value: Any, storage: str = "") -> Any:
-    """`int(value)`, or the cast to a narrower integer type."""
-    if is_number(value) and not storage:
-        return _saturated(value)
-    lifted = real_number(value, "int()")
-    if not storage:
-        return cast(lifted, DType.INT)
-    dtype = DType.UINT if storage == "uint64" else DType.INT
-    return emit(Cast(dtype, lifted.atom, storage), False, lifted.shape)
-
-
 _BITWISE = ("&", "|", "^")
 _EXTREMES = ("minimum", "maximum")
 
 # What complex numbers have none of.
 _ORDERED = ("<", "<=", ">", ">=", "//", "%", *_EXTREMES)
-
-
-def _saturated(value: Any) -> int:
-    if isinstance(value, complex) or value != value:
-        return 0
-    return int(min(max(value, -(2**63)), 2**63 - 1))
 
 
 def float_of(dtype: DType) -> DType:

@@ -141,7 +141,6 @@ def _several(parts: Iterable[Any]) -> str:
 
 def _offset(read: Read) -> str:
     """The first offset; axes of the window with a plus, numbered where they are not in order."""
-    if read.axes == tuple(sorted(read.axes)):
-        return ", ".join(f"{o}+" if a in read.axes else str(o) for a, o in enumerate(read.offset))
-    numbered = {a: f"+{k}" for k, a in enumerate(read.axes)}
-    return ", ".join(f"{o}{numbered.get(a, '')}" for a, o in enumerate(read.offset))
+    in_order = read.axes == tuple(sorted(read.axes))
+    plus = {a: "+" if in_order else f"+{k}" for k, a in enumerate(read.axes)}
+    return ", ".join(f"{o}{plus.get(a, '')}" for a, o in enumerate(read.offset))

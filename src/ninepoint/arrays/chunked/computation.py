@@ -506,9 +506,9 @@ def decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> tupl
                 one, around = one * n, around * n
                 continue
             cut = axis_of(program, sizes, axis)
-            pieces = [it for span in cut.needs for it in pieces_of((n,), span)[0]]
+            pieces = [it for span in cut.needs for it in pieces_of((n,), span)]
             one *= whole_pieces(piece, cut.cuts)
-            around *= whole_pieces(piece, [(part.start, part.stop) for _, part in pieces])
+            around *= whole_pieces(piece, [here for _, here, _ in pieces])
         own, read = own + one, read + around
     return own, read
 

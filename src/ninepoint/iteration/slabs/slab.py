@@ -140,10 +140,7 @@ class Parts:
         """What parts take: a part, whose points those are, and where they are here and there."""
         found = []
         for part, frame in enumerate(self.frames):
-            for owner, pieces in pieces_of(self.lengths, frame).items():
-                for target, source in pieces:
-                    here = _shifted(source, self.owned[owner])
-                    found.append((part, owner, here, _shifted(target, frame)))
+            found += [(part, *piece) for piece in pieces_of(self.lengths, frame)]
         return found
 
 
@@ -251,10 +248,6 @@ class Slab:
         for owner, views in into.items():
             for view, points in zip(views, come[owner], strict=True):
                 view[...] = points
-
-
-def _shifted(part: slice, span: Span) -> Span:
-    return span[0] + part.start, span[0] + part.stop
 
 
 class Lost(OSError):
