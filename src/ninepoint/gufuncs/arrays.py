@@ -299,15 +299,16 @@ def _core_dims(
     names = dict(dims)
     found: list[list[Hashable]] = []
     for value, name, core in zip(inputs, definition.inputs, signature.inputs, strict=True):
+        found.append([])
         if not is_xarray(value):
-            found.append([])
+            # xarray asks for none of what has no names.
             continue
         if value.ndim < len(core):
             raise too_few_axes(signature, name, core, value.shape)
         given = [dims[size] for size in core if size in dims]
         left = [dim for dim in value.dims if dim not in given]
         rest = iter(left[len(left) - len(core) + len(given) :])
-        found.append([dims[size] if size in dims else next(rest) for size in core])
+        found[-1] = [dims[size] if size in dims else next(rest) for size in core]
         before = dict(names)
         for size, dim in zip(core, found[-1], strict=True):
             if before.get(size, dim) != dim:
@@ -317,8 +318,6 @@ def _core_dims(
                     f"{name}.rename({{{dim!r}: {before[size]!r}}})."
                 )
             names.setdefault(size, dim)
-    for own, core in zip(found, signature.inputs, strict=True):
-        own += [] if own else [names.setdefault(size, size) for size in core]
     return found, [[names.get(size, size) for size in core] for core in signature.outputs]
 
 
