@@ -53,13 +53,13 @@ from itertools import product
 
 from ...analysis.footprint import watched
 from ...analysis.ranges import ranges
-from ...language.ir import Atom, Body, Histogram, Offset, added
+from ...language.ir import Atom, Body, Offset, added
 from ...lowering.chain import Absent
 from ...lowering.rolling import Kept, together
 from ..compiled import Module
 from ..llvm import library
 from .points import indented, plus
-from .rows import WORD, Layout, RowFunction, Terms, as_tuple, row_function, sliding_function
+from .rows import WORD, Layout, RowFunction, Terms, as_tuple, row_function
 
 # What text may call.
 LIBRARY = vars(library).keys() - {"np", "math"}
@@ -99,15 +99,6 @@ class Loops(Layout):
 
     # The functions that make a row.
 
-    def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
-        """What makes one row of a stage or of the result, or several; its name ends so."""
-        name, every, stores = f"{kept.stage.names[0]}_{word}", 1, list[str]()
-        if isinstance(kept.stage, Histogram):
-            return self._once(sliding_function(name, kept, self))
-        if kept is self.result:
-            every, stores = self.every[-1], self.stores * (len(values) // len(kept.stage.names))
-        return self._once(row_function(self, name, body, values, every, stores))
-
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
         stage = kept.stage
@@ -118,11 +109,13 @@ class Loops(Layout):
         self.known |= ranges(written)
         return self._function(kept, "rows", written.body, written.outputs)
 
-    def _once(self, function: RowFunction) -> RowFunction:
-        """The function, under the name of one that does the same if there is one already.
+    def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
+        """What makes one row of a stage or of the result, or several; its name ends so.
 
-        The same but for names: the steps of an iteration differ in nothing else.
+        Under the name of one that does the same if there is one already, the same but for names:
+        the steps of an iteration differ in nothing else.
         """
+        function = row_function(self, kept, word, body, values)
         known: dict[str, str] = {}
 
         def anonymous(word: re.Match[str]) -> str:
@@ -201,12 +194,9 @@ class Loops(Layout):
         """Turns of several rows, and single ones before these and after."""
         count, turn, length = self.kernel.rows, self._turn(), self.length(-2)
         before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
-        many = length
-        if self.edges.axes and self.kept:
-            # So many rows before the last one some stage has none to make.
-            ended = max(k.high[-2] - self.ended(k, -2, True) for k in self.kept)
-            goes_on = max(k.high[-2] - self.needs[k.stage.names[0]].hi[-2] for k in self.kept)
-            many = f"max(0, {plus(length, -ended, self.on('after', -2, ended - goes_on))})"
+        # So many rows before the last one some stage has none to make.
+        ended = max((k.high[-2] - self.ended(k, -2, True) for k in self.kept), default=0)
+        many = f"max(0, {plus(length, -ended)})" if ended else length
         return [
             *before,
             f"many = {many} // {count} * {count}",

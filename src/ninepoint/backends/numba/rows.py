@@ -342,18 +342,18 @@ class Layout:
 
 
 def row_function(
-    layout: Layout,
-    name: str,
-    body: Body,
-    values: Sequence[Atom],
-    every: int,
-    stores: Sequence[str],
+    layout: Layout, kept: Kept, word: str, body: Body, values: Sequence[Atom]
 ) -> RowFunction:
-    """Write the function that makes a row, or several: some values of a body.
+    """Write the function that makes a row of a stage or of the result, or several.
 
-    Its columns are `every` so many of those that it reads.  Its results are converted by the
-    functions that `stores` names, "" for none.
+    These are some values of a body; the function's name ends in the word.
     """
+    name, every, stores = f"{kept.stage.names[0]}_{word}", 1, list[str]()
+    if isinstance(kept.stage, Histogram):
+        return _sliding_function(name, kept, kept.stage, layout)
+    if kept is layout.result:
+        # Its columns are so many of those that it reads, and functions convert what is stored.
+        every, stores = layout.every[-1], layout.stores * (len(values) // len(kept.stage.names))
     point = _Row(layout, body)
     # What is done before the loop over the row, and for a point.
     once: list[str] = []
@@ -431,10 +431,8 @@ class _Row(Point):
 _Parts: TypeAlias = tuple[str, Mapping[str, str], Mapping[str, tuple[Sequence[object], str]]]
 
 
-def sliding_function(name: str, kept: Kept, layout: Layout) -> RowFunction:
+def _sliding_function(name: str, kept: Kept, stage: Histogram, layout: Layout) -> RowFunction:
     """Write the function that finds the element of a rank at each point of a stage's row."""
-    stage = kept.stage
-    assert isinstance(stage, Histogram)
     storage = dict(layout.kernel.fields)[stage.read.field]
     # How far the window's first element is from where the block begins and from the row's column.
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]
