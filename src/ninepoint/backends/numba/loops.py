@@ -104,7 +104,7 @@ class Loops(Layout):
         stage = kept.stage
         prefix = f"{stage.names[0]}_a"
         written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
-        if written is None:
+        if written is None or kept in self.alike:
             return None
         self.known |= ranges(written)
         return self._function(kept, "rows", written.body, written.outputs)
@@ -164,17 +164,7 @@ class Loops(Layout):
             turns = self._in_turns() if self.several else self._rolling()
         for axis in reversed(range(-self.kernel.ndim, self.axis)):
             turns = self._over(axis, turns)
-        return [*lines, "for b in range(out0.shape[0]):", *indented([*self._alike(), *turns])]
-
-    def _alike(self) -> list[str]:
-        """Make the stages whose rows are all the same."""
-        lines: list[str] = []
-        for kept, function in zip(self.kept, self.functions, strict=False):
-            if kept in self.alike:
-                lines += self._plane(self._row(kept, function), kept)
-        for index in reversed(self.outer if lines else []):
-            lines = [f"for {index} in range(1):", *indented(lines)]
-        return lines
+        return [*lines, "for b in range(out0.shape[0]):", *indented(turns)]
 
     def _over(self, axis: int, lines: list[str]) -> list[str]:
         """Lines for each of the results along an axis."""
@@ -214,13 +204,11 @@ class Loops(Layout):
         several = self.several if rows > 1 else [None] * len(self.functions)
         lines: list[str] = []
         for kept, function, many in zip(self.stages, self.functions, several, strict=True):
-            if kept in self.alike:
-                continue
             lines += self._row(kept, many, rows=rows) if many else []
             for down in range(rows):
                 at = plus(self.turn, kept.high[self.axis] + down) if self.turn else ""
                 row = [] if many else self._row(kept, function, down)
-                test = self._there(kept, at) if rows == 1 else ""
+                test = self._there(kept, at) if rows == 1 or kept in self.alike else ""
                 plane = self._plane([*row, *self._ends_of(kept, down)], kept)
                 lines += [f"if {test}:", *indented(plane)] if test and plane else plane
                 if at:
@@ -231,6 +219,10 @@ class Loops(Layout):
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""
         if not self.turn:
             return ""
+        if kept in self.alike:
+            # Once for all.
+            first, _ = self.limits(kept, self.axis)
+            return " and ".join([*(f"{one} == 0" for one in self.outer[:-1]), f"{at} == {first}"])
         begin = kept.low[self.axis] - kept.high[self.axis]
         tests = [f"{self.turn} >= {begin}"] * (begin > -self.warm)
         if kept is self.result:
