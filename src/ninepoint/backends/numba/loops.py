@@ -205,10 +205,11 @@ class Loops(Layout):
         lines: list[str] = []
         for kept, function, many in zip(self.stages, self.functions, several, strict=True):
             lines += self._row(kept, many, rows=rows) if many else []
-            for down in range(rows):
+            count = 1 if kept in self.alike else rows
+            for down in range(count):
                 at = plus(self.turn, kept.high[self.axis] + down) if self.turn else ""
                 row = [] if many else self._row(kept, function, down)
-                test = self._there(kept, at) if rows == 1 or kept in self.alike else ""
+                test = self._there(kept, at) if count == 1 else ""
                 plane = self._plane([*row, *self._ends_of(kept, down)], kept)
                 lines += [f"if {test}:", *indented(plane)] if test and plane else plane
                 if at:
