@@ -52,7 +52,7 @@ from ...language.ir import (
     Ref,
     Weight,
 )
-from ...loops.nodes import SHORT
+from ...loops.nodes import BITS, SHORT
 from ...loops.operations import Operations, number
 from ...lowering.windows import quantile_position
 
@@ -318,12 +318,12 @@ class Point(Operations):
         if kind == "mean":
             of = reduce.result.dtype if reduce.result.dtype.is_integer else reduce.dtype
             total = SHORT["int64" if of is DType.BOOL else of.numpy.name]
-        if "$extreme" in program:
-            # There is none of complex numbers, which are only added and multiplied.
-            extreme = _extreme("max" if "max" in kind else "min", machine)
-            program = program.replace("$extreme", extreme)
-        divisor = max(0.0, window.count - reduce.quantile)
-        return window.lines(program, total=total, count=window.count, divisor=divisor)
+        words = {
+            "count": window.count,
+            "divisor": max(0.0, window.count - reduce.quantile),
+            "extreme": _extreme("min" in kind, machine),
+        }
+        return window.lines(program, total=total, **words)
 
     def ranked(self, window: Window) -> list[str]:
         """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
@@ -460,14 +460,14 @@ class Point(Operations):
         ]
 
 
-def _extreme(kind: str, machine: str) -> str:
-    """What every element replaces."""
+def _extreme(least: bool, machine: str) -> str:
+    """What every element replaces that is looked for as the least, or the greatest."""
     if machine == "bool":
-        return str(kind == "min")
-    if machine.startswith("float"):
-        return f"{SHORT[machine]}({'inf' if kind == 'min' else '-inf'})"
+        return str(least)
+    if machine not in BITS:
+        return f"{SHORT[machine]}({'inf' if least else '-inf'})"
     info = np.iinfo(machine)
-    return f"{SHORT[machine]}({info.max if kind == 'min' else info.min})"
+    return f"{SHORT[machine]}({info.max if least else info.min})"
 
 
 def filled(program: str, name: str, words: Mapping[str, object]) -> str:
