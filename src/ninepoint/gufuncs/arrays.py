@@ -36,6 +36,7 @@ from ..arrays.accepted import (
     quoted,
 )
 from ..arrays.foreign import Applied, asked, asks
+from ..arrays.layout import Shape
 from ..backends.cache import Outside
 from ..backends.numba.users import whole_line
 from ..backends.threads import run_parallel, thread_count
@@ -90,30 +91,35 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     compiled = compile_for(definition, call.types, given.dtypes)
     outs = listed(given.options.get("out"))
     if outs:
-        targets = _targets(definition, compiled, call, outs)
+        _check_outs(definition, compiled, call, outs)
         before_writing(outs)
-    else:
-        targets = [np.empty(call.shape(k), one.dtype) for k, one in enumerate(compiled.outputs)]
     # NumPy takes an array that is input and result for one that is read element by element.
     apart = any(np.may_share_memory(one, value) for one in outs for value in call.inputs)
-    made = [np.empty_like(one) for one in targets] if apart else targets
+    moved = {"axes", "axis", "keepdims"} & given.options.keys()
+    shapes = [call.shape(k) for k in range(len(call.cores))]
+    made = outs
+    if apart or moved or [one.shape for one in outs] != shapes:
+        pairs = zip(shapes, compiled.outputs, strict=True)
+        made = [np.empty(shape, one.dtype) for shape, one in pairs]
     inputs = [*call.inputs, *given.scalars.values()]
     try:
-        _compute(compiled, inputs, made, given.options.get("threads"))
+        _compute(compiled, call.stack, inputs, made, given.options.get("threads"))
     except Outside as error:
         raise _outside(definition, *error.args) from None
     except WrongShape as error:
         raise wrong_shape(definition, *error.args) from None
-    if apart:
-        for target, one in zip(targets, made, strict=True):
-            target[...] = one
-    return bare(outs) if outs else call.given(made)
+    if not outs:
+        return call.given(made)
+    if made is not outs:
+        for out, one in zip(outs, listed(call.given(made)), strict=True):
+            out[...] = one
+    return bare(outs)
 
 
-def _targets(
+def _check_outs(
     definition: GufuncDefinition, compiled: Compiled, call: Items, outs: Sequence[Any]
-) -> list[Any]:
-    """Views of the arrays that take the results, core axes last, if they can."""
+) -> None:
+    """Raise unless arrays can take the results."""
     if len(outs) != len(compiled.outputs):
         raise ValueError(
             f"out has {len(outs)} arrays, but '{definition.name}' has "
@@ -133,15 +139,17 @@ def _targets(
         if array.shape[max(0, array.ndim - len(wanted)) :] != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
     check_writable(outs)
-    return [call.last(array, k) for k, array in enumerate(outs)]
 
 
 def _compute(
-    compiled: Compiled, inputs: Sequence[Any], outs: Sequence[Any], threads: int | None
+    compiled: Compiled,
+    stack: Shape,
+    inputs: Sequence[Any],
+    outs: Sequence[Any],
+    threads: int | None,
 ) -> None:
     """Compute the results for all items of the stack."""
     several = thread_count(threads)
-    stack = outs[0].shape[: outs[0].ndim - len(compiled.outputs[0].core)]
     count = max(stack, default=1)
     # Counted from behind the stack, as in inputs; 0 if there is none.
     axis = stack.index(count) - len(stack) if stack else 0
@@ -168,10 +176,9 @@ def _compute(
     left = max(0.0, part(0, first) - _CALL) / first * (count - first)
     parts = 1
     if left >= limits.current.handoff_seconds:
-        parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
+        parts = max(_PARTS * several, int(left / _LONGEST))
     step = -(-(count - first) // parts) or 1
-    places = range(first, count, step)
-    tasks = (partial(part, k, min(k + step, count)) for k in places)
+    tasks = (partial(part, k, k + step) for k in range(first, count, step))
     run_parallel(tasks, several if parts > 1 else 1)
 
 

@@ -375,11 +375,6 @@ class Items:
         """The shape of a result with its core axes last."""
         return self.stack + self.cores[number]
 
-    def last(self, array: Any, number: int) -> Any:
-        """An array for a result, with its core axes last and without those that are kept."""
-        axes = self._axes[number]
-        return _moved(array, axes, last(len(axes)))[(..., *(0,) * self._kept)]
-
     def placed(self, result: Any, number: int) -> Any:
         """A result, whose core axes are the last, as the call wants it; without axes a number."""
         axes = self._axes[number]
