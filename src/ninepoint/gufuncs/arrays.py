@@ -157,8 +157,13 @@ def _compute(
 
     def part(begin: int, end: int) -> float:
         """Compute the results for some items, and say how long it takes [s]."""
-        pairs = zip((*inputs, *outs), kinds, strict=True)
-        own = [_cut(one, kind, axis, begin, end) for one, kind in pairs]
+        own = []
+        for one, kind in zip((*inputs, *outs), kinds, strict=True):
+            back = len(kind.core) - axis
+            # Where it is repeated it is taken whole.
+            if axis and one.ndim >= back and one.shape[-back] > 1:
+                one = one[(..., slice(begin, end), *(slice(None),) * (back - 1))]
+            own.append(one)
         begun = time.perf_counter()
         given = list(own)
         for k, (one, kind) in enumerate(zip(own, kinds, strict=True)):
@@ -180,14 +185,6 @@ def _compute(
     step = -(-(count - first) // parts) or 1
     tasks = (partial(part, k, k + step) for k in range(first, count, step))
     run_parallel(tasks, several if parts > 1 else 1)
-
-
-def _cut(array: Any, kind: Operand, axis: int, begin: int, end: int) -> Any:
-    """Some items of an array along an axis of the stack; all if it is repeated there."""
-    back = len(kind.core) - axis
-    if not axis or array.ndim < back or array.shape[-back] == 1:
-        return array
-    return array[(..., slice(begin, end), *(slice(None),) * (back - 1))]
 
 
 def _in_order(array: Any, kind: Operand) -> bool:

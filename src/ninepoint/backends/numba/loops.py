@@ -133,18 +133,19 @@ class Loops(Layout):
         lines: list[str] = []
         for function in self._written.values():
             lines += ["", "", *function.constants] if function.constants else []
-            lines += ["", "", f"@row_function({how})", *function.lines]
+            head = f"def {function.name}({', '.join(function.parameters)}):"
+            lines += ["", "", f"@row_function({how})", head, *indented(function.body)]
         text = "\n".join([*lines[1:], "", "", *band, ""])
         used = set(WORD.findall(text))
         modules = {"math": "import math\n", "np": "import numpy as np\n"}
-        head = [
+        first = [
             f'"""{title}: written by ninepoint; changes made here are lost."""\n',
             *(line for name, line in modules.items() if name in used),
             "from ninepoint.backends.llvm.library import (",
             *(f"    {name}," for name in sorted(LIBRARY & used)),
             ")",
         ]
-        return "\n".join([*head, "", text])
+        return "\n".join([*first, "", text])
 
     # The loops over rows, or over planes and their rows.
 

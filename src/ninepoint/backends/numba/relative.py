@@ -186,19 +186,13 @@ def _masked(array, mask):
     return masked
 
 
-def _ask_first() -> None:
-    """Have masks asked for before what Numba's own indices take, whoever used Numba before."""
-    context = cpu_target.typing_context
-    context.refresh()
-    known = context._lookup_global(operator.getitem)
-    known.templates = tuple(
-        sorted(
-            known.templates, key=lambda one: getattr(one, "_overload_func", None) is not _masked
-        )
-    )
-
-
-_ask_first()
+# Masks are asked for before what Numba's own indices take, whoever used Numba before.
+_context = cpu_target.typing_context
+_context.refresh()
+_getitem = _context._lookup_global(operator.getitem)
+_getitem.templates = tuple(
+    sorted(_getitem.templates, key=lambda one: getattr(one, "_overload_func", None) is not _masked)
+)
 
 
 @by_type()

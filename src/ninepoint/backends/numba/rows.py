@@ -123,12 +123,6 @@ class RowFunction:
     rows: Rows
     buffers: Mapping[str, str]
 
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Its text."""
-        head = f"def {self.name}({', '.join(self.parameters)}):"
-        return (head, *indented(self.body))
-
 
 # Texts and numbers that are added.
 Terms: TypeAlias = tuple[str | int, ...]
