@@ -47,7 +47,7 @@ Where results are made at every other point, `i` and `j` are points all the same
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -149,23 +149,25 @@ class Loops(Layout):
 
     # The loops over rows, or over planes and their rows.
 
-    def _band(self) -> list[str]:
-        lines = ["n = out0.shape[-1]"]
+    def _band(self) -> Iterator[str]:
+        yield "n = out0.shape[-1]"
         for axis in self.edges.axes:
             # 1 where the array goes on, which it does for all borders or for none.
             ends = f"ends{-axis}_{self.edges.borders[0]}"
-            lines.append(f"before{-axis} = 1 if {ends}[0] == 0 else 0")
-            lines.append(f"after{-axis} = 1 if {ends}[1] == 0 else 0")
-        lines += self.buffers()
+            yield f"before{-axis} = 1 if {ends}[0] == 0 else 0"
+            yield f"after{-axis} = 1 if {ends}[1] == 0 else 0"
+        yield from self.buffers()
         for function in self.functions:
-            lines += [f"{name} = {room}" for name, room in function.buffers.items()]
+            for name, room in function.buffers.items():
+                yield f"{name} = {room}"
         if not self.outer:
             turns = self._turn()
         else:
             turns = self._in_turns() if self.several else self._rolling()
         for axis in reversed(range(-self.kernel.ndim, self.axis)):
             turns = self._over(axis, turns)
-        return [*lines, "for b in range(out0.shape[0]):", *indented(turns)]
+        yield "for b in range(out0.shape[0]):"
+        yield from indented(turns)
 
     def _over(self, axis: int, lines: list[str]) -> list[str]:
         """Lines for each of the results along an axis."""
@@ -276,16 +278,15 @@ class Loops(Layout):
 
     # What the border's rule asks for.
 
-    def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
+    def _ends_of(self, kept: Kept, down: int = 0) -> Iterator[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
-        row, lines = self.made(kept, down), list[str]()
+        row = self.made(kept, down)
         # The first axis decides at a corner: its ends are written last.
         for axis, name in product(self.edges.axes, kept.stage.names):
             one = self.edges.absent.get(name)
             if one and any(one.reach.sides[axis]):
-                lines.append(self._absent(kept, row, axis, name, one))
-        beyond = f"row({{}}, {self.place(kept, row)})"
-        return [*lines, *self._beyond(kept, -1, beyond, self.first(kept))]
+                yield self._absent(kept, row, axis, name, one)
+        yield from self._beyond(kept, -1, f"row({{}}, {self.place(kept, row)})", self.first(kept))
 
     def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> str:
         """Write the ends of an array's row, or all of it where it is at an end of the axis."""
@@ -306,12 +307,11 @@ class Loops(Layout):
         ends = f"ends{-axis}_{one.border}, constant{one.constant}[0]"
         return f"{word}({', '.join(given)}, {low}, {high}, {self.length(axis)}, {ends})"
 
-    def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
+    def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> Iterator[str]:
         """Write what lies beyond the ends of an axis, whose first element is `at`.
 
         Of planes and rows that are kept in turn, those that are known by the `turn` of one.
         """
-        lines = list[str]()
         for name in kept.stage.names:
             if name not in self.edges.beyond:
                 continue
@@ -321,9 +321,9 @@ class Loops(Layout):
             ends = (
                 f"{low}, {high}, {self.length(axis)}, ends{-axis}_{border}, constant{constant}[0]"
             )
-            call = f"beyond_in_turn({rows}, {turn}, {ends})" if turn else f"beyond({rows}, {ends})"
-            lines += [call] * (low < 0 or high > 0)
-        return lines
+            if low < 0 or high > 0:
+                call = f"beyond_in_turn({rows}, {turn}," if turn else f"beyond({rows},"
+                yield f"{call} {ends})"
 
 
 def _row_text(array: str, place: str, first: str) -> str:

@@ -49,7 +49,7 @@ from __future__ import annotations
 import math
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TypeAlias
@@ -277,9 +277,8 @@ class Layout:
         found: int = -(self.low[-1] * least // LINE) * LINE // least
         return found
 
-    def buffers(self) -> list[str]:
+    def buffers(self) -> Iterator[str]:
         """The lines that make room for what is kept."""
-        lines: list[str] = []
         for kept in self.kept:
             low, high = self.room(kept)
             axes = range(self.axis + 1, -1)
@@ -291,9 +290,7 @@ class Layout:
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
-                kind = f"np.{self.machines[name]}"
-                lines.append(f"{name} = np.empty({shape}, dtype={kind})")
-        return lines
+                yield f"{name} = np.empty({shape}, dtype=np.{self.machines[name]})"
 
     # Places.
 
