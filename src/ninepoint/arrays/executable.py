@@ -228,7 +228,8 @@ class GhostCall:
         boundary = Boundary.of(given.boundary or node.boundary)
         if last is None or last[0] != boundary:
             same = boundary if all(one.plain for one in boundary.conditions) else None
-            now = boundary if given.step is None else boundary.after(given.step)
+            step = given.step or 0
+            now = boundary.with_conditions(lambda one, *_: one.after(step))
             # Values that do not fit are wrong beside an array without elements as well.
             opened = turned(now.opened(self._closed), self._shape, node.along)
             with np.errstate(all="ignore"):

@@ -96,8 +96,8 @@ def _part(op: Any, value: Any) -> Any:
     lifted = lift(value)
     dtype = lifted.dtype
     if dtype.is_complex:
-        real = DType.F32 if dtype is DType.C64 else DType.F64
-        dtype = dtype if op == "conj" else real
+        if op != "conj":
+            dtype = DType.F32 if dtype is DType.C64 else DType.F64
     elif op == "imag":
         return 0
     elif op != "abs" or dtype is DType.UINT:
@@ -119,9 +119,9 @@ def _rounded(whole: bool, function: str, value: Any) -> Any:
     return cast(result, DType.INT) if whole else result
 
 
-def _round(value: Any, digits: Any = None) -> Any:
-    if digits is not None:
-        return _numpy_round(value, digits)
+def _round(value: Any, ndigits: Any = None) -> Any:
+    if ndigits is not None:
+        return _numpy_round(value, ndigits)
     return _rounded(True, "rint", +real_number(value, "round()"))
 
 
@@ -164,10 +164,10 @@ def _sign(value: Any) -> Any:
     return select(lifted > 0, 1, select(lifted < 0, -1, rest))
 
 
-def _clip(value: Any, low: Any = None, high: Any = None) -> Any:
-    if low is not None:
-        value = strong(binary("maximum", value, low))
-    return value if high is None else binary("minimum", value, high)
+def _clip(value: Any, min: Any = None, max: Any = None) -> Any:
+    if min is not None:
+        value = strong(binary("maximum", value, min))
+    return value if max is None else binary("minimum", value, max)
 
 
 def _floats(name: str, *values: Any) -> list[Value]:
@@ -393,10 +393,6 @@ def _total(
     return found if initial is None else binary("+" if kind == "sum" else "*", found, initial)
 
 
-def _mean(name: str, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-    return _mean_of(*_taken(name, value, axis, where))
-
-
 def _extreme(
     name: str, value: Any, axis: Any = None, *, initial: Any = None,
     where: Any = None,
@@ -500,7 +496,6 @@ def _ranked(value: Any, percentage: Any) -> Any:
     window = window_of(value, "median' or 'percentile", ordered=True)
     if window.dtype.is_integer:
         window = cast(window, DType.F64)
-    _fraction(percentage, 100.0, "ranked()")
     return reduce("nanrank", window, float(percentage))
 
 
@@ -595,7 +590,11 @@ FUNCTIONS: dict[Any, Builder] = {
     np.square: lambda v: lift(v) * v,
     np.reciprocal: partial(binary, "/", 1.0),
     **_named(np, "sum prod nansum nanprod", _total),
-    **_named(np, "mean nanmean", _mean),
+    **_named(
+        np,
+        "mean nanmean",
+        lambda name, value, axis=None, *, where=None: _mean_of(*_taken(name, value, axis, where)),
+    ),
     **_named(np, "min max nanmin nanmax", _extreme),
     **_named(np, "std var nanstd nanvar", _spread),
     **_named(np, "quantile percentile nanquantile nanpercentile", _quantile),

@@ -189,10 +189,8 @@ def binary(op: str, left: Any, right: Any) -> Any:
         if op in _EXTREMES:
             return _extreme(op, a, b)
     kind = common((a, b))
-    if kind is DType.BOOL and op not in (*COMPARISONS, *_BITWISE, *_EXTREMES):
+    if (mixed or kind is DType.BOOL) and op not in (*COMPARISONS, *_BITWISE, *_EXTREMES):
         # In arithmetic a truth counts as 0 or 1.
-        kind = DType.INT
-    if mixed and op not in _BITWISE:
         kind = DType.INT
     match op:
         case "**":

@@ -48,6 +48,7 @@ from .ir import (
     Read,
     Ref,
     Scalar,
+    names_of,
     operands,
 )
 from .operations import binary, folded, in_one_type, lift, logical, select, truth, unary, under
@@ -153,8 +154,7 @@ def _read(
 def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: int) -> Kernel:
     """What was read, as far as the outputs need it."""
     body = reading.body.assignments(outputs)
-    used = {name for one in body for name in operands(one.value)}
-    used |= {one.name for one in outputs if isinstance(one, Ref)}
+    used = {*names_of(outputs), *(name for one in body for name in operands(one.value))}
     lengths = {f"length{k}": k for k in range(ndim) if f"length{k}" in used}
     read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}

@@ -125,7 +125,7 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> 
 def _gather(field: Field, offsets: Sequence[Any]) -> Value:
     """An element at an offset that is computed, which must be in the neighborhood."""
     # Of each axis what is known of the offset, what is computed, and between which ends.
-    within: Any = reading.neighborhood
+    within = reading.neighborhood or ()
     parts = [
         (0, *within[axis], _inside(one, *within[axis], str(axis)).atom)
         if isinstance(one, Value)

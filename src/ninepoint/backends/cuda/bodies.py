@@ -20,9 +20,9 @@ t0, ....
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from ...language.ir import Atom, Binary, DType, Kernel, Offset
 from ...loops.nodes import SHORT
 from ...loops.reading import functions_of, read
 from ...lowering.windows import ordered_by, quantile_position
+from ..llvm import library
 from ..numba.points import Point, Window
 from .printing import C_TYPES, Array, Local, Printer, loaded, number
 
@@ -164,10 +165,9 @@ class Body(Point):
         text = [*self.constants, f"def band({', '.join(self._given)}):"]
         text += ["    " + line for line in self.lines or ["pass"]]
         known, types = {"nan": float("nan"), "inf": float("inf")}, list(self._given.values())
-        file = resources.files("ninepoint.backends.llvm").joinpath("library.py")
         own = _OWN + "".join(_AT.format(axis) for axis in range(9))
-        library = {**functions_of(file.read_text(encoding="utf-8")), **functions_of(own)}
-        module = read("\n".join(text), library, known, types)
+        functions = {**functions_of(inspect.getsource(library)), **functions_of(own)}
+        module = read("\n".join(text), functions, known, types)
         for name, values in module.tables:
             self.printer.arrays[name] = self._constants(values)
         return self.printer.lines(module.function("band").body)
