@@ -27,8 +27,8 @@ import numpy as np
 from numba.core import config
 
 from ..arrays.accepted import (
+    are_apart,
     bare,
-    check_writable,
     is_dask,
     is_pandas,
     is_xarray,
@@ -94,11 +94,10 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
         _check_outs(definition, compiled, call, outs)
         before_writing(outs)
     # NumPy takes an array that is input and result for one that is read element by element.
-    apart = any(np.may_share_memory(one, value) for one in outs for value in call.inputs)
     moved = {"axes", "axis", "keepdims"} & given.options.keys()
     shapes = [call.shape(k) for k in range(len(call.cores))]
     made = outs
-    if apart or moved or [one.shape for one in outs] != shapes:
+    if not are_apart(outs, call.inputs) or moved or [one.shape for one in outs] != shapes:
         pairs = zip(shapes, compiled.outputs, strict=True)
         made = [np.empty(shape, one.dtype) for shape, one in pairs]
     inputs = [*call.inputs, *given.scalars.values()]
@@ -138,7 +137,6 @@ def _check_outs(
         # It may have more axes in front, along which the result is repeated.
         if array.shape[max(0, array.ndim - len(wanted)) :] != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
-    check_writable(outs)
 
 
 def _compute(

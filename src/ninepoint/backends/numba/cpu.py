@@ -16,7 +16,7 @@ import numpy as np
 from ...base.undisturbed import undisturbed
 from ...language.dtypes import computed, short
 from .. import cache
-from ..compiled import REACH, SITE, Compiled, Loaded
+from ..compiled import Compiled, Loaded
 from ..llvm import native
 from ..llvm.native import Kind
 from ..threads import STOP, Stopped, interruptible
@@ -102,7 +102,8 @@ def _widened(fields: int, entry: Callable[..., None], *arguments: Any) -> None:
 
 def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that tells when it reads outside its neighborhood, and raise that."""
-    notes = np.zeros(2, dtype=np.int64)
+    # Which read was outside, counted from 1; whether to stop; the offset of that read.
+    notes = np.zeros(3, dtype=np.int64)
     try:
         interruptible(partial(entry, *arguments, notes), notes)
     except (IndexError, ValueError) as error:
@@ -112,15 +113,13 @@ def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) ->
         if not notes[STOP]:
             raise
     if notes[0]:
-        raise IndexError(_outside(compiled, int(notes[0])))
+        raise IndexError(_outside(compiled, *notes.tolist()))
     if notes[STOP]:
         raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
 
 
-def _outside(compiled: Compiled, noted: int) -> str:
-    """Say which read left the neighborhood, from what `relative.near` wrote down."""
-    site, offset = divmod(noted + REACH, SITE)
-    offset -= REACH
+def _outside(compiled: Compiled, site: int, _: int, offset: int) -> str:
+    """Say which read left the neighborhood, from what was noted of it."""
     axis, file, line = compiled.module.places[site - 1].split("|")
     where = f"(file '{file}', line {line})"
     if not axis.isdecimal():

@@ -191,7 +191,7 @@ def _looks(function: Function, kinds: Arguments, request: Request) -> Box:
         if not isinstance(node.ctx, ast.Load):
             raise mistake("assigned-field", name)
         if offsets:
-            first, last = zip(*ends_of(offsets, node)[0], strict=True)
+            first, last, *_ = ends_of(name, offsets, node)
             reading.check(name, first, last)
             boxes.append(Box(first, last))
         elif declared is None:
