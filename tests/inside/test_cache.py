@@ -181,7 +181,7 @@ HARMS = {
     "garbage": (lambda path: path.write_bytes(bytes(range(255, 0, -1)) * 9), "damaged"),
     "begins otherwise": (lambda path: flip(path, 30), "damaged"),
     "ends otherwise": (lambda path: flip(path, -1), "damaged"),
-    "another": (lambda path: shutil.copy(next(path.parent.glob("*.band.*")), path), "damaged"),
+    "another": (lambda path: shutil.copy(next(path.parent.glob("*.o.*")), path), "damaged"),
     "of others": (lambda path: os.chown(path, NOBODY, NOBODY), "does not use"),
     "open to all": (lambda path: path.chmod(0o777), "does not use"),
     "pipe": (lambda path: replaced(path, os.mkfifo), "does not use"),
@@ -215,11 +215,11 @@ def test_whatever_is_wrong_with_a_file_it_is_made_anew(filled, place, harm):
 
 @pytest.mark.parametrize(("file", "harm"), [
     ("point", "another"),
-    ("band", "ends otherwise"),
-    pytest.param("band", "open to all", marks=posix),
+    ("o", "ends otherwise"),
+    pytest.param("o", "open to all", marks=posix),
     *(
         pytest.param(file, harm, marks=pytest.mark.nightly)
-        for file in ("point", "band")
+        for file in ("point", "o")
         for harm in ("begins otherwise", "cut", "folder", "gone")
     ),
 ])  # fmt: skip

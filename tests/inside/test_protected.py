@@ -272,5 +272,5 @@ def test_what_no_kernel_may_be_is_found_and_what_no_text_may_say_is_not_read():
         "def band(out):\n    out[0] = turned(1, 2)\n"
     )
     a, b, before, *kept = read(text, {}, {}, [("int64", 1)]).function("turned").body
-    assert before == Let("before", Name("int64", a.name))
+    assert before == Let(before.name, Name("int64", a.name))
     assert [one.value for one in kept[:2]] == [Name("int64", b.name), Name("int64", a.name)]

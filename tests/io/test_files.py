@@ -314,9 +314,9 @@ def test_resume_computes_only_what_is_missing(tmp_path):
 
 def test_a_bar_can_be_forced_and_a_look_at_many_files_interrupted(tmp_path, capsys):
     imsave(images((3, 5, 5)), tmp_path / "{}.png", progress=True)
-    assert "saving 3/3" in capsys.readouterr().err
+    assert "saving:" in capsys.readouterr().err
     imread(tmp_path, progress=True)
-    assert "looking at files 3/3" in capsys.readouterr().err
+    assert "looking at files:" in capsys.readouterr().err
     imread(tmp_path)
     imsave(images((3, 5, 5)), tmp_path / "{}.png", overwrite=True)
     assert capsys.readouterr().err == ""

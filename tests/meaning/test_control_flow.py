@@ -189,7 +189,7 @@ def test_what_is_outside_is_an_error_when_it_happens() -> None:
 
     agree(kernel, BYTES, -1, way="compiled")
     refuses(IndexError, r"offset 2 on axis 1 is not in -1\.\.1.*line \d+", kernel, BYTES, 2)
-    refuses(IndexError, "offset -2147483647 on axis", kernel, BYTES, -(10**12))
+    refuses(IndexError, f"offset {-(10**12)} on axis", kernel, BYTES, -(10**12))
 
     @npt.stencil
     def counted(x):

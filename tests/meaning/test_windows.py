@@ -209,7 +209,7 @@ PARTS = (
     "np.any(w > 20, where=t)", "(w > 20).all(where=t)", "w.var(where=t)",
     "np.std(w, ddof=1, where=t)", "np.nansum(w, where=t)", "np.nanmean(w, where=t)",
     "np.nanmin(w, where=t, initial=60)", "np.nanmax(w, where=t, initial=-1)",
-    "np.nanstd(w, where=t)", "np.nanprod(w * 0.25, where=t)",
+    "np.nanstd(w, where=t)", "np.nanprod(w * 0.25, where=t)", "w.var(ddof=2.5, where=t)",
 )  # fmt: skip
 MASKS = ("m[-1:2, -1:2]", "CROSS", "NONE", "m[-1:2, -1:2] & (w > 20)", "m[0, 0]")
 

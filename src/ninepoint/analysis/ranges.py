@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..base.frozen import frozen
-from ..language.functions import FLOAT_FUNCTIONS, PYTHON, UNARY
+from ..language.functions import BOUNDS, PYTHON, UNARY
 from ..language.ir import (
     COMPARISONS,
     GREATEST,
@@ -367,11 +367,9 @@ def _call(expr: Call, arg: Interval) -> Interval:
         return stepped(arg, WHOLE[expr.function])
     if expr.function == "sqrt" and arg.low >= 0:
         return _settled(Interval(math.sqrt(arg.low), math.sqrt(arg.high), arg.nan), expr.dtype)
-    row = FLOAT_FUNCTIONS.get(expr.function)
-    if row and row.bounds[1] < math.inf:
-        return Interval(
-            *row.bounds, arg.nan or (expr.function in ("sin", "cos") and math.isinf(arg.largest))
-        )
+    if bounds := BOUNDS.get(expr.function):
+        turns = expr.function in ("sin", "cos")
+        return Interval(*bounds, arg.nan or (turns and math.isinf(arg.largest)))
     return ANY
 
 

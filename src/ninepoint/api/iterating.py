@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from ..arrays.accepted import (
     Arrays,
@@ -27,18 +27,14 @@ from ..iteration.states import InChunks, InMemory, Motion, OnDevice
 from ..program.definition import Call, Definition
 from ..program.options import Place
 from ..program.program import program_of, typed
+from ..running.calls import evaluate
 
 # Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
 # end takes about as long as two of them.
 MANY = 4
 
 
-# What gives the values that are wanted of a program on arrays of any kind (`running.calls`).
-Evaluate: TypeAlias = Callable[..., list[Any]]
-
-
 def iterated(
-    evaluate: Evaluate,
     definition: Definition,
     values: Mapping[str, Any],
     plan: Iteration,
@@ -65,18 +61,18 @@ def iterated(
 
         named = on_xarray.Named(fields, program_of(call.spaced(), types).last.ndim)
         found = on_xarray.spacings(call, named)
-        scalars, call = scalars.spaced(found), call.spaced(found)
+        scalars.fixed.update(found)
+        call = call.spaced(found)
     call.check_spaced()
     motion = Motion(call, tuple(types), definition.schedule_for(types), scalars)
-    motion.check_lengths()
     if plan.steps:
         check_steps(fields, motion.ndim, definition.name)
     if named is None:
-        return _after(motion, fields, plan, evaluate)
-    return _by_names(motion, fields, named, plan, evaluate)
+        return _after(motion, fields, plan)
+    return _by_names(motion, fields, named, plan)
 
 
-def _after(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) -> list[Any]:
+def _after(motion: Motion, arrays: Arrays, plan: Iteration) -> list[Any]:
     """The state after all steps, for arrays without names."""
     graph = motion.graph
     there = plan.device is not None or any(map(is_device, arrays))
@@ -100,6 +96,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) 
                 "both sides come from other processes."
             )
         return on_ranks(motion, arrays, plan)
+    motion.check()
     if cut:
         state = InChunks(motion, arrays, plan, evaluate)
         apart = plan.device is not None or graph.has_conditions
@@ -117,9 +114,7 @@ def _after(motion: Motion, arrays: Arrays, plan: Iteration, evaluate: Evaluate) 
     return iterate(held(motion, arrays, plan), plan)
 
 
-def _by_names(
-    motion: Motion, fields: Arrays, named: Any, plan: Iteration, evaluate: Evaluate
-) -> list[Any]:
+def _by_names(motion: Motion, fields: Arrays, named: Any, plan: Iteration) -> list[Any]:
     """The state after the steps, for xarray objects."""
     # Imported here: xarray is optional, and the caller has it.
     from ..arrays.xarray import arranged, restored
@@ -137,7 +132,7 @@ def _by_names(
     boundary = unnamed(motion.call.options.boundary, named.core, partial(named.edge, dims=dims))
     motion = replace(motion, call=motion.call.with_options(boundary=boundary))
     arrays = [arranged(field, dims) for field in named.fields]
-    made = _after(motion, arrays, plan, evaluate)
+    made = _after(motion, arrays, plan)
     if plan.tell:
         return made
     if plan.steps:

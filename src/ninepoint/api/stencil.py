@@ -181,7 +181,7 @@ class Stencil(OnArrays, Inspected, Generic[P, R_co]):
         ways = {name: named.pop(name) for name in known.keys() & named.keys()}
         plan = iteration.Iteration(steps, **(ways | {"out": None, "tell": True}))
         values = self._bound(args, named)
-        told = iterating.iterated(calls.evaluate, self.definition, values, plan, boundary, cval)
+        told = iterating.iterated(self.definition, values, plan, boundary, cval)
         return Explanation("\n".join(told))
 
     @functools.partial(Method, explain=_told)
@@ -262,9 +262,7 @@ class Stencil(OnArrays, Inspected, Generic[P, R_co]):
         )
         before_writing(out)
         values = self._bound(args, named)
-        return bare(
-            iterating.iterated(calls.evaluate, self.definition, values, plan, boundary, cval)
-        )
+        return bare(iterating.iterated(self.definition, values, plan, boundary, cval))
 
 
 @overload

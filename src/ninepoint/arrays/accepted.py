@@ -19,8 +19,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..language.dtypes import castable, is_masked, kind_of, most, widened
+from ..shapes import whole
 from .layout import Array, Axes, Border, Shape
 
 T = TypeVar("T")
@@ -46,7 +48,6 @@ def _is(module: str, name: str) -> Callable[[object], bool]:
 is_dask = _is("dask.array", "Array")
 # Of the library dask-array: an expression.
 is_expression = _is("dask_array", "Array")
-is_cubed = _is("cubed", "Array")
 is_xarray = _is("xarray", "DataArray")
 is_dataset = _is("xarray", "Dataset")
 is_cupy = _is("cupy", "ndarray")
@@ -54,8 +55,8 @@ _is_series, _is_frame = _is("pandas", "Series"), _is("pandas", "DataFrame")
 
 
 def is_chunked(value: object) -> bool:
-    """Whether `value` is a lazy array in chunks: of Dask, dask-array or Cubed."""
-    return is_dask(value) or is_expression(value) or is_cubed(value)
+    """Whether `value` is a lazy array in chunks: of Dask or dask-array."""
+    return is_dask(value) or is_expression(value)
 
 
 def library_of(value: object) -> Any:
@@ -313,13 +314,17 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
     return found
 
 
-def check_writable(outs: Sequence[Any]) -> None:
-    """Raise where arrays cannot be written, each of them apart from the others."""
+def are_apart(outs: Sequence[Any], fields: Sequence[Any] = ()) -> bool:
+    """Whether arrays can be written as they are: whether none shares memory with a field.
+
+    Raises where they cannot be written at all, each of them apart from the others.
+    """
     for k, out in enumerate(outs):
         if not out.flags.writeable:
             raise ValueError("out is read-only.")
         if any(np.may_share_memory(out, other) for other in outs[:k]):
             raise ValueError("two of the arrays in out share memory; give each its own.")
+    return not any(np.may_share_memory(out, field) for out in outs for field in fields)
 
 
 def write(target: Any, values: Any) -> None:
@@ -385,19 +390,11 @@ def core_axes(axes: Any, ndim: int, core: int) -> Axes:
     """Check an `axes=` option and count its axes from the front."""
     if is_whole(axes):
         axes = (axes,)
-    if isinstance(axes, str) or not isinstance(axes, Sequence):
+    if not isinstance(axes, Sequence) or not all(map(is_whole, axes)):
         raise TypeError(f"axes must be a tuple of {core} integers, not {axes!r}.")
     if len(axes) != core:
         raise ValueError(f"axes={tuple(axes)} names {len(axes)} axes; the stencil has {core}.")
-    for axis in axes:
-        if not is_whole(axis):
-            raise TypeError(f"axes must be integers, not {axis!r}.")
-        if not -ndim <= axis < ndim:
-            raise ValueError(f"axis {axis} does not exist in an array of {ndim} dimensions.")
-    order = tuple(int(axis) % ndim for axis in axes)
-    if len(set(order)) != core:
-        raise ValueError(f"axes={tuple(axes)} names one axis twice.")
-    return order
+    return normalize_axis_tuple(axes, ndim, "axes")
 
 
 def too_few_axes(ndim: int, shape: Shape, least: int = 0) -> ValueError:
@@ -447,7 +444,7 @@ def check_targets(arrays: Sequence[Array], shapes: Sequence[Shape], dtypes: DTyp
             if step < reached and array.size:
                 raise shares_elements(array)
             reached += step * (n - 1)
-    check_writable(arrays)
+    are_apart(arrays)
 
 
 def each_out(out: object, count: int) -> list[Any]:
@@ -587,19 +584,15 @@ def per_axis(name: str, given: Any) -> Every:
         If one of them is less than 1, or there are none.
     """
     several = isinstance(given, tuple | list)
-    numbers = tuple(given) if several else (given,)
-    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
-    for one in numbers:
-        if not is_whole(one):
-            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
-        if one < 1:
-            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
-    if not numbers:
-        raise ValueError(f"{name}={given!r} is empty; {cure}.")
-    if all(one == 1 for one in numbers):
+    steps = tuple(min(whole(name, one, 1), LONGEST) for one in (given if several else [given]))
+    if not steps:
+        raise ValueError(
+            f"{name}={given!r} is empty; write one whole number for each axis, such as "
+            f"{name}=(2, 2), or one for all of them."
+        )
+    if max(steps) == 1:
         return 1
-    whole = tuple(min(int(one), LONGEST) for one in numbers)
-    return whole if several else whole[0]
+    return steps if several else steps[0]
 
 
 def steps_of(every: Every, ndim: int) -> Shape:

@@ -46,14 +46,10 @@ from ..backends.memory import empty
 from ..base.frozen import frozen
 from ..base.remembered import cached_property
 from .accepted import (
-    as_field,
     bare,
     broadcast_shape,
     check_values,
-    is_chunked,
-    is_cubed,
     is_cupy,
-    is_dask,
     is_expression,
     placed,
     too_few_axes,
@@ -99,38 +95,16 @@ def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:
     return tuple(sizes if n == sum(sizes) else (n,) for n, sizes in zip(shape, own, strict=True))
 
 
-def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
-    """A field as an array of a library, cut as the whole is."""
-    if is_chunked(field):
-        return field
-    if is_cupy(field):
-        # To name it by its elements would be to fetch them.
-        options |= {"asarray": False, "name": False}
-    else:
-        field = as_field(field)
-    return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
-
-
-def as_dask(array: Any) -> Any:
-    """An array of dask-array as one of Dask, with the tasks that it has when it is computed.
-
-    Raises
-    ------
-    TypeError
-        If it is one of Cubed, which Dask cannot compute.
-    """
-    if is_cubed(array):
-        raise TypeError(
-            "an array of Cubed is written by Cubed: cubed.to_zarr(x, path), which "
-            "ninepoint.open(path) opens."
-        )
-    if is_dask(array) or not is_expression(array):
+def as_dask(array: Any, graph: Any = None) -> Any:
+    """An array of dask-array as one of Dask, with the tasks that it has when it is computed."""
+    if not is_expression(array):
         return array
     # Imported here: dask-array has it.
     import dask.array
 
     untyped: Any = dask.array
-    return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
+    tasks = dict(array.__dask_graph__()) if graph is None else graph
+    return untyped.Array(tasks, array.name, array.chunks, meta=array._meta)
 
 
 @frozen
@@ -276,54 +250,21 @@ def _filled(sizes: Sequence[int], least: int) -> Shape:
 Depths: TypeAlias = Sequence[tuple[int, int]]
 
 
-@frozen
-class Part:
-    """One axis of one block: its length, and of each chunk that it needs where pieces go.
-
-    Of a piece there are the positions in the block, and those in the chunk.
-    """
-
-    length: int
-    pieces: Mapping[int, Sequence[tuple[slice, slice]]]
-
-
 @lru_cache(maxsize=512)
-def part_of(chunks: Shape, span: Span) -> Part:
-    """Give the part for a span of an axis, along which a field has `chunks`.
+def pieces_of(chunks: Shape, span: Span) -> Sequence[tuple[int, Span, Span]]:
+    """The pieces of a span of an axis: which chunk has each, where it is there, and in the span.
 
     Beyond the ends of the axis it begins again.
     """
     (first, last), ends = span, list(itertools.accumulate(chunks))
-    pieces: dict[int, list[tuple[slice, slice]]] = {}
-    at, n = first, ends[-1]
+    found, at, n = [], first, ends[-1]
     while at < last:
         # The chunk that has the element, which is not one without elements.
         chunk = bisect_right(ends, at % n)
-        start = at % n - (ends[chunk - 1] if chunk else 0)
-        stop = min(last, at + ends[chunk] - at % n)
-        piece = slice(at - first, stop - first), slice(start, start + stop - at, 1)
-        pieces.setdefault(chunk, []).append(piece)
+        here, stop = at % n, min(last, at + ends[chunk] - at % n)
+        found.append((chunk, (here, here + stop - at), (at, stop)))
         at = stop
-    # A block without elements is a part of some chunk, so that it is of its kind.
-    return Part(last - first, dict(sorted(pieces.items())) or {0: [(slice(0, 0), slice(0, 0))]})
-
-
-def put_together(own: Sequence[Part], chunks: Iterable[Any], like: Any, dtype: np.dtype) -> Any:
-    """Give a block: a view where it is a part of one chunk, or a new array that lies `like` one.
-
-    The chunks that its parts need come in C order of their places, and each is held only for a
-    while.  They are whatever can be sliced.
-    """
-    axes = [list(part.pieces.values()) for part in own]
-    if all(len(pieces) == len(pieces[0]) == 1 for pieces in axes):
-        (chunk,) = chunks
-        return chunk[tuple(source for ((_, source),) in itertools.chain(*axes))]
-    result = nothing(like, tuple(part.length for part in own), dtype)
-    for within, chunk in zip(itertools.product(*axes), chunks, strict=True):
-        for along in itertools.product(*within):
-            target, source = zip(*along, strict=True)
-            result[target] = chunk[source]
-    return result
+    return found
 
 
 def side(step: int, depth: int) -> slice:
@@ -426,77 +367,60 @@ class Job:
         axes = zip(field, self.shape[missing:], spans[missing:], strict=True)
         return [(0, 1) if m == 1 != n else span for m, n, span in axes]
 
-    def reads(self, domain: Domain, begin: Shape, cuts: Sequence[Chunks]) -> list[list[Part]]:
-        """How what a block takes of fields in such chunks, from there on, is put together."""
-        ends = zip(domain.has, begin, domain.region.start, strict=True)
-        spans = [(a + at - first, b + at - first) for (a, b), at, first in ends]
-        return [
-            list(map(part_of, chunks, self.along(own, spans)))
-            for own, chunks in zip(self.fields, cuts, strict=True)
-        ]
-
     def around(self, domain: Domain, field: Shape) -> Depths:
         """How thick the faces are that a block takes of a field of this shape."""
         pairs = zip(self.along(field, domain.has), self.along(field, domain.region), strict=True)
         return [(a - first, last - b) for (first, last), (a, b) in pairs]
 
     def run(
-        self, region: Region, take: Callable[[Domain], Iterable[Array]], like: Any = None
+        self, region: Region, take: Callable[[Domain, Shape], Iterable[Array]], like: Any = None
     ) -> Any:
         """The result, or all, of a block of what it takes of the fields; as they lie, or `like`.
 
-        It has the points of the region, as far as the wanted values have them.
+        It has the points of the region, as far as the wanted values have them.  In the whole these
+        are so far on as `take` is told.
         """
         domain, found = self.domain(region), []
         if region.points:
             pairs = zip(region.start, domain.region.start, strict=True)
             on = tuple([own - there for own, there in pairs])
-            return bare(self.program.run(Block(tuple(take(domain)), domain, on), threads=1))
+            block = Block(tuple(take(domain, on)), domain, on)
+            return bare(self.program.run(block, threads=1))
         for output in outputs_of(self.program, domain.shape):
             points = zip(domain.region.clip(output.extent).shape, output.factors, strict=True)
             found.append(nothing(like, tuple([n * k for n, k in points]), output.dtype))
         return bare(found)
 
 
-def computed(
-    job: Job, region: Region, cuts: Sequence[Chunks], chunks: Iterable[Any], like: Any = None
-) -> Any:
-    """Compute a block of chunks of its fields, as far as the wanted values have its points.
+def read_of(job: Job, region: Region, *sources: Any) -> Any:
+    """Compute a block of what it reads from sources, one for each field: whatever can be sliced.
 
-    Parameters
-    ----------
-    job : Job
-    region : Region
-        The points of the block.
-    cuts : sequence
-        How each field is cut.
-    chunks : iterable
-        Of one field after the other those chunks that the block takes something of, in C order of
-        their places: whatever can be sliced.
-    like : array, optional
-        One that lies where the results are to lie.
+    Of one piece a source may give a view.  Results lie where some source does.
     """
-    given, dtypes = iter(chunks), job.program.field_dtypes
+    like, dtypes = next(filter(is_cupy, sources), None), job.program.field_dtypes
 
-    def take(domain: Domain) -> Iterator[Array]:
-        for own, dtype in zip(job.reads(domain, region.start, cuts), dtypes, strict=True):
-            some = itertools.islice(given, math.prod(len(part.pieces) for part in own))
-            yield in_memory(put_together(own, some, like, dtype), dtype)
+    def take(domain: Domain, on: Shape) -> Iterator[Array]:
+        spans = [(a + far, b + far) for (a, b), far in zip(domain.has, on, strict=True)]
+        for source, shape, dtype in zip(sources, job.fields, dtypes, strict=True):
+            own = Region(job.along(shape, spans))
+            axes = [pieces_of((n,), span) for n, span in zip(shape, own, strict=True)]
+            if all(len(pieces) == 1 for pieces in axes):
+                block = source[tuple(slice(*here, 1) for ((_, here, _),) in axes)]
+            else:
+                block = nothing(like, own.shape, dtype)
+                for pieces in itertools.product(*axes):
+                    to = Region(there for _, _, there in pieces).slices(own.start)
+                    block[to] = source[tuple(slice(*here, 1) for _, here, _ in pieces)]
+            yield in_memory(block, dtype)
 
     return job.run(region, take, like)
-
-
-def read_of(job: Job, region: Region, *sources: Any) -> Any:
-    """Compute a block of what it reads from sources, one for each field."""
-    cuts = [tuple((n,) for n in shape) for shape in job.fields]
-    return computed(job, region, cuts, sources, next(filter(is_cupy, sources), None))
 
 
 def block_of(apart: bool, job: Job, region: Region, *given: Any) -> Any:
     """Compute a block of its chunks; after that of each field the faces that lie around it."""
     rest, dtypes = iter(given), job.program.field_dtypes
 
-    def take(domain: Domain) -> Iterator[Array]:
+    def take(domain: Domain, on: Shape) -> Iterator[Array]:
         for shape, dtype in zip(job.fields, dtypes, strict=True):
             chunk, around = next(rest), job.around(domain, shape)
             if any(map(any, around)):

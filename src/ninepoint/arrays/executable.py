@@ -35,8 +35,8 @@ from ..backends.memory import copied, empty
 from ..backends.threads import CREW_HANDOFF, crew_address, run_parallel, thread_count
 from ..base import limits
 from ..base.frozen import frozen
-from .accepted import check_values, check_writable, listed, whole_shape, write
-from .arranging import Turned, are_writable, arranged, core_last, plain, scattered, stacked
+from .accepted import are_apart, check_values, listed, whole_shape, write
+from .arranging import Turned, arranged, core_last, plain, scattered, stacked
 from .borders import Boundary
 from .ghosts import Edges, turned
 from .layout import (
@@ -139,9 +139,8 @@ class Executable:
         """What a call gives: one array for each output."""
         targets = listed(out)
         results, how = targets, self._how
-        if targets and not are_writable(targets, fields):
-            # They may lie over fields: results are made apart, and moved there.
-            check_writable(targets)
+        if targets and not are_apart(targets, fields):
+            # Results are made apart, and moved there.
             results = []
         if how is not None:
             fields = self._laid(fields)
@@ -229,7 +228,8 @@ class GhostCall:
         boundary = Boundary.of(given.boundary or node.boundary)
         if last is None or last[0] != boundary:
             same = boundary if all(one.plain for one in boundary.conditions) else None
-            now = boundary if given.step is None else boundary.after(given.step)
+            step = given.step or 0
+            now = boundary.with_conditions(lambda one, *_: one.after(step))
             # Values that do not fit are wrong beside an array without elements as well.
             opened = turned(now.opened(self._closed), self._shape, node.along)
             with np.errstate(all="ignore"):
@@ -289,10 +289,8 @@ class Way:
         program, shape, border = call.compiled, fields[0].shape, call.border
         self._constants = check_values(border, call.cval, program)
         self._lead = len(shape) - program.ndim
-        # How many fields are copied where neighbours are missing: all but lines of positions.
         self._fields = len(fields)
-        self._copied = self._fields - len(program.positions)
-        size = sum(dtype.itemsize for dtype in program.field_dtypes[: self._copied])
+        size = sum(dtype.itemsize for dtype in program.field_dtypes)
         core = shape[self._lead :]
         self._plan = plan = layout(core, program.reaches, border, size, every=program.every)
         # The shapes of results along core axes.
@@ -382,8 +380,8 @@ class Way:
     def _steps(self, rows: Span, count: int, threads: int) -> Steps:
         """How so many threads do some points along the first axis, of so many images."""
         pieces, zones = self._plan.done(*rows)
-        # Machine code that is told by a table fills no blocks of positions, or with ghosts.
-        fills = not (self._plan.border.uses("ghost") or self._program.positions)
+        # Machine code that is told by a table fills no blocks with ghosts.
+        fills = not self._plan.border.uses("ghost")
         told = [
             one
             for one in pieces
@@ -458,12 +456,6 @@ class Way:
     def _block(self, k: int, field: Array, gather: Gather, images: slice) -> Array:
         """A block of a field with all that stands outside: elements of it, constants, ghosts."""
         dtype = self._program.field_dtypes[k]
-        if k >= self._copied:
-            # Of positions none beyond the array is asked for, and any will do.
-            axis = 1 + self._program.positions[k - self._copied].axis
-            line = field[tuple(slice(None if n == axis else 1) for n in range(field.ndim))]
-            places = gather.sources[axis - 1].clip(0)
-            return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))
         block, constant = empty((len(field), *gather.shape), dtype), self._constants[k]
         pad = native.padding()
         if pad is not None and field.dtype == dtype:

@@ -77,9 +77,10 @@ class Step:
     """A call of one node, or of several as one, on arrays of one kind.
 
     It takes these `fields` of the values that it is given, and of each what is said, or all of it;
-    or the values as they are.  With `targets` it writes to arrays that are there.  Its numbers are
-    coefficients, then scalars: its `own`, or what calls are given, of which `reads` say of which
-    leaf, by which name and how each is read.  Lengths of the arrays stay as they are.
+    or the values as they are; and after them the positions that it asks for.  With `targets` it
+    writes to arrays that are there.  Its numbers are coefficients, then scalars: its `own`, or
+    what calls are given, of which `reads` say of which leaf, by which name and how each is read.
+    Lengths of the arrays stay as they are.
     """
 
     run: Run
@@ -88,6 +89,7 @@ class Step:
     targets: bool
     own: Sequence[Any]
     reads: Sequence[Read]
+    asked: Callable[..., list[Array]] | None
 
     def on(self, values: Any, given: Given = NOTHING, out: Any = None) -> PlainArrays:
         """The results, for values by number."""
@@ -99,6 +101,8 @@ class Step:
             ]
         if self.fields:
             values = [values[k][index] if index else values[k] for k, index in self.fields]
+        if self.asked:
+            values = [*values, *self.asked(values, given.on)]
         return self.run(values, numbers, out, given)
 
 
@@ -305,16 +309,13 @@ class Launches:
                 else:
                     own.append(read(node.call.scalars[name]))
                     reads.append((node.number, name, read))
-        taken, outputs, first = tuple(found), tuple(gives), group.nodes[0]
+        first, asked = group.nodes[0], None
         compiled = group.chain.compiled if group.chain else first.compiled
-        if not compiled.positions:
-            return lambda run: Step(run, taken, outputs, there, own, reads), fields, into
-        asked = partial(_positions, first, compiled, part, lengths)
-
-        def step(run: Run) -> Step:
-            return Step(partial(_with_positions, asked, run), taken, outputs, there, own, reads)
-
-        return step, [*fields, *asked(fields)], into
+        if compiled.positions:
+            asked = partial(_positions, first, compiled, part, lengths)
+            fields += asked(fields)
+        rest = tuple(found), tuple(gives), there, own, reads, asked
+        return lambda run: Step(run, *rest), fields, into
 
 
 def _positions(
@@ -343,22 +344,11 @@ def _positions(
         made.append(along.reshape(placed([1] * len(shape), [axis], [len(along)])))
     if any(map(is_cupy, fields)):
         # Imported here: CuPy is optional, and the caller has it.
-        from . import cuda
+        from ..backends.cuda import driver
 
-        return cuda.taken_to(fields, made)
+        with driver.on(driver.device_of(next(filter(is_cupy, fields)))):
+            return list(map(driver.uploaded, made))
     return made
-
-
-def _with_positions(
-    asked: Callable[..., list[Array]],
-    run: Run,
-    fields: PlainArrays,
-    numbers: Sequence[Any],
-    out: Any,
-    given: Given,
-) -> PlainArrays:
-    """What runs on such fields gives, with the positions that it asks for."""
-    return run([*fields, *asked(fields, given.on)], numbers, out, given)
 
 
 def _finer(

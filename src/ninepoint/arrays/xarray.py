@@ -291,41 +291,31 @@ def _finer(coords: Any, dim: Hashable, factor: int) -> Any:
     along = {name: one for name, one in coords.coords.items() if dim in one.dims}
     made = {}
     for name, one in along.items():
-        if one.ndim == 1 and one.dtype.kind in "iufmM" and len(one) > 1:
+        if one.ndim == 1 and one.dtype.kind in "iufmM":
             found = _between(one.values, factor)
             if found is not None:
                 made[name] = one.dims, found, one.attrs
     return coords.drop_vars(along).assign_coords(made)
 
 
-def _between(values: np.ndarray, factor: int) -> Any:
-    """So many places in each cell of evenly spaced values; None where they are not."""
-    if values.dtype.kind in "mM":
-        return _moments(values, factor)
+def _between(values: np.ndarray, factor: int) -> np.ndarray | None:
+    """So many places in each cell of evenly spaced values; None where they are not.
+
+    Times are in nanoseconds; None too where these are too coarse, or too few.
+    """
+    step = _step(values)
+    if step is None:
+        return None
     places = (np.arange(len(values) * factor) - (factor - 1) / 2) / factor
-    numbers = values.astype(np.float64)
-    step = (numbers[-1] - numbers[0]) / (len(numbers) - 1)
-    even = bool(np.all(np.abs(np.diff(numbers) - step) <= EVEN * abs(step)))
-    return numbers[0] + step * places if even else None
-
-
-def _moments(values: np.ndarray, factor: int) -> Any:
-    """The same of times, in nanoseconds; None where these are too coarse, or too few."""
-    kind = f"{values.dtype.kind}8[ns]"
-    times = values.astype(kind)
-    ticks = times.astype(np.int64)
-    first, step = int(ticks[0]), int(ticks[1]) - int(ticks[0])
-    far = abs(first) + abs(step) * (len(ticks) + 1) > np.iinfo(np.int64).max
-    if far or np.any(np.diff(ticks) != step) or np.any(times.astype(values.dtype) != values):
+    if values.dtype.kind not in "mM":
+        return float(values[0]) + step * places
+    times = values.astype(f"{values.dtype.kind}8[ns]")
+    if np.any(times.astype(values.dtype) != values):
         return None
-    exact = step % factor == 0 and (factor - 1) * step % (2 * factor) == 0
-    if not exact and factor > 2 * EVEN * abs(step):
-        return None
-    # Places are so many halves of these finer steps from the first.
-    halves = 2 * np.arange(len(ticks) * factor) - factor + 1
-    whole, rest = divmod(step, 2 * factor)
-    found = first + halves * whole + np.rint(halves * rest / (2 * factor)).astype(np.int64)
-    return found.astype(kind)
+    found = (times[:, None] + np.rint(1e9 * step * places[:factor]).astype("m8[ns]")).ravel()
+    # Numbers that grow beyond the last one begin again at the other end.
+    grows = (found[1:] > found[:-1]) == (step > 0)
+    return found if np.all(grows) and _step(found) is not None else None
 
 
 def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
@@ -379,28 +369,17 @@ def _spacing(name: str, axis: int, named: Named, kernel: str) -> float:
             f"{lacking}: dimension {dim!r} has no coordinate to take the spacing from; give "
             f"{name}=..., or the array a coordinate."
         )
-    numbers = _numbers(values)
-    if numbers is None:
-        raise ValueError(
-            f"{lacking}: coordinate {dim!r} holds neither numbers nor dates (its dtype is "
-            f"{values.dtype}); give {name}=..."
-        )
-    if values.size < 2:
-        raise ValueError(
-            f"{lacking}: coordinate {dim!r} has {'one point' if values.size else 'no points'}, "
-            f"so no spacing; give {name}=..."
-        )
-    # Even coordinates are so only as far as their type tells them apart.
-    rounding = 0.0
-    if values.dtype.kind == "f":
-        rounding = 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
-    step = _step(numbers, rounding)
-    if step is None:
-        raise ValueError(
-            f"{lacking}: coordinate {dim!r} is not evenly spaced; give {name}=..., or let the "
-            "kernel take the distances of neighbours as one more field."
-        )
-    return step
+    step = _step(values)
+    if step is not None:
+        return step
+    why, more = "is not evenly spaced", ""
+    if _numbers(values) is None:
+        why = f"holds neither numbers nor dates (its dtype is {values.dtype})"
+    elif values.size < 2:
+        why = f"has {'one point' if values.size else 'no points'}, so no spacing"
+    else:
+        more = ", or let the kernel take the distances of neighbours as one more field."
+    raise ValueError(f"{lacking}: coordinate {dim!r} {why}; give {name}=...{more}")
 
 
 def _numbers(values: np.ndarray) -> np.ndarray | None:
@@ -424,8 +403,15 @@ def _numbers(values: np.ndarray) -> np.ndarray | None:
         return None
 
 
-def _step(numbers: np.ndarray, rounding: float) -> float | None:
-    """The difference of neighbours, where it is the same everywhere and not 0."""
+def _step(values: np.ndarray) -> float | None:
+    """The difference of neighbours, where it is one and not 0; that of dates in seconds."""
+    numbers = _numbers(values)
+    if numbers is None or len(numbers) < 2:
+        return None
+    # Even coordinates are so only as far as their type tells them apart.
+    rounding = 0.0
+    if values.dtype.kind == "f":
+        rounding = 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
     step = float(numbers[-1] - numbers[0]) / (len(numbers) - 1)
     # What is rounded by as much as it is spaced is not told apart at all.
     if not np.isfinite(step) or not abs(step) > 4 * rounding:

@@ -54,11 +54,6 @@ class Module:
     opaque: Callable[[str, Any], Any] | None = field(default=None, compare=False)
 
 
-# A read outside the neighborhood is written down as one number: that of the read plus one,
-# times SITE, plus the offset, which is cut to -REACH .. REACH.
-SITE = 2**33
-REACH = 2**31 - 1
-
 # What a number is called, or the axis that it is the length along; and what makes of its value
 # what machine code reads.
 Number: TypeAlias = tuple[str | int, Callable[[Any], Any]]

@@ -37,7 +37,7 @@ LEAST = 1 << 20
 
 
 # Bytes of a huge page: a quarter of the time of small ones to get.
-_HUGE_PAGE = 1 << 21 if hasattr(mmap, "MADV_HUGEPAGE") else 0
+_HUGE_PAGE = 1 << 21
 
 # The part of an array's size up to which a last huge page may be left unused.
 _UNUSED = 1 / 3
@@ -111,14 +111,6 @@ def limit() -> int:
     return min(found) // _PART
 
 
-def _huge_pages(size: int) -> int:
-    """How many huge pages memory of so many bytes begins with; the rest is in small ones."""
-    if not _HUGE_PAGE:
-        return 0
-    full, rest = divmod(size, _HUGE_PAGE)
-    return full + (0 < _HUGE_PAGE - rest <= _UNUSED * size)
-
-
 @dataclass(slots=True, eq=False)
 class _Block:
     """Memory of so many bytes, from a place on; when it was asked for, and the array of all of it.
@@ -167,18 +159,15 @@ class Pool:
 
     def _whole(self, size: int) -> np.ndarray | None:
         """The array of a block that nobody has; nothing if there is none."""
-        block = self._used_again(size) or self._new(size)
+        # The one that was asked for last may still be in a cache.
+        fit = (one for one in reversed(self._blocks) if size <= one.size <= size * _CLOSE)
+        block = next((one for one in fit if one.whole() is None), None) or self._new(size)
         if block is None:
             return None
         whole = np.frombuffer(block.memory, np.uint8, block.size, block.first)
         block.whole, block.asked = weakref.ref(whole), monotonic()
         self._blocks = [*(one for one in self._blocks if one is not block), block]
         return whole
-
-    def _used_again(self, size: int) -> _Block | None:
-        # The one that was asked for last may still be in a cache.
-        fit = (one for one in reversed(self._blocks) if size <= one.size <= size * _CLOSE)
-        return next((one for one in fit if one.whole() is None), None)
 
     def _new(self, size: int) -> _Block | None:
         while (
@@ -190,17 +179,20 @@ class Pool:
             return None
         self._mapped += 1
         first = _SHIFTS[self._mapped % len(_SHIFTS)]
-        huge = _huge_pages(size + first)
-        length = max(size + first, huge * _HUGE_PAGE)
+        length = size + first
+        full, rest = divmod(length, _HUGE_PAGE)
+        # So many bytes in huge pages come first, and the rest in small ones.
+        huge = _HUGE_PAGE * (full + (0 < _HUGE_PAGE - rest <= _UNUSED * length))
+        length = max(length, huge) + _HUGE_PAGE
         try:
-            memory = mmap.mmap(-1, length + _HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            memory = mmap.mmap(-1, length, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         except OSError:
             # Nor will NumPy find any, without that which is kept.
             self.give_back()
             return None
-        if huge:
+        if huge and hasattr(mmap, "MADV_HUGEPAGE"):
             before = -np.frombuffer(memory, np.uint8).ctypes.data % _HUGE_PAGE
-            memory.madvise(mmap.MADV_HUGEPAGE, before, huge * _HUGE_PAGE)
+            memory.madvise(mmap.MADV_HUGEPAGE, before, huge)
             first += before
         return _Block(memory, first, size)
 

@@ -153,16 +153,17 @@ def compiled_of(
     fastmath: bool,
 ) -> Compiled:
     """What a kernel is compiled to, with its own names for its arguments."""
+    fields, scalars = dict(kernel.fields), dict(kernel.scalars)
     return Compiled(
         name=identifier(name),
-        fields=tuple(n for n, _ in kernel.fields),
+        fields=tuple(fields),
         coefficients=tuple(n for n, *_ in kernel.coefficients),
-        scalars=tuple(n for n, _ in kernel.scalars),
+        scalars=tuple(scalars),
         reaches=reaches,
-        field_dtypes=tuple(dtype for _, dtype in kernel.fields),
+        field_dtypes=tuple(fields.values()),
         out_dtypes=out_dtypes,
         coefficient_types=tuple((d, len(s)) for _, d, s in kernel.coefficients),
-        scalar_types=tuple(dtype for _, dtype in kernel.scalars),
+        scalar_types=tuple(scalars.values()),
         fastmath=fastmath,
         module=module,
         load=cpu.load,

@@ -244,27 +244,27 @@ class _Running:
 
     def __init__(self) -> None:
         self._gate = threading.Lock()
-        self._notes: list[np.ndarray] = []
+        self._notes = dict[int, np.ndarray]()
         self.stopped = False
 
     def stop(self, for_good: bool = True) -> None:
         """Let all that runs end soon, and what begins later as well."""
         with self._gate:
             self.stopped = for_good
-            for notes in self._notes:
+            for notes in self._notes.values():
                 notes[STOP] = 1
 
     @contextmanager
     def noted(self, notes: np.ndarray) -> Iterator[None]:
         """Know of a run inside the block."""
         with self._gate:
-            self._notes.append(notes)
+            self._notes[id(notes)] = notes
             notes[STOP] = self.stopped
         try:
             yield
         finally:
             with self._gate:
-                self._notes = [known for known in self._notes if known is not notes]
+                del self._notes[id(notes)]
 
 
 # Where in the notes of a run it is told to stop.
@@ -296,13 +296,18 @@ def interruptible(work: Callable[[], None], notes: np.ndarray) -> None:
         if not helpers:
             work()
             return
-        try:
-            wait(helpers)
-        except BaseException:
-            running.stop()
-            wait(helpers)
-            raise
+        _wait(helpers, running)
         helpers[0].result()
+
+
+def _wait(helpers: Iterable[Future[None]], running: _Running) -> None:
+    """Wait for helpers, which end soon if an interrupt comes meanwhile."""
+    try:
+        wait(helpers)
+    except BaseException:
+        running.stop()
+        wait(helpers)
+        raise
 
 
 def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
@@ -315,9 +320,8 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
         for task in tasks:
             task()
         return
-    todo = iter(tasks)
-    gate = threading.Lock()
-    running = _Running()
+    todo, gate, running = iter(tasks), threading.Lock(), _Running()
+    errors: list[BaseException] = []
 
     def work() -> None:
         before = _here.running, _here.serial
@@ -329,29 +333,18 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
                 if task is None:
                     return
                 task()
-        except BaseException:
+        except BaseException as error:
             running.stop()
-            raise
+            errors.append(error)
         finally:
             _here.running, _here.serial = before
 
     helpers = _threads.submit(work, threads - 1)
-    errors: list[BaseException] = []
     try:
         work()
-    except BaseException as error:
-        errors.append(error)
-    # A helper that has not started is not needed: the tasks are all taken.
-    begun = [helper for helper in helpers if not helper.cancel()]
-    try:
-        wait(begun)
-    except BaseException as interrupt:
-        # It came while only helpers were at work.
-        running.stop()
-        wait(begun)
-        errors.insert(0, interrupt)
-    raised = [helper.exception() for helper in begun]
-    errors += [error for error in raised if error is not None]
+    finally:
+        # A helper that has not started is not needed: the tasks are all taken.
+        _wait([helper for helper in helpers if not helper.cancel()], running)
     if errors:
         # Those that were stopped were so because of another.
         raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])

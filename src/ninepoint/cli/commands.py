@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import math
 import os
 import re
 import runpy
 import sys
+import time
 import traceback
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from operator import attrgetter
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +23,6 @@ import numpy as np
 from ..arrays.accepted import listed, native
 from ..backends import cache as kernel_cache
 from ..backends.cuda import driver
-from ..backends.numba import cpu
 from ..backends.threads import thread_count
 from ..base.undisturbed import imported
 from ..inspecting import surroundings
@@ -32,7 +31,7 @@ from ..io.formats import ARRAYS, check_options, format_of
 from ..io.opening import alike_images, matching
 from ..io.opening import open as open_array
 from ..io.paths import AmongInputsError, natural_key, nth
-from ..io.progress import Bar, Progress, seen
+from ..io.progress import Progress, bar_of, seen
 from ..io.saving import imsave, parse_pattern, save
 from ..language.errors import StencilError, alike
 from ..language.signature import counted, many
@@ -70,29 +69,34 @@ def apply(options: Namespace) -> None:
     with _at_fault(ValueError, TypeError, words="--threads: "):
         threads = thread_count(options.threads)
     progress = False if options.quiet else None
-    bar = Bar(after=math.inf if options.quiet or not seen() else 0.0)
+    begun, count = time.monotonic(), 0
     paths: list[Path] = []
-    try:
-        for source, target in _jobs(options, progress):
-            array = open_array(source, variable=options.variable, progress=progress)
-            result = _one_result(_applied(kernel, array, options), options.result)
-            done = bar.done
-            with (
-                _at_fault(AmongInputsError),
-                imported("dask.config").set(scheduler="threads", num_workers=threads),
-            ):
-                paths += _written(result, target, options, bar)
-            bar.done += done
-    finally:
-        bar.clear()
+    for source, target in _jobs(options, progress):
+        array = open_array(source, variable=options.variable, progress=progress)
+        result = _one_result(_applied(kernel, array, options), options.result)
+        bar = None if options.quiet or not seen() else bar_of("saving")
+
+        def told(done: int, total: int, bar: Any = bar, before: int = count) -> None:
+            nonlocal count
+            count = before + done
+            if bar is not None:
+                bar.total = total
+                bar.update(done - bar.n)
+
+        with (
+            nullcontext() if bar is None else bar,
+            _at_fault(AmongInputsError),
+            imported("dask.config").set(scheduler="threads", num_workers=threads),
+        ):
+            paths += _written(result, target, options, told)
     if options.quiet:
         return
     where = f"{paths[0]} to {paths[-1].name}" if len(paths) > 1 else paths[0]
-    if not bar.done:
+    if not count:
         print(f"nothing to do: all of it is there, {where}")
         return
     unit = "frame" if len(paths) > 1 else "unit"
-    print(f"{many(bar.done, unit)} in {bar.seconds:.2f} s: {where}")
+    print(f"{many(count, unit)} in {time.monotonic() - begun:.2f} s: {where}")
 
 
 def _is_store(name: str) -> bool:
@@ -182,14 +186,14 @@ def _one_result(result: Any, number: int | None) -> Any:
     return results[number or 0]
 
 
-def _written(result: Any, target: Any, options: Namespace, bar: Bar) -> list[Path]:
+def _written(result: Any, target: Any, options: Namespace, told: Progress) -> list[Path]:
     """Write images, a store or a file of arrays."""
     name = nth(target, 0)
     is_store = _is_store(name)
     of_kind = _OF_STORES if is_store else _OF_IMAGES
     given = {one: getattr(options, one) for one in ("resume", "overwrite", *of_kind)}
     if is_store:
-        return [save(result, name, progress=bar.show, **given)]
+        return [save(result, name, progress=told, **given)]
     form, dtype = format_of(name), result.dtype
     if dtype.name not in form.holds and dtype.kind != "b":
         # imsave would say what to add in Python.
@@ -198,7 +202,7 @@ def _written(result: Any, target: Any, options: Namespace, bar: Bar) -> list[Pat
             "saturate (of what lies elsewhere, scale it to 0..255 in the kernel), or write .tif "
             "files"
         )
-    return imsave(result, target, progress=bar.show, **given)
+    return imsave(result, target, progress=told, **given)
 
 
 def filters(options: Namespace) -> None:
@@ -265,7 +269,7 @@ def cache(options: Namespace) -> None:
     folder = kernel_cache.folder()
     files, size = surroundings.folder_size(folder)
     if options.clear:
-        cpu.clear()
+        kernel_cache.clear()
         # What is not ours stays.
         left, rest = surroundings.folder_size(folder)
         print(f"removed {files - left} files, {counted(size - rest, 'B')}, from {folder}")

@@ -638,15 +638,6 @@ def threshold_local(
     if not average:
         # Of one point the bell is as narrow as any.
         weights = _bell(call, [(length - 1) / 6 or 1e-9 for length in shape], 4.0)
-    kernel = weighted("threshold_local", _threshold(average, weights), weights, method)
-    return call.apply(ANY, kernel, finite("offset", offset))
-
-
-# What averages a window, where its bell does not.
-_AVERAGES = {"gaussian": None, "mean": np.mean, "median": np.median}
-
-
-def _threshold(average: Any, weights: Array) -> Any:
     window = offsets(weights.shape)
 
     def by_bell(x: Any, offset: Any) -> Any:
@@ -655,7 +646,13 @@ def _threshold(average: Any, weights: Array) -> Any:
     def by_average(x: Any, offset: Any) -> Any:
         return average(x[window]) - offset
 
-    return by_average if average else by_bell
+    chosen = by_average if average else by_bell
+    kernel = weighted("threshold_local", chosen, weights, method)
+    return call.apply(ANY, kernel, finite("offset", offset))
+
+
+# What averages a window, where its bell does not.
+_AVERAGES: dict[str, Any] = {"gaussian": None, "mean": np.mean, "median": np.median}
 
 
 # Kernels.

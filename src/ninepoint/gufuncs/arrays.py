@@ -27,8 +27,8 @@ import numpy as np
 from numba.core import config
 
 from ..arrays.accepted import (
+    are_apart,
     bare,
-    check_writable,
     is_dask,
     is_pandas,
     is_xarray,
@@ -95,8 +95,8 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     else:
         targets = [np.empty(call.shape(k), one.dtype) for k, one in enumerate(compiled.outputs)]
     # NumPy takes an array that is input and result for one that is read element by element.
-    apart = any(np.may_share_memory(one, value) for one in outs for value in call.inputs)
-    made = [np.empty_like(one) for one in targets] if apart else targets
+    stays = are_apart(outs, call.inputs)
+    made = targets if stays else [np.empty_like(one) for one in targets]
     inputs = [*call.inputs, *given.scalars.values()]
     try:
         _compute(compiled, inputs, made, given.options.get("threads"))
@@ -104,7 +104,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
         raise _outside(definition, *error.args) from None
     except WrongShape as error:
         raise wrong_shape(definition, *error.args) from None
-    if apart:
+    if not stays:
         for target, one in zip(targets, made, strict=True):
             target[...] = one
     return bare(outs) if outs else call.given(made)
@@ -132,7 +132,6 @@ def _targets(
         # It may have more axes in front, along which the result is repeated.
         if array.shape[max(0, array.ndim - len(wanted)) :] != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
-    check_writable(outs)
     return [call.last(array, k) for k, array in enumerate(outs)]
 
 

@@ -122,7 +122,8 @@ def asked(definition: Definition, given: Arrays = (), named: ByName | None = Non
         named = values | named
     options, own = _split(named, CALL_OPTIONS)
     if not own.keys() <= {*definition.parameters}:
-        raise definition.arguments.unfit((), own, CALL_OPTIONS)
+        # Raises, and says which there are.
+        definition.arguments.bound((), own)
     given = tuple(given) or ("float64",)
     types = [native(_dtype(one)) for one in given]
     if len(types) not in (1, len(fields)):

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
@@ -66,7 +66,11 @@ def facts() -> Iterator[tuple[str, str]]:
     yield "threads", str(thread_count())
     files, size = folder_size(kernel_cache.folder())
     yield "cache", f"{kernel_cache.folder()} ({files} files, {counted(size, 'B')})"
-    yield from _gpu()
+    if importlib.util.find_spec("cupy") is None:
+        yield "GPU", "not used: CuPy is not installed; pip install 'ninepoint[cuda]' brings it"
+    else:
+        yield "CuPy", _version(*_CUPY)
+        yield "GPU", _devices()
     settings = [
         f"{name}={value}"
         for name, value in sorted(os.environ.items())
@@ -86,32 +90,22 @@ def _version(*packages: str) -> str:
     return "not installed"
 
 
-def _gpu() -> Iterator[tuple[str, str]]:
-    if importlib.util.find_spec("cupy") is None:
-        yield "GPU", "not used: CuPy is not installed; pip install 'ninepoint[cuda]' brings it"
-        return
-    yield "CuPy", _version(*_CUPY)
-    yield "GPU", _in_time(_devices, _PATIENCE)
-
-
 def _devices() -> str:
-    # Imported here: CuPy takes a while, and is optional.
-    from ..backends.cuda import driver
+    """The GPUs; a driver that is broken may not answer at all."""
+    found = [f"not used: CUDA has not answered within {_PATIENCE:g} s"]
 
-    try:
-        return driver.described()
-    except (ImportError, RuntimeError) as error:
-        return f"not used: {error}"
+    def ask() -> None:
+        # Imported here: CuPy takes a while, and is optional.
+        from ..backends.cuda import driver
 
+        try:
+            found[0] = driver.described()
+        except (ImportError, RuntimeError) as error:
+            found[0] = f"not used: {error}"
 
-def _in_time(ask: Callable[[], str], seconds: float) -> str:
-    """What is answered; a driver that is broken may not answer at all."""
-    found: list[str] = []
-    asking = threading.Thread(target=lambda: found.append(ask()), daemon=True)
+    asking = threading.Thread(target=ask, daemon=True)
     asking.start()
-    asking.join(seconds)
-    if asking.is_alive():
-        return f"not used: CUDA has not answered within {seconds:g} s"
+    asking.join(_PATIENCE)
     return found[0]
 
 

@@ -1,8 +1,5 @@
 """Wait for tasks: a progress bar for a person, and a Dask cluster that is watched.
 
-The front end of a notebook is told to show a bar, then another one in its place, and at last
-nothing there.  What a cell prints is left alone.
-
 A cluster is waited for as long as there is one that can do them.  Dask itself waits without end
 for futures of a scheduler that is gone, or that has lost all of its workers.  So what has finished
 is asked for, not waited for, and where nothing finishes for a while the client and the scheduler
@@ -11,23 +8,16 @@ are looked at.
 
 from __future__ import annotations
 
-import math
 import os
-import shutil
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
-from datetime import timedelta
-from html import escape
 from typing import Any, TypeAlias
 
 from ..base.undisturbed import imported
-
-# Between two pictures of the bar [seconds].
-PAUSE = 0.2
-WIDTH = 30
 
 # What takes no longer [s] is done before one wonders how far it is.
 SOON = 1.0
@@ -49,94 +39,45 @@ def shown(
     [seconds]; True shows it anywhere and at once, False never; a function is called with the
     numbers of frames done and in all.  `title` stands before them.
     """
-    if progress:
-        after = 0.0
-    elif progress is False or not seen():
-        after = math.inf
-    bar = Bar(title, after)
-    report = progress if callable(progress) else bar.show
-    if not callable(progress):
-        report(0, total)
+    begun, done, bar = time.monotonic(), 0, None
+    is_shown = progress is True or (progress is None and seen())
 
     def advance(frames: int) -> None:
-        bar.done += frames
-        if frames:
-            report(bar.done, total)
+        nonlocal done, bar
+        done += frames
+        if callable(progress):
+            if frames:
+                progress(done, total)
+        elif bar is not None:
+            bar.update(frames)
+        elif is_shown and (progress or time.monotonic() - begun >= after):
+            bar = bar_of(title, total, done)
 
     try:
+        advance(0)
         yield advance
     finally:
-        bar.clear()
+        if bar is not None:
+            bar.close()
+
+
+def bar_of(title: str, total: int | None = None, done: int = 0) -> Any:
+    """A bar, which is gone once it is closed."""
+    with warnings.catch_warnings():
+        # Without the widgets of a notebook it is a line of text.
+        warnings.simplefilter("ignore")
+        bars = imported("tqdm.auto")
+    return bars.tqdm(desc=title, total=total, initial=done, leave=False)
 
 
 def seen() -> bool:
     """Whether a person would see a bar: below the cell of a notebook, or in a terminal."""
-    return _in_notebook() or sys.stderr.isatty()
-
-
-def _in_notebook() -> bool:
-    """Whether a person waits in front of a notebook, or of what shows cells as one does."""
-    if os.getpid() != _process:
-        return False
     # Who has a notebook has imported IPython: a program that has not is not made to.
     session = getattr(sys.modules.get("IPython"), "get_ipython", None)
-    # The shell of a terminal has no kernel, and cannot change what it showed.
-    return session is not None and hasattr(session(), "kernel")
-
-
-class Bar:
-    """A line that changes a few times a second, once so many seconds are over.
-
-    It stands on standard error or below a cell, and is gone in the end.  How many frames are
-    `done` after how many `seconds` is known as well of what is never shown.
-    """
-
-    def __init__(self, title: str = "saving", after: float = 0.0) -> None:
-        self._title, self._after = title, after
-        self._begin, self._shown = time.monotonic(), -math.inf
-        self._length, self.done = 0, 0
-        self._cell: Any = None
-
-    @property
-    def seconds(self) -> float:
-        """How long it has taken."""
-        return time.monotonic() - self._begin
-
-    def show(self, done: int, total: int) -> None:
-        """Show the numbers of frames done and in all, and how long the others will take."""
-        self.done = done
-        now, taken = time.monotonic(), self.seconds
-        if taken < self._after or (now - self._shown < PAUSE and done < total):
-            return
-        self._shown = now
-        left = taken / done * (total - done) if done else 0.0
-        rest = f", {timedelta(seconds=round(left))} left" if left >= 1 else ""
-        part, text = done / max(total, 1), f"{self._title} {done}/{total}{rest}"
-        if _in_notebook():
-            bar = f'<progress max="1" value="{part:.4f}"></progress>'
-            self._put({"text/plain": text, "text/html": f"{bar} <code>{escape(text)}</code>"})
-        else:
-            full = int(WIDTH * part)
-            line = f"[{'#' * full}{'.' * (WIDTH - full)}] {text}"
-            line = line[: shutil.get_terminal_size().columns - 1].ljust(self._length)
-            print(f"\r{line}", end="", file=sys.stderr, flush=True)
-            self._length = len(line)
-
-    def clear(self) -> None:
-        """Take the bar away."""
-        if self._cell is not None:
-            self._put({"text/html": ""})
-        elif self._length:
-            print(f"\r{' ' * self._length}\r", end="", file=sys.stderr, flush=True)
-
-    def _put(self, data: dict[str, str]) -> None:
-        """Change what stands below the cell."""
-        if self._cell is None:
-            # Imported here: only a notebook needs it, and has it.
-            front = imported("IPython.display")
-            self._cell = front.display(data, raw=True, display_id=True)
-        else:
-            self._cell.update(data, raw=True)
+    # The shell of a terminal has no kernel; a child that is forked cannot speak through one.
+    if os.getpid() == _process and session is not None and hasattr(session(), "kernel"):
+        return True
+    return sys.stderr.isatty()
 
 
 # How long a cluster may be without a scheduler, or without a worker, before it is given up; set

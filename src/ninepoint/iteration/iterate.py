@@ -7,7 +7,7 @@ part of it in each process.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -98,21 +98,20 @@ class Iteration:
 class Scalars:
     """The arguments that are no fields: some stay the same, some have a value for each step."""
 
-    def __init__(
-        self, fixed: ByName, varying: Mapping[str, Callable[[int], Any]] | None = None
-    ) -> None:
-        self._fixed, self._varying = fixed, varying or {}
+    def __init__(self, fixed: ByName) -> None:
+        self.fixed = dict(fixed)
+        # Those that vary, and their values for some steps.
+        self._varying: dict[str, Callable[[int], Any]] = {}
         self._known: dict[int, ByName] = {}
 
     @staticmethod
     def of(values: ByName, arrays: Sequence[str], steps: int) -> Scalars:
         """What was given for so many steps, of which `arrays` are small arrays of a step."""
-        fixed: dict[str, Any] = {}
-        varying: dict[str, Callable[[int], Any]] = {}
+        found = Scalars({})
         for name, value in values.items():
             refuse_foreign(value, f"'{name}'")
             if callable(value):
-                varying[name] = value
+                found._varying[name] = value
             elif np.ndim(value) == 1 and name not in arrays:
                 if len(value) < steps:
                     raise ValueError(
@@ -124,10 +123,10 @@ class Scalars:
                 each = (
                     np.asarray(value) if len(value) else np.zeros(1, getattr(value, "dtype", int))
                 )
-                varying[name] = each.tolist().__getitem__
+                found._varying[name] = each.tolist().__getitem__
             else:
-                fixed[name] = value
-        return Scalars(fixed, varying)
+                found.fixed[name] = value
+        return found
 
     @property
     def vary(self) -> bool:
@@ -136,23 +135,14 @@ class Scalars:
 
     def at(self, step: int) -> ByName:
         """The values at one step; a function is called once for each, in their order."""
-        if not self._varying:
-            return self._known.get(step, self._fixed)
-        if step not in self._known:
-            now = {name: value(step) for name, value in self._varying.items()}
+        if self._varying and step not in self._known:
             # What they are at steps before is forgotten.
-            self._known = {step: {**self._fixed, **now}}
-        return self._known[step]
+            self._known = {step: {name: value(step) for name, value in self._varying.items()}}
+        return {**self.fixed, **self._known[step]} if step in self._known else self.fixed
 
     def know(self, first: int, each: Sequence[ByName]) -> None:
         """Take these for the steps from the first on, and nothing for others."""
         self._known = dict(enumerate(each, first))
-
-    def spaced(self, values: ByName) -> Scalars:
-        """The same with other values of those that stay the same."""
-        found = Scalars({**self._fixed, **values}, self._varying)
-        found._known = {step: {**one, **values} for step, one in self._known.items()}
-        return found
 
 
 def change(after: Any, before: Any, enough: float = math.inf) -> float:
@@ -164,7 +154,12 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
     if not after.size:
         return 0.0
     if is_chunked(after):
-        return _far_in_chunks(after, before)
+        library = library_of(after)
+        # The first state may be of another shape, or cut otherwise.
+        before = library.broadcast_to(before, after.shape).rechunk(after.chunks)
+        chunks = tuple((1,) * len(sizes) for sizes in after.chunks)
+        far = library.map_blocks(_far_of_chunk, after, before, dtype="float64", chunks=chunks)
+        return float(library.max(far))
     if is_cupy(after):
         return float(_changes(after, before).max())
     return _furthest(after, before, enough)[0]
@@ -194,17 +189,6 @@ def _furthest(after: np.ndarray, before: np.ndarray, enough: float) -> tuple[flo
         if not greatest <= enough:
             break
     return greatest, place
-
-
-def _far_in_chunks(after: Any, before: Any) -> float:
-    library = library_of(after)
-    # The first state may be of another shape, or cut otherwise.
-    before = library.broadcast_to(before, after.shape)
-    if before.chunks != after.chunks:
-        before = before.rechunk(after.chunks)
-    chunks = tuple((1,) * len(sizes) for sizes in after.chunks)
-    far = library.map_blocks(_far_of_chunk, after, before, dtype="float64", chunks=chunks)
-    return float(library.max(far))
 
 
 def _far_of_chunk(after: Any, before: Any) -> np.ndarray:

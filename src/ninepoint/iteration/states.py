@@ -31,7 +31,6 @@ from ..arrays.accepted import (
     as_field,
     is_cupy,
     is_dask,
-    is_expression,
     listed,
     native,
     too_few_axes,
@@ -132,15 +131,9 @@ class Motion:
         key = None if numbers is None else (count, *numbers)
         found = self._programs.get(key)
         if found is None:
-            if count == 1:
-                made = self._step(each[0])
-            elif vary:
-                made = self.repeated(each)
-            else:
-                known = *self.types, self.call.key, count
-                made = recalled(self.call, known, lambda: self.repeated(each))
-            same = made.schedule == self.schedule
-            found = made if same else replace(made, schedule=self.schedule)
+            known = *self.types, self.call.key, self.schedule, count
+            record = partial(self.repeated, each)
+            found = record() if vary else recalled(self.call, known, record)
             if key is not None:
                 self._programs[key] = found
         return found, Given(leaves if leaves and key else None, first)
@@ -177,8 +170,17 @@ class Motion:
         """How many core axes the state has."""
         return self.step.last.ndim
 
-    def check_lengths(self) -> None:
-        """Raise where a call makes fewer or more points than it is given."""
+    def sized(self, size: int, steps: int) -> Motion:
+        """The same for states of `size` bytes, whose steps are planned one by one if they are few.
+
+        Those that take longer than to compile a chain are not.
+        """
+        if self.schedule.steps or size * steps >= WORTH_CHAINS:
+            return self
+        return replace(self, schedule=replace(self.schedule, steps=1))
+
+    def check(self) -> None:
+        """Raise where the results cannot be the next state."""
         for node in self.graph.nodes:
             if node.thins:
                 raise ValueError(
@@ -191,18 +193,6 @@ class Motion:
                     f"(upsample={node.factors}), and iterate takes steps that leave all arrays as "
                     "large as they are; call it before or after."
                 )
-
-    def sized(self, size: int, steps: int) -> Motion:
-        """The same for states of `size` bytes, whose steps are planned one by one if they are few.
-
-        Those that take longer than to compile a chain are not.
-        """
-        if self.schedule.steps or size * steps >= WORTH_CHAINS:
-            return self
-        return replace(self, schedule=replace(self.schedule, steps=1))
-
-    def check(self) -> None:
-        """Raise where the results cannot be the next state."""
         if self.call.options.boundary.on(self.ndim).uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         compiled, dtypes, count = self.graph.nodes[-1].compiled, self.types, self.states
@@ -248,10 +238,6 @@ class Motion:
     def margin(self) -> Box:
         """Where one step looks, and the point itself; the calls must be fit for several."""
         return common_margin(self.nodes, self.step.wanted)
-
-    def unit(self, longest: int) -> int:
-        """The steps of blocks shorter than the longest that need no kernel besides its own."""
-        return min(longest, self.together)
 
     def between(self, part: Sequence[int], cut: Sequence[int], row: int) -> int:
         """How many to do between two exchanges of parts of a shape, cut along some axes.
@@ -334,7 +320,6 @@ class InMemory:
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._motion, self._plan = motion, plan
-        motion.check()
         arrays = self._taken(fields)
         self._shape = motion.state_shape(arrays)
         count = motion.states
@@ -538,7 +523,6 @@ class InChunks:
         self, motion: Motion, fields: Arrays, plan: Iteration, evaluate: Callable[..., list[Any]]
     ) -> None:
         self._motion, self._plan, self._evaluate = motion, plan, evaluate
-        motion.check()
         check(fields)
         self._states = self._before = list(fields)
         motion.state_shape(fields)
@@ -548,7 +532,8 @@ class InChunks:
         part = [max(sizes) for sizes in chunks]
         cut = [axis for axis in range(-motion.ndim, 0) if len(chunks[axis]) > 1]
         self.longest = motion.between(part, cut, plan.in_a_row)
-        self.unit = motion.unit(self.longest)
+        # Shorter blocks of whole passes need no kernel besides its own.
+        self.unit = min(self.longest, motion.together)
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in as few tasks as can be."""
@@ -612,9 +597,6 @@ class InChunks:
 
 def _held(arrays: Arrays) -> list[Any]:
     """The arrays, computed where their chunks are, once that is done."""
-    # Those of Cubed are computed where somebody asks for their elements.
-    if not any(is_dask(array) or is_expression(array) for array in arrays):
-        return list(arrays)
     # Imported here: it is optional, and the caller has it.
     import dask.base
 

@@ -47,7 +47,6 @@ from .operations import (
     real_number,
     select,
     strong,
-    to_integer,
     together,
     truth,
     unary,
@@ -97,8 +96,8 @@ def _part(op: Any, value: Any) -> Any:
     lifted = lift(value)
     dtype = lifted.dtype
     if dtype.is_complex:
-        real = DType.F32 if dtype is DType.C64 else DType.F64
-        dtype = dtype if op == "conj" else real
+        if op != "conj":
+            dtype = DType.F32 if dtype is DType.C64 else DType.F64
     elif op == "imag":
         return 0
     elif op != "abs" or dtype is DType.UINT:
@@ -117,12 +116,12 @@ def _rounded(whole: bool, function: str, value: Any) -> Any:
     if lifted.dtype.is_integer:
         return lifted
     result = call(function, lifted.dtype, lifted, weak=lifted.weak)
-    return to_integer(result) if whole else result
+    return cast(result, DType.INT) if whole else result
 
 
-def _round(value: Any, digits: Any = None) -> Any:
-    if digits is not None:
-        return _numpy_round(value, digits)
+def _round(value: Any, ndigits: Any = None) -> Any:
+    if ndigits is not None:
+        return _numpy_round(value, ndigits)
     return _rounded(True, "rint", +real_number(value, "round()"))
 
 
@@ -132,13 +131,9 @@ def _numpy_round(value: Any, decimals: Any = 0) -> Any:
         raise mistake("wrong-arguments", "round", "the number of digits is not constant")
     if lifted.dtype.is_integer:
         return lifted if decimals >= 0 else _whole_tens(lifted, 10**-decimals)
-    dtype = lifted.dtype
-    if decimals == 0:
-        return call("rint", dtype, lifted, weak=lifted.weak)
+    rint = partial(call, "rint", lifted.dtype, weak=lifted.weak)
     scale = 10.0 ** abs(decimals)
-    if decimals > 0:
-        return call("rint", dtype, lifted * scale) / scale
-    return call("rint", dtype, lifted / scale) * scale
+    return rint(lifted * scale) / scale if decimals > 0 else rint(lifted / scale) * scale
 
 
 def _whole_tens(value: Value, step: int) -> Value:
@@ -169,17 +164,10 @@ def _sign(value: Any) -> Any:
     return select(lifted > 0, 1, select(lifted < 0, -1, rest))
 
 
-def _where(test: Any, then: Any, other: Any) -> Any:
-    if isinstance(test, np.ndarray):
-        _, shape = together(then, other)
-        test = as_window(test.astype(bool), shape) if shape else test
-    return select(test, then, other)
-
-
-def _clip(value: Any, low: Any = None, high: Any = None) -> Any:
-    if low is not None:
-        value = strong(binary("maximum", value, low))
-    return value if high is None else binary("minimum", value, high)
+def _clip(value: Any, min: Any = None, max: Any = None) -> Any:
+    if min is not None:
+        value = strong(binary("maximum", value, min))
+    return value if max is None else binary("minimum", value, max)
 
 
 def _floats(name: str, *values: Any) -> list[Value]:
@@ -253,20 +241,18 @@ def _cast(target: type, value: Any = 0) -> Any:
     if target is bool or target is np.bool:
         return truth(value)
     if target is int:
-        return to_integer(value)
+        return cast(real_number(value, "int()"), DType.INT)
     if target is float:
         return _weak(real_number(value, "float()"), DType.F64)
-    storage = np.dtype(target)
-    lifted = lift(value)
-    if storage.kind in "iu":
-        return to_integer(lifted, storage.name)
-    dtype = value_type(storage)
+    storage, lifted = np.dtype(target), lift(value)
+    dtype, rounds = value_type(storage), short(storage) is not None
     if lifted.dtype.is_complex and not dtype.is_complex:
         raise mistake("bad-operand", f"np.{storage.name}", "complex numbers")
-    if short(storage):
-        exact = cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted
-        return emit(Cast(DType.F32, exact.atom, storage.name), False, lifted.shape)
-    return strong(cast(lifted, dtype))
+    if rounds and dtype is not lifted.dtype:
+        lifted = cast(lifted, DType.F64)
+    if rounds or dtype.is_integer:
+        return emit(Cast(dtype, lifted.atom, storage.name), False, lifted.shape)
+    return cast(lifted, dtype)
 
 
 def _weak(value: Value, dtype: DType) -> Value:
@@ -345,41 +331,33 @@ def reduce(
 # Which elements count.
 
 
-def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Value | None]:
+def _taken(name: str, value: Any, axis: Any, where: Any) -> tuple[Value, Any]:
     """The window, or what a constant mask picks of it; and which of its elements count.
 
-    All of them do where that is None.  For a reduction that leaves NaN out, those do not.
+    That is True where all of them do.  For a reduction that leaves NaN out, those do not.
     """
     kind = name.removeprefix("nan")
     label = name if kind == name else f"np.{name}"
     window = window_of(value, label, axis, ordered=kind in _ORDERED)
-    test = None
-    if isinstance(where, np.ndarray) and where.dtype == bool:
-        if where.shape != window.shape:
-            raise mistake("mask-shape", window.shape, where.shape)
-        if where.any() and not where.all():
-            window = picked(window, where, "where=")
-        where = bool(where.any())
-    if where is not None and where is not True:
-        if not isinstance(where, Value | bool):
-            array = isinstance(where, np.ndarray)
-            raise mistake("where-type", f"an array of {where.dtype}" if array else words(where))
-        test = lift(where)
+    test = True if where is None else where
+    if isinstance(test, np.ndarray) and test.dtype == bool:
+        if test.shape != window.shape:
+            raise mistake("mask-shape", window.shape, test.shape)
+        if test.any() and not test.all():
+            window = picked(window, test, "where=")
+        test = bool(test.any())
+    if test is not True:
+        if not isinstance(test, Value | bool):
+            array = isinstance(test, np.ndarray)
+            raise mistake("where-type", f"an array of {test.dtype}" if array else words(test))
+        test = lift(test)
         if test.dtype is not DType.BOOL:
             raise mistake("where-type", "numbers, not truths")
         if test.shape not in ((), window.shape):
             raise mistake("mask-shape", window.shape, test.shape)
     if kind != name and not window.dtype.is_integer:
-        there = window == window
-        test = there if test is None else there & test
+        test = logical("&", window == window, test)
     return window, test
-
-
-def _filled(window: Value, test: Value | None, number: float) -> Any:
-    """The window with a number in the place of what is left out."""
-    if test is None:
-        return window
-    return select(test, window, replace(cast(lift(number), window.dtype), weak=window.weak))
 
 
 def _counted(window: Value, test: Value) -> Any:
@@ -389,20 +367,16 @@ def _counted(window: Value, test: Value) -> Any:
     return reduce("sum", test)
 
 
-def _mean_of(window: Value, test: Value | None) -> Any:
+def _mean_of(window: Value, test: Any) -> Any:
     """The mean of what is taken; NaN of nothing."""
-    if test is None:
+    if test is True:
         return reduce("mean", window)
     # Added to, -0.0 changes nothing at all: what is left out needs no choice beforehand.
-    terms = _filled(window, test, 0 if window.dtype.is_complex else -0.0)
+    terms = select(test, window, -0.0 if window.dtype.is_float else False)
     # A sum that does not wrap, for it becomes a float.
     exact = DType.F64 if terms.dtype in (DType.INT, DType.UINT) else None
     total = reduce("sum", terms, dtype=exact)
     return total / _counted(window, test)
-
-
-def _nan(value: Value) -> Value:
-    return Value(Const(value.dtype, "nan"))
 
 
 # The reductions, by the names that NumPy has for them: "nansum" leaves NaN out.
@@ -414,13 +388,9 @@ def _total(
 ) -> Any:  # fmt: skip
     window, test = _taken(name, value, axis, where)
     kind: Any = name.removeprefix("nan")
-    first, op = (0, "+") if kind == "sum" else (1, "*")
-    found = reduce(kind, _filled(window, test, first))
-    return found if initial is None else binary(op, found, initial)
-
-
-def _mean(name: str, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-    return _mean_of(*_taken(name, value, axis, where))
+    # A truth is 0 or 1 of any type.
+    found = reduce(kind, select(test, window, kind == "prod"))
+    return found if initial is None else binary("+" if kind == "sum" else "*", found, initial)
 
 
 def _extreme(
@@ -435,23 +405,17 @@ def _extreme(
             raise mistake("where-initial", name if skips else kind)
         if lift(initial).shape:
             raise mistake("bad-operand", "'initial'", words(initial))
-    if skips:
-        window = _filled(window, test, math.inf if kind == "min" else -math.inf)
-    elif test is not None:
-        window = select(test, window, initial)
-    found = reduce(kind, window)
-    if skips:
-        found = select(reduce("any", test), found, _nan(found))
-    if initial is None:
-        return found
-    if skips:
-        return float_function(f"f{kind}", False, found, initial)
-    return binary(f"{kind}imum", found, initial)
+    if not skips:
+        found = reduce(kind, select(test, window, initial))
+        return found if initial is None else binary(f"{kind}imum", found, initial)
+    found = reduce(kind, select(test, window, math.inf if kind == "min" else -math.inf))
+    found = select(reduce("any", test), found, math.nan)
+    return found if initial is None else float_function(f"f{kind}", False, found, initial)
 
 
 def _truths(kind: ReduceKind, value: Any, axis: Any = None, *, where: Any = None) -> Any:
     window, test = _taken(kind, value, axis, where)
-    return reduce(kind, _filled(truth(window), test, kind == "all"))
+    return reduce(kind, select(test, truth(window), kind == "all"))
 
 
 def _spread(
@@ -465,21 +429,17 @@ def _spread(
     if not is_number(ddof) or isinstance(ddof, complex):
         raise mistake("wrong-arguments", variance, "'ddof' is not a constant number")
     window, test = _taken(variance, value, axis, where)
-    if test is None:
+    if test is True:
         found: Any = reduce("var", window, float(ddof))
     else:
-        skips = name.startswith("nan") and window.dtype.is_float
         left = _counted(window, test) - ddof
-        divisor = left if skips else select(left > 0, left, left * 0)
         # In two passes, as NumPy does it: nothing cancels.
         apart = window - _mean_of(window, test)
-        found = reduce("sum", _filled(apart * apart, test, -0.0)) / divisor
-        found = select(left > 0, found, _nan(found)) if skips else found
+        squares = reduce("sum", select(test, apart * apart, -0.0))
+        found = squares / binary("maximum", left, 0)
+        if name.startswith("nan") and window.dtype.is_float:
+            found = select(left > 0, found, math.nan)
     return call("sqrt", found.dtype, found) if name != variance else found
-
-
-def _reduction(kind: ReduceKind, value: Any, axis: Any = None) -> Any:
-    return reduce(kind, window_of(value, kind, axis))
 
 
 def _fraction(q: Any, scale: float, name: str) -> float:
@@ -500,11 +460,9 @@ def _quantile(name: str, value: Any, q: Any, axis: Any = None) -> Any:
 
 
 def _peak_to_peak(value: Any) -> Any:
-    most, least = (lift(reduce(kind, value)) for kind in ("max", "min"))
-    if most.dtype is DType.UINT:
-        # Never negative, so that 64 bits hold it.
-        return in_common("-", DType.UINT, most, least)
-    return most - least
+    most, least = (+reduce(kind, value) for kind in ("max", "min"))
+    # Never negative, so that 64 bits hold that of uint64 too.
+    return in_common("-", most.dtype, most, least)
 
 
 def _any_all(kind: ReduceKind, op: str, items: Any) -> Any:
@@ -538,7 +496,6 @@ def _ranked(value: Any, percentage: Any) -> Any:
     window = window_of(value, "median' or 'percentile", ordered=True)
     if window.dtype.is_integer:
         window = cast(window, DType.F64)
-    _fraction(percentage, 100.0, "ranked()")
     return reduce("nanrank", window, float(percentage))
 
 
@@ -557,7 +514,7 @@ def _elements(value: Any, name: str, cut: Any = 0.0) -> tuple[Value, ...]:
     ordered = sort(elements, lambda expr: emit(expr).atom)
     if window.dtype.is_float:
         known = reduce("all", window == window)
-        ordered[-1] = select(known, Value(ordered[-1]), _nan(window)).atom
+        ordered[-1] = select(known, Value(ordered[-1]), math.nan).atom
     return tuple(Value(one, window.weak) for one in ordered)
 
 
@@ -571,25 +528,10 @@ def _named(module: Any, names: str, build: Builder) -> dict[Any, Builder]:
 
 # The types of numbers, called as functions.
 _TYPES: tuple[Any, ...] = (
-    bool, int, float, np.bool, np.float16, np.float32, np.float64, np.complex64, np.complex128,
-    *(np.dtype(one).type for one in "bBhHiIlLqQ"),
+    bool, int, float, *(np.dtype(one).type for one in "?bBhHiIlLqQefdFD"),
 )  # fmt: skip
 
 _RADIANS, _DEGREES = math.pi / 180, 180 / math.pi
-
-# Those that there are for numbers that are no NaN as well.
-_BOTH: dict[str, Builder] = {
-    "sum": _total,
-    "prod": _total,
-    "mean": _mean,
-    "min": _extreme,
-    "max": _extreme,
-    "std": _spread,
-    "var": _spread,
-    "median": lambda name, value, axis=None: _quantile(name, value, 0.5, axis),
-    "quantile": _quantile,
-    "percentile": _quantile,
-}
 
 # Every function that is understood.
 FUNCTIONS: dict[Any, Builder] = {
@@ -631,7 +573,7 @@ FUNCTIONS: dict[Any, Builder] = {
     np.logical_or: partial(_logical, "|"),
     np.logical_xor: partial(_logical, "^"),
     np.sign: _sign,
-    np.where: _where,
+    np.where: select,
     np.clip: _clip,
     np.nan_to_num: _nan_to_num,
     np.heaviside: _of_floats(
@@ -647,15 +589,24 @@ FUNCTIONS: dict[Any, Builder] = {
     np.isclose: _is_close,
     np.square: lambda v: lift(v) * v,
     np.reciprocal: partial(binary, "/", 1.0),
-    **{
-        getattr(np, f"{nan}{name}"): partial(make, f"{nan}{name}")
-        for name, make in _BOTH.items()
-        for nan in ("", "nan")
-    },
-    np.any: partial(_truths, "any"),
-    np.all: partial(_truths, "all"),
-    np.argmin: partial(_reduction, "argmin"),
-    np.argmax: partial(_reduction, "argmax"),
+    **_named(np, "sum prod nansum nanprod", _total),
+    **_named(
+        np,
+        "mean nanmean",
+        lambda name, value, axis=None, *, where=None: _mean_of(*_taken(name, value, axis, where)),
+    ),
+    **_named(np, "min max nanmin nanmax", _extreme),
+    **_named(np, "std var nanstd nanvar", _spread),
+    **_named(np, "quantile percentile nanquantile nanpercentile", _quantile),
+    **_named(
+        np, "median nanmedian", lambda name, value, axis=None: _quantile(name, value, 0.5, axis)
+    ),
+    **_named(np, "any all", _truths),
+    **_named(
+        np,
+        "argmin argmax",
+        lambda kind, value, axis=None: reduce(kind, window_of(value, kind, axis)),
+    ),
     np.ptp: _peak_to_peak,
     builtins.any: partial(_any_all, "any", "|"),
     builtins.all: partial(_any_all, "all", "&"),

@@ -21,17 +21,17 @@ from __future__ import annotations
 
 import inspect
 import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial, reduce
+from functools import cache, partial
 from inspect import BoundArguments, Signature
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from ..base.frozen import frozen
 from ..base.remembered import digest
+from .callables import FUNCTIONS
 from .definitions import Spacing, index
 from .errors import Span, here, hint, mistake
 from .functions import PYTHON, UNARY, from_numpy, is_shape
@@ -53,6 +53,8 @@ from .ir import (
     Select,
     Unary,
     atoms,
+    names_of,
+    operands,
 )
 from .operations import lift, strong
 from .signature import OPTIONS, signature, with_options
@@ -73,9 +75,6 @@ from .values import (
     words,
 )
 
-# What writes each function that is understood.
-Functions: TypeAlias = Mapping[Any, Callable[..., Any]]
-
 # The functions of NumPy that are methods of windows.
 _METHODS = frozenset("sum prod mean min max std var median any all argmin argmax ptp".split())
 
@@ -84,8 +83,8 @@ _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 # What tells how large an array is.
 _MEASURES = (len, np.shape, np.ndim, np.size)
 
-# What builders call arguments that NumPy or Python has another name for.
-_NAMED = {"a_min": "low", "a_max": "high", "min": "low", "max": "high", "ndigits": "digits"}
+# NumPy's older names of arguments.
+_NAMED = {"a_min": "min", "a_max": "max"}
 
 
 @frozen
@@ -101,8 +100,8 @@ class Given:
         """All arguments."""
         return *self.args, *self.named.values()
 
-    def to(self, function: Any, known: Functions) -> Any:
-        """What a function gives that has no text, for those that are `known`."""
+    def to(self, function: Any) -> Any:
+        """What a function gives that has no text."""
         if function is index:
             return self.built(_position)
         if isinstance(function, partial):
@@ -124,18 +123,18 @@ class Given:
                 if shape
                 else NotUnderstood("a method of an array")
             )
-        if is_known(self.all) and _is_pure(function, known):
+        if is_known(self.all) and _is_pure(function):
             with np.errstate(all="ignore"), suppress(TypeError, ValueError, ArithmeticError):
                 return settled(function(*self.args, **self.named))
-        if function not in known:
+        if function not in FUNCTIONS:
             if function is sorted or from_numpy(function):
                 raise NotUnderstood(f"the function '{self.name}'")
             raise mistake("unknown-function", self.name)
         self._check_fields()
-        result = self.built(known[function])
-        numpys = isinstance(function, np.ufunc) or from_numpy(function)
+        result = self.built(FUNCTIONS[function])
         # A part of a number of Python's is one.
-        return strong(result) if numpys and function not in (np.real, np.imag) else result
+        keeps = function in (np.real, np.imag) or not from_numpy(function)
+        return result if keeps else strong(result)
 
     def _check_fields(self) -> None:
         """Raise for a field that is given as a whole."""
@@ -185,8 +184,8 @@ class Given:
         for one in ("axis", "keepdims", "dtype", "out", "method"):
             if one in named and one not in parameters.parameters:
                 raise NotUnderstood(f"the argument '{one}'")
-        given = self._bound(parameters, named)
-        return builder(*given.args, **given.kwargs)
+        self._bound(parameters, named)
+        return builder(*self.args, **named)
 
     def bound(self, parameters: Signature) -> dict[str, Any]:
         """What the parameters of a function are."""
@@ -209,8 +208,8 @@ class Given:
 _signature = cache(inspect.signature)
 
 
-def attribute(base: Any, name: str, known: Functions) -> Any:
-    """What an attribute of a value is, for functions that are `known`."""
+def attribute(base: Any, name: str) -> Any:
+    """What an attribute of a value is."""
     shape = getattr(base, "shape", ())
     if name in ("shape", "ndim", "size"):
         if isinstance(base, Field):
@@ -219,11 +218,9 @@ def attribute(base: Any, name: str, known: Functions) -> Any:
             return _measured(shape, name)
     match base:
         case Value() if name in ("real", "imag"):
-            return known[getattr(np, name)](base)
-        case Value() if shape and name in _METHODS:
-            return partial(known[getattr(np, name)], base)
-        case Value() if name == "conjugate":
-            return partial(known[np.conj], base)
+            return FUNCTIONS[getattr(np, name)](base)
+        case Value() if name == "conjugate" or (shape and name in _METHODS):
+            return partial(FUNCTIONS[getattr(np, name)], base)
         case Value() | Coefficients() if shape and hasattr(np.ndarray, name):
             raise NotUnderstood(f"'{name}' of {words(base)}")
         case np.ndarray() if name == "T" or callable(getattr(base, name, None)):
@@ -236,23 +233,22 @@ def attribute(base: Any, name: str, known: Functions) -> Any:
 
 
 # Builtins that give the same result for the same arguments, and do nothing else.
-_PURE = frozenset((all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map))
-_PURE |= {filter, repr, hash, type}
+_PURE = frozenset((
+    all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map, filter, repr,
+    hash, type,
+))  # fmt: skip
 
 
-def _is_pure(function: Any, known: Functions) -> bool:
+def _is_pure(function: Any) -> bool:
     """Whether a call with known arguments may be made once, while the kernel is read.
 
     Not so what reads the world or draws numbers: `input`, `open`, `np.random`, `time.time`.
     """
-    if function in PRIMITIVE:
-        return False
-    if function in known or isinstance(function, np.ufunc) or function in _PURE:
-        return True
-    module = getattr(function, "__module__", None) or ""
-    if module in ("math", "cmath", "operator", "_operator"):
-        return True
-    return module.partition(".")[0] == "numpy" and not module.startswith("numpy.random")
+    if function in FUNCTIONS or function in _PURE:
+        return function not in PRIMITIVE
+    module = f"{getattr(function, '__module__', None)}."
+    pure = module.startswith(("math.", "cmath.", "operator.", "_operator.", "numpy."))
+    return pure and not module.startswith("numpy.random.")
 
 
 # What is asked of the whole array.
@@ -300,7 +296,7 @@ def _measured(shape: tuple[Any, ...], name: str) -> Any:
         case "len":
             return shape[0]
         case _:
-            return reduce(operator.mul, shape or (1,))
+            return math.prod(shape)
 
 
 # Stages.
@@ -343,29 +339,22 @@ class StageCall:
 
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
-    wrong = partial(mistake, "stage-arguments", callee.name)
     own = signature(callee.function.definition, callee.defaults)
     whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
         given = whole.bind(*args, **named).arguments
     except TypeError as error:
         hints = (hint(name, OPTIONS) for name in named if name not in whole.parameters)
-        raise wrong(f"{error}{''.join(hints)}") from None
-    for name, default in callee.defaults.items():
-        if isinstance(default, Spacing) and name not in given:
-            raise wrong(f"'{name}' is {default!r}, which only calls outside know")
-    arrays = {
-        name: given.pop(name, None)
-        for name in callee.fields
-        # A ufunc may be given numbers for arrays.
-        if not callee.pointwise or isinstance(given.get(name), Field)
-    }
-    for name, value in arrays.items():
-        if not isinstance(value, Field):
+        raise mistake("stage-arguments", callee.name, f"{error}{''.join(hints)}") from None
+    fields: tuple[str, ...] = ()
+    for name in callee.fields:
+        if isinstance(given.get(name), Field):
+            fields += (given.pop(name).name,)
+        elif not callee.pointwise:
+            # A ufunc may be given numbers for arrays.
             raise mistake("stage-field", callee.name, name)
     if reading.body.depth:
         raise mistake("stage-place", callee.name)
-    fields = tuple(one.name for one in arrays.values())
     given = {**callee.defaults, **given}
     told = {name: _told(callee.name, name, value) for name, value in given.items()}
     options = {name: told.pop(name) for name in OPTIONS if name in told}
@@ -383,13 +372,16 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
     match value:
         case tuple():
             return tuple(_told(callee, parameter, one) for one in value)
+        case Spacing():
+            reason = f"'{parameter}' is {value!r}, which only calls outside know"
+            raise mistake("stage-arguments", callee, reason)
         case Choice(test, then, other):
             return Choice(*(_told(callee, parameter, one) for one in (test, then, other)))
         case Value(atom, weak, shape=()):
             body = reading.body.assignments((atom,))
-            used = [atom, *(part for one in body for part in atoms(one.value))]
+            used = [*names_of([atom]), *(name for one in body for name in operands(one.value))]
             # Lengths of arrays are known where the calls are done only.
-            length = any(isinstance(one, Ref) and one.name.startswith("length") for one in used)
+            length = any(name.startswith("length") for name in used)
             if not length and all(isinstance(one.value, _PLAIN) for one in body):
                 return Told(atom, weak, body)
     if isinstance(value, Value | Field):
@@ -421,21 +413,19 @@ def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
             return scalars[name]
     if not isinstance(value, Told):
         return value
-    # By their names in the kernel, those of arrays as well.
-    known = {f"{name}{end}": one for name, one in scalars.items() for end in ("", "_")}
+    # By their names in the kernel.
+    known = {f"{name}_": one for name, one in scalars.items()}
 
     def number(atom: Atom) -> Any:
         return atom.value if isinstance(atom, Const) else known[atom.name]
 
-    if not value.body:
-        return number(value.atom)
     with np.errstate(all="ignore"):
         for assign in value.body:
             expr = assign.value
             made = _done(expr, [*map(number, atoms(expr))], known)
             known[assign.name] = expr.dtype.numpy.type(made)
     found = number(value.atom)
-    return found.item() if value.weak else found
+    return found.item() if value.weak and value.body else found
 
 
 def _done(expr: Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:

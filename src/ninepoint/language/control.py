@@ -23,17 +23,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import repeat
 from typing import Any, NoReturn
 
 import numpy as np
 
 from ..base.frozen import frozen
+from . import statistics
 from .definitions import ArrayFunction, Definition, Function, stored_names
 from .dtypes import promote
 from .errors import Span, StencilError, here, mistake
 from .ir import Atoms, Carried, Coefficients, Const, DType, Field, Loop, Ref
 from .operations import active, cast, lift, logical, select, truth, unary, under
-from .signature import defaults_of
 from .values import (
     LONGEST,
     Body,
@@ -80,7 +81,7 @@ class Frame(ABC):
 
     def __post_init__(self) -> None:
         self.active = (*self.active, self.function)
-        self.hidden |= self.function.own
+        self.hidden |= self.function.file == statistics.__file__
         self.returned = self.span(self.function.definition)
 
     def begin(self, names: Mapping[str, Any]) -> None:
@@ -113,16 +114,15 @@ class Frame(ABC):
     def assign(self, target: ast.expr, value: Any) -> None:
         """Give names to a value."""
 
-    def check_truth(self, node: ast.expr, value: Any) -> None:
-        """Raise, as NumPy does, for what is neither true nor false as a whole."""
+    def holds(self, node: ast.expr, value: Any) -> Any:
+        """The truth of what an expression is; raises, as NumPy does, if it has several."""
         window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
             raise mistake("bad-operand", self.span(node), "The truth", words(value))
+        return truth(value)
 
     def truth(self, node: ast.expr) -> Any:
-        value = self.eval(node)
-        self.check_truth(node, value)
-        return truth(value)
+        return self.holds(node, self.eval(node))
 
     def items(self, iterable: ast.expr) -> tuple[Any, ...]:
         """What a loop goes through."""
@@ -139,7 +139,12 @@ class Frame(ABC):
 
     def closure(self, node: ast.FunctionDef | ast.Lambda) -> Closure:
         """A function that is defined inside the kernel."""
-        defaults = {name: self.eval(one) for name, one in defaults_of(node).items()}
+        given = node.args
+        # Defaults are those of the last parameters, and of all that are given by name.
+        parameters = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+        texts = [*given.defaults, *given.kw_defaults]
+        pairs = zip(reversed(parameters), reversed(texts), strict=False)
+        defaults = {one.arg: self.eval(text) for one, text in pairs if text is not None}
         return Closure(node, self.function, self.names, defaults)
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
@@ -155,14 +160,14 @@ class Frame(ABC):
         for one in (then, other):
             if not is_number(one) and not isinstance(one, Value | tuple | np.ndarray):
                 raise NotUnderstood("a name that is one thing or another")
-        counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
-        if counts[0] != counts[1]:
+        one, two = (len(v) if isinstance(v, tuple) else None for v in (then, other))
+        if one != two:
             raise mistake("choice-mismatch", words(then), words(other))
         return select(test, then, other)
 
     def run(self, definition: Definition) -> Any:
         if isinstance(definition, ast.Lambda):
-            self._return(definition.body, self.eval(definition.body))
+            self._return(definition.body)
             return self.result
         self.block(definition.body)
         if self.done is not True:
@@ -175,7 +180,7 @@ class Frame(ABC):
             case ast.Return(value=value):
                 if value is None:
                     raise mistake("no-return", self.function.name)
-                self._return(value, self.eval(value))
+                self._return(value)
             case ast.Assign(targets=targets, value=value):
                 known = self.bound(targets, value)
                 for target in targets:
@@ -206,7 +211,8 @@ class Frame(ABC):
             case _:
                 refuse_node(node)
 
-    def _return(self, node: ast.expr, value: Any) -> None:
+    def _return(self, node: ast.expr) -> None:
+        value = self.eval(node)
         self.at(node)
         self.returned = here.span
         for item in several(value) or (value,):
@@ -220,20 +226,16 @@ class Frame(ABC):
         test: Any,
         then: Callable[[], None] = lambda: None,
         other: Callable[[], None] = lambda: None,
-        *,
-        rest: bool = False,
     ) -> None:
-        """Follow one path where a truth holds and another where it does not.
-
-        The `rest` of a block, or of a loop, is the other: where the truth holds, that has ended.
-        """
+        """Follow one path where a truth holds and another where it does not."""
         if isinstance(test, bool):
             return then() if test else other()
         before = dict(self.names)
         with under(test, True):
             then()
         names, result, ended = self.names, self.result, (self.done, self.left, self.broken)
-        done, left, broken = ((rest and one is test) or one for one in ended)
+        # Where it holds that something has ended, that has.
+        done, left, broken = (one is test or one for one in ended)
         self.begin(before)
         with under(test, False):
             other()
@@ -241,9 +243,8 @@ class Frame(ABC):
         self.broken = _either(test, broken, self.broken)
         # A side that has always returned leaves no names behind.
         if done is not True and self.done is not True:
-            sides = names, self.names
             self.names = {
-                name: self.merge(test, *(side.get(name, UNDEFINED) for side in sides))
+                name: self.merge(test, names.get(name, UNDEFINED), self.names.get(name, UNDEFINED))
                 for name in names | self.names
             }
         elif done is not True:
@@ -260,41 +261,45 @@ class Frame(ABC):
     # Loops.
 
     def block(self, statements: list[ast.stmt]) -> None:
-        steps: list[Callable[[], None]] = []
-        for place, one in enumerate(statements, 1):
-            if not isinstance(one, ast.If) or leaves(one.body) == leaves(one.orelse):
-                steps.append(partial(self.statement, one))
-                continue
-            # One side leaves the turn: what comes after is read in the other, so that a name that
-            # this alone gives a value has it there.
-            body, orelse = [*one.body], [*one.orelse]
-            (orelse if leaves(body) else body).extend(statements[place:])
-            branch = ast.copy_location(ast.If(one.test, body, orelse), one)
-            steps.append(partial(self.statement, branch))
-            break
-        self._follow(steps)
+        for place, one in enumerate(statements):
+            if isinstance(one, ast.If) and leaves(one.body) != leaves(one.orelse):
+                # One side leaves the turn: what comes after is read in the other, so that a name
+                # that this alone gives a value has it there.
+                body, orelse = [*one.body], [*one.orelse]
+                (orelse if leaves(body) else body).extend(statements[place + 1 :])
+                branch = ast.copy_location(ast.If(one.test, body, orelse), one)
+                statements = [*statements[:place], branch]
+                break
+        self._follow(self.statement, statements)
 
-    def _follow(self, steps: Sequence[Callable[[], None]], *, turns: bool = False) -> None:
+    def _follow(
+        self, step: Callable[[Any], None], items: Sequence[Any], turns: bool = False
+    ) -> None:
         """Follow statements, or the turns of a loop, until these or the function have ended."""
-        for place, step in enumerate(steps, 1):
-            step()
-            rest, ended = steps[place:], self.ended(turns)
+        for place, item in enumerate(items, 1):
+            step(item)
+            if turns:
+                # What ended a turn has not ended the next.
+                self.left = False
+            rest, ended = items[place:], self.ended(turns)
             if not rest or ended is True:
                 return
             if ended is not False:
-                self.split(ended, other=partial(self._follow, rest, turns=turns), rest=True)
+                self.split(ended, other=partial(self._follow, step, rest, turns))
                 return
 
     def loop(self, node: ast.For | ast.While) -> None:
         """Follow a loop, and what it does at its end."""
         if isinstance(node, ast.While):
-            CarriedLoop(self, node, lambda _: self.truth(node.test)).follow()
+            CarriedLoop(
+                self, node, lambda _: self.truth(node.test), lambda _: self.block(node.body)
+            ).follow()
         else:
             self._for(node)
         ended = self.ended(loop=True)
         self.left = self.broken = False
         if node.orelse:
-            self.split(ended, other=partial(self.block, node.orelse), rest=True)
+            self.split(ended, other=partial(self.block, node.orelse))
 
     # Kinds of loops.
 
@@ -313,11 +318,10 @@ class Frame(ABC):
         def turn(item: Any) -> None:
             self.assign(node.target, item)
             self.block(node.body)
-            self.left = False
 
-        turns = [partial(turn, item) for item in self.items(node.iter)]
+        turns = partial(self._follow, turn, self.items(node.iter), True)
         reading.written_out += 1
-        error = self._tried(partial(self._follow, turns, turns=True))
+        error = self._tried(turns)
         reading.written_out -= 1
         if isinstance(error, NotUnderstood) and counted and not reading.written_out:
             # Too long, if anything: then the turns must not know their number.
@@ -348,13 +352,14 @@ class Frame(ABC):
         if abs(step) > 1:
             count = (count + (abs(step) - 1)) // abs(step)
 
-        def begin(turn: Any) -> None:
+        def turn(number: Any) -> None:
             self.at(node.target)
-            value = turn if step == 1 else turn * step
+            value = number if step == 1 else number * step
             first = isinstance(start, int) and start == 0
             self.assign(node.target, value if first else value + start)
+            self.block(node.body)
 
-        CarriedLoop(self, node, lambda turn: count > turn, begin, most).follow()
+        CarriedLoop(self, node, lambda number: count > number, turn, most).follow()
 
 
 def _either(test: Any, then: Any, other: Any) -> Any:
@@ -398,26 +403,23 @@ class _Type:
 class CarriedLoop:
     """One loop that carries values, while it is read.
 
-    It has a turn of some number where the `test` of that is true, and `begin` is called with the
-    number where the turn begins.  There are no more than `most` turns, if that is not 0.
+    It has a `turn` of some number where the `test` of that is true.  There are no more than `most`
+    turns, if that is not 0.
     """
 
     frame: Frame
     node: ast.For | ast.While
     test: Callable[[Any], Any]
-    begin: Callable[[Any], None] = lambda _: None
+    turn: Callable[[Any], None]
     most: int = 0
-    # Whether nothing but a way out of it ends it; known once it is read.
-    endless: bool = False
 
     def __post_init__(self) -> None:
         frame = self.frame
         self.first = truth(self.test(0))
         frame.at(self.node)
         self.span = here.span
-        self.before = dict(frame.names)
-        head = self.node.target if isinstance(self.node, ast.For) else self.node.test
-        self.stored = sorted(stored_names([*self.node.body, head]))
+        self.before = frame.names
+        self.stored = sorted(stored_names(self.node))
         # The names that hold numbers, what these are before the first turn, and their types.
         self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
         self.held = tuple(self.before[name] for name in self.names)
@@ -425,8 +427,6 @@ class CarriedLoop:
         self.types = [_Type(one.dtype, one.weak) for one in self.initial]
         self.level = reading.body.depth + 1
         self.index = Ref(DType.INT, f"n{self.level}_0")
-        # What it carries, by the names in a turn.
-        self.refs: list[Ref] = []
 
     def follow(self) -> None:
         """Go on with what is after the last turn."""
@@ -437,13 +437,7 @@ class CarriedLoop:
             self._leave(start)
         else:
             self.frame.begin(self.before)
-            self.frame.split(self.first, self.once)
-
-    def once(self, index: Any = 0) -> None:
-        """Follow a turn of this number."""
-        self.begin(index)
-        self.frame.block(self.node.body)
-        self.frame.left = False
+            self.frame.split(self.first, partial(self.turn, 0))
 
     def _read(self) -> bool:
         """Read turns until the types are known; gives whether there may be more than one turn."""
@@ -452,12 +446,11 @@ class CarriedLoop:
             self._read_turn(literal)
             if self.going is False and not literal:
                 return False
-            # The numbers that the names hold at the end of the turn.
-            now = [self.frame.names.get(name) for name in self.names]
-            for before, after in zip(self.held, now, strict=True):
-                if not _is_numeric(after) or len([*_numbers(after)]) != len([*_numbers(before)]):
-                    raise NotUnderstood("a name that is one thing or another", self.span)
-            self.now = [lift(one) for one in _numbers(tuple(now))]
+            # What the names hold at the end of the turn.
+            now = tuple(self.frame.names.get(name) for name in self.names)
+            if not _is_numeric(now) or _layout(now) != _layout(self.held):
+                raise NotUnderstood("a name that is one thing or another", self.span)
+            self.now = [lift(one) for one in _numbers(now)]
             triples = zip(self.types, self.initial, self.now, strict=True)
             joined = [kind.joined(one, after) for kind, one, after in triples]
             if joined == self.types and not literal:
@@ -467,30 +460,30 @@ class CarriedLoop:
 
     def _read_turn(self, literal: bool) -> None:
         frame, index = self.frame, Value(self.index, True)
-        self.refs = []
         frame.begin(self.before)
+        refs = self._refs([] if literal else self.types)
         if not literal:
-            heads = [Value(self._ref(kind.dtype), kind.weak) for kind in self.types]
-            frame.names |= zip(self.names, _rebuilt(self.held, iter(heads)), strict=True)
-        begins = frozenset(ref.name for ref in (*self.refs, self.index))
+            heads = (Value(r, kind.weak) for r, kind in zip(refs, self.types, strict=True))
+            frame.names |= zip(self.names, _rebuilt(self.held, heads), strict=True)
+        begins = frozenset(ref.name for ref in (*refs, self.index))
         outer = reading.body
         self.body = Body(f"u{self.level}_", self.span, outer.limit, self.level, outer, begins)
         # What is computed in a turn is so only if the turn is.
         with reading.changed(body=self.body, path=()):
-            self.once(index)
+            self.turn(index)
             ended = frame.ended(loop=True)
             # The truth that there is another.
             self.going: Any = False
             if ended is not True:
                 with under(ended, False):
                     again = truth(self.test(index + 1))
+                # Whether nothing but a way out of it ends it.
                 self.endless = again is True
                 self.going = logical("&", unary("not", ended), again)
 
-    def _ref(self, dtype: DType) -> Ref:
-        """A name for one more value that is carried."""
-        self.refs.append(Ref(dtype, f"c{self.level}_{len(self.refs)}"))
-        return self.refs[-1]
+    def _refs(self, carried: Sequence[Any]) -> list[Ref]:
+        """The names in a turn of values that are carried."""
+        return [Ref(one.dtype, f"c{self.level}_{n}") for n, one in enumerate(carried)]
 
     def _leave(self, start: Any) -> None:
         """Carry the values, and go on with those after the last turn."""
@@ -515,19 +508,15 @@ class CarriedLoop:
         )
         told = [*map(lift, _numbers(last))]
         first = [replace(one, atom=cast(lift(0), one.dtype).atom) for one in told]
-        before, after = [*self.initial, *first], [*self.now, *told]
-        for one in told:
-            self._ref(one.dtype)
-        loop = self._emit(start, before, after)
-        found = (
-            emit(Carried(ref.dtype, loop, number), one.weak and other.weak)
-            for number, (ref, one, other) in enumerate(
-                zip(self.refs, before, after, strict=True), 1
-            )
+        again = lift(self.going)
+        *refs, goes_on = self._refs([*self.types, *told, again])
+        found = self._carried(
+            [goes_on, *refs],
+            [lift(start), *self.initial, *first],
+            [again, *self.now, *told],
         )
         held, (others, left, returned) = _rebuilt((self.held, last), found)
         frame.begin(self.before)
-        frame.names |= {n: UNDEFINED for n in self.stored if n not in self.before}
         frame.names |= zip([*self.names, *more], [*held, *others], strict=True)
         frame.broken = left or broken
         if returned:
@@ -535,19 +524,22 @@ class CarriedLoop:
             if self.endless and broken is False:
                 frame.done = True
 
-    def _emit(self, start: Any, before: list[Value], after: list[Value]) -> Ref:
-        """The loop, whose first value is whether it goes on."""
+    def _carried(
+        self, refs: list[Ref], before: list[Value], after: list[Value]
+    ) -> Iterator[Value]:
+        """The values after the last turn; the first that is carried is whether there is a turn."""
 
-        def given(goes_on: Any, values: list[Value]) -> Atoms:
-            pairs = zip(values, self.refs, strict=True)
-            return lift(goes_on).atom, *(cast(value, ref.dtype).atom for value, ref in pairs)
+        def given(values: list[Value]) -> Atoms:
+            return tuple(cast(v, ref.dtype).atom for v, ref in zip(values, refs, strict=True))
 
         with reading.changed(body=self.body, path=()):
-            ends = given(self.going, after)
-        going = Ref(DType.BOOL, f"c{self.level}_{len(self.refs)}")
-        carried = tuple(zip([going, *self.refs], given(start, before), strict=True))
+            ends = given(after)
+        carried = tuple(zip(refs, given(before), strict=True))
         body = self.body.assignments(ends, own=True)
-        return reading.body.emit(Loop(carried, body, ends, self.index, self.most))
+        loop = reading.body.emit(Loop(carried, body, ends, self.index, self.most))
+        for number in range(1, len(refs)):
+            weak = before[number].weak and after[number].weak
+            yield emit(Carried(refs[number].dtype, loop, number), weak)
 
 
 def leaves(statements: Sequence[ast.stmt]) -> bool:
@@ -591,7 +583,12 @@ def _numbers(value: Any) -> Iterator[Any]:
             yield value
 
 
-def _rebuilt(value: Any, numbers: Iterator[Value]) -> Any:
+def _layout(value: Any) -> Any:
+    """The value without its numbers."""
+    return _rebuilt(value, repeat(None))
+
+
+def _rebuilt(value: Any, numbers: Iterator[Any]) -> Any:
     """The value with other numbers."""
     match value:
         case tuple():

@@ -145,10 +145,8 @@ class Method(Generic[P, R]):
         return self._do(*args, **named)
 
     def __get__(self: Method[Concatenate[Any, Q], R], one: Any, kind: Any = None) -> Method[Q, R]:
-        bound: Any = self
-        if one is not None:
-            bound = Method(types.MethodType(self._do, one), types.MethodType(self.explain, one))
-        return bound  # type: ignore[no-any-return]
+        functions: Any = self._do, self.explain
+        return Method(*(each.__get__(one, kind) for each in functions))
 
 
 # Texts that cannot be read as they are.

@@ -9,7 +9,6 @@ else.  What operators mean the reader and the reference each say for themselves.
 from __future__ import annotations
 
 import ast
-import math
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,29 +17,26 @@ import numpy as np
 
 
 class FloatFunction(NamedTuple):
-    """A function of floats, by NumPy's name for it, or that of `math` if NumPy has none.
+    """A function of floats.
 
     `c` is C's name for doubles; that for floats ends in "f".  `python` is the name in `math`,
-    `arguments` how many there are.  Results are within `bounds`, or NaN.  An `intrinsic` is one
-    of LLVM's; what is `exact` gives the same bits on every target.
+    `arguments` how many there are.  An `intrinsic` is one of LLVM's.
     """
 
-    name: str
     c: str
     python: str
     arguments: int
     numpy: bool
     of_complex: bool
-    bounds: tuple[float, float]
     intrinsic: bool
-    exact: bool
 
 
-# The name, that of C and that in `math`, how many arguments there are, and what is true of it.
+# The name, NumPy's or that of `math` if NumPy has none; that of C and that in `math`, how many
+# arguments there are, and what is true of it.
 _FUNCTIONS = """
-    sqrt      sqrt      sqrt      1  numpy complex intrinsic exact
+    sqrt      sqrt      sqrt      1  numpy complex intrinsic
     cbrt      cbrt      cbrt      1  numpy
-    exp       exp       exp       1  numpy complex intrinsic exact
+    exp       exp       exp       1  numpy complex intrinsic
     exp2      exp2      exp2      1  numpy intrinsic
     expm1     expm1     expm1     1  numpy
     log       log       -         1  numpy complex intrinsic
@@ -65,19 +61,20 @@ _FUNCTIONS = """
     erfc      erfc      erfc      1
     gamma     tgamma    gamma     1
     lgamma    lgamma    lgamma    1
-    rint      rint      -         1  numpy intrinsic exact
-    fabs      fabs      -         1  numpy intrinsic exact
-    floor     floor     -         1  numpy intrinsic exact
-    ceil      ceil      -         1  numpy intrinsic exact
-    trunc     trunc     -         1  numpy intrinsic exact
-    copysign  copysign  copysign  2  numpy intrinsic exact
-    nextafter nextafter nextafter 2  numpy exact
-    fmod      fmod      fmod      2  numpy exact
-    fmin      fmin      -         2  numpy exact
-    fmax      fmax      -         2  numpy exact
+    rint      rint      -         1  numpy intrinsic
+    fabs      fabs      -         1  numpy intrinsic
+    floor     floor     -         1  numpy intrinsic
+    ceil      ceil      -         1  numpy intrinsic
+    trunc     trunc     -         1  numpy intrinsic
+    copysign  copysign  copysign  2  numpy intrinsic
+    nextafter nextafter nextafter 2  numpy
+    fmod      fmod      fmod      2  numpy
+    fmin      fmin      -         2  numpy
+    fmax      fmax      -         2  numpy
     power     pow       pow       2  numpy intrinsic
 """
-_BOUNDS = {"sin": (-1, 1), "cos": (-1, 1), "tanh": (-1, 1), "erf": (-1, 1), "erfc": (0, 2)}
+# What results lie within, or are NaN.
+BOUNDS = {"sin": (-1, 1), "cos": (-1, 1), "tanh": (-1, 1), "erf": (-1, 1), "erfc": (0, 2)}
 
 
 def _rows(table: str) -> list[list[str]]:
@@ -86,15 +83,12 @@ def _rows(table: str) -> list[list[str]]:
 
 FLOAT_FUNCTIONS = {
     name: FloatFunction(
-        name,
         c,
         python.strip("-"),
         int(arguments),
-        bounds=_BOUNDS.get(name, (-math.inf, math.inf)),
         numpy="numpy" in known,
         of_complex="complex" in known,
         intrinsic="intrinsic" in known,
-        exact="exact" in known,
     )
     for name, c, python, arguments, *known in _rows(_FUNCTIONS)
 }

@@ -71,12 +71,10 @@ def lift(value: Any, beside: Collection[DType] = ()) -> Value:
     if isinstance(value, Value):
         return value
     value = constant(value)
-    if is_large(value):
-        if any(not dtype.is_integer for dtype in beside):
-            with suppress(OverflowError):
-                return Value(Const(DType.F64, repr(float(value))), True)
-        elif 0 <= value < 2**64 and (not beside or DType.UINT in beside):
-            return Value(Const(DType.UINT, str(value)), True)
+    if is_large(value) and any(not dtype.is_integer for dtype in beside):
+        with suppress(OverflowError):
+            value = float(value)
+    if is_large(value) and not (0 <= value < 2**64 and (not beside or DType.UINT in beside)):
         raise mistake("literal-range", value.bit_length())
     if is_number(value):
         number = np.asarray(value)
@@ -88,11 +86,12 @@ def lift(value: Any, beside: Collection[DType] = ()) -> Value:
 
 
 def as_window(value: Any, shape: Offset) -> Value:
-    """An array of a window's shape, as a value in the window."""
-    if not isinstance(value, Coefficients | np.ndarray):
+    """A value in a window of this shape, if there is one; of an array its elements."""
+    own = getattr(value, "shape", ())
+    if shape and own not in ((), shape):
+        raise mistake("window-shape", shape, own)
+    if not shape or not isinstance(value, Coefficients | np.ndarray):
         return lift(value)
-    if value.shape != shape:
-        raise mistake("window-shape", shape, value.shape)
     if isinstance(value, Coefficients):
         return emit(Element(value.dtype, value.label), False, shape)
     texts = tuple(map(repr, value.ravel().tolist()))
@@ -101,17 +100,9 @@ def as_window(value: Any, shape: Offset) -> Value:
 
 def together(*values: Any) -> tuple[list[Value], Offset]:
     """Operands as values, with the shape of their common window, if any."""
-    shapes = [v.shape for v in values if isinstance(v, Value) and v.shape]
-    for other in shapes:
-        if other != shapes[0]:
-            raise mistake("window-shape", shapes[0], other)
-    shape = shapes[0] if shapes else ()
-
-    def known(value: Any) -> Value:
-        return as_window(value, shape) if shape else lift(value)
-
-    kinds = {known(one).dtype for one in values if not is_large(one)} - {DType.BOOL}
-    return [lift(one, kinds) if is_large(one) else known(one) for one in values], shape
+    shape = next((v.shape for v in values if isinstance(v, Value) and v.shape), ())
+    kinds = {as_window(one, shape).dtype for one in values if not is_large(one)} - {DType.BOOL}
+    return [lift(v, kinds) if is_large(v) else as_window(v, shape) for v in values], shape
 
 
 def cast(value: Value, dtype: DType) -> Value:
@@ -125,7 +116,8 @@ def cast(value: Value, dtype: DType) -> Value:
     if dtype is DType.BOOL:
         known = bool(known)
     elif dtype.is_integer:
-        known = known if isinstance(known, int) else _saturated(known)
+        if not isinstance(known, int):
+            known = 0 if known != known else int(min(max(known, -(2**63)), 2**63 - 1))
         known = known % 2**64 if dtype is DType.UINT else wrapped(known)
     else:
         with np.errstate(all="ignore"):
@@ -144,6 +136,8 @@ def truth(value: Any) -> Any:
     """`bool(value)`: a Python bool when it is known."""
     if is_number(value) or value is None or isinstance(value, tuple | str):
         return bool(value)
+    if isinstance(value, np.ndarray):
+        return value.astype(bool)
     lifted = lift(value)
     return lifted if lifted.dtype is DType.BOOL else lifted != 0
 
@@ -194,16 +188,9 @@ def binary(op: str, left: Any, right: Any) -> Any:
             return _divided(op, a, b)
         if op in _EXTREMES:
             return _extreme(op, a, b)
-    if op in ("<<", ">>"):
-        # It has the type of what is shifted.
-        left, right = +a, +b
-        expr = Binary(left.dtype, op, left.atom, right.atom)  # type: ignore[arg-type]
-        return emit(expr, a.weak and b.weak, a.shape or b.shape)
     kind = common((a, b))
-    if kind is DType.BOOL and op not in (*COMPARISONS, *_BITWISE, *_EXTREMES):
+    if (mixed or kind is DType.BOOL) and op not in (*COMPARISONS, *_BITWISE, *_EXTREMES):
         # In arithmetic a truth counts as 0 or 1.
-        kind = DType.INT
-    if mixed and op not in _BITWISE:
         kind = DType.INT
     match op:
         case "**":
@@ -212,6 +199,9 @@ def binary(op: str, left: Any, right: Any) -> Any:
             kind = DType.F64
         case "-" if kind is DType.UINT:
             kind = DType.INT
+        case "<<" | ">>":
+            # It has the type of what is shifted.
+            kind = (+a).dtype
     return in_common(op, kind, a, b)
 
 
@@ -224,33 +214,32 @@ def in_common(op: Any, common: DType, a: Value, b: Value) -> Value:
 
 
 def _power(a: Value, b: Value, common: DType) -> Value:
-    exponent = b.atom.value if isinstance(b.atom, Const) else None
+    exponent: Any = b.atom.value if isinstance(b.atom, Const) else None
     if common.is_integer:
-        natural = b.dtype is not DType.INT or (exponent is not None and int(exponent.real) >= 0)
+        natural = b.dtype is not DType.INT or (exponent is not None and exponent >= 0)
         if not natural:
             return in_common("**", DType.F64, a, b)
         # The exponent keeps its sign; what the power is modulo 2**64 has none.
         word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
         return cast(in_common("**", word, a, b), common)
     if exponent == 2 and not common.is_complex:
-        base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
+        base = replace(a, weak=a.weak and b.weak)
         return in_common("*", common, base, base)
     return in_common("**", common, a, b)
 
 
 def folded(op: str, left: Any, right: Any) -> Any:
     """An operation on what is known, by the rules of what is not."""
-    try:
-        with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):
+        try:
             return constant(PYTHON[op](left, right))
-    except ZeroDivisionError:
-        if op != "/" and isinstance(left, int) and isinstance(right, int):
-            return 0
-        kind: Any = np.complex128 if isinstance(left + right, complex) else np.float64
-        with np.errstate(all="ignore"):
+        except ZeroDivisionError:
+            if op != "/" and isinstance(left, int) and isinstance(right, int):
+                return 0
+            kind: Any = np.complex128 if isinstance(left + right, complex) else np.float64
             return PYTHON[op](kind(left), kind(right)).item()
-    except (TypeError, OverflowError, ValueError):
-        raise mistake("bad-operand", f"'{op}'", f"{words(left)} and {words(right)}") from None
+        except (TypeError, OverflowError, ValueError):
+            raise mistake("bad-operand", f"'{op}'", f"{words(left)} and {words(right)}") from None
 
 
 def unary(op: Any, arg: Any) -> Any:
@@ -258,7 +247,7 @@ def unary(op: Any, arg: Any) -> Any:
     arg = constant(arg)
     if op == "not":
         arg = truth(arg)
-    if isinstance(arg, bool) and op in ("not", "~"):
+    if op == "~" and isinstance(arg, bool):
         return not arg
     if is_number(arg) or isinstance(arg, np.ndarray):
         try:
@@ -334,30 +323,11 @@ def call(function: str, dtype: DType, *args: Value, weak: bool = False) -> Value
     return emit(expr, weak, shape)
 
 
-def to_integer(value: Any, storage: str = "") -> Any:
-    """`int(value)`, or the cast to a narrower integer type."""
-    if is_number(value) and not storage:
-        return _saturated(value)
-    lifted = real_number(value, "int()")
-    if not storage:
-        return cast(lifted, DType.INT)
-    dtype = DType.UINT if storage == "uint64" else DType.INT
-    return emit(Cast(dtype, lifted.atom, storage), False, lifted.shape)
-
-
 _BITWISE = ("&", "|", "^")
 _EXTREMES = ("minimum", "maximum")
 
 # What complex numbers have none of.
 _ORDERED = ("<", "<=", ">", ">=", "//", "%", *_EXTREMES)
-
-
-def _saturated(value: Any) -> int:
-    if isinstance(value, complex) or value != value:
-        return 0
-    if not -(2**63) <= value < 2**63:
-        return 2**63 - 1 if value > 0 else -(2**63)
-    return int(value)
 
 
 def float_of(dtype: DType) -> DType:
@@ -440,8 +410,7 @@ def _divided(op: str, left: Value, right: Value) -> Any:
     if op == "//":
         return select(negative, -(top // bottom + inexact), top // bottom)
     # Of two of uint64 the remainder is the lesser.
-    word = DType.UINT
-    turned = rest - bottom if signed is right else in_common("-", word, bottom, rest)
+    turned = rest - bottom if signed is right else in_common("-", DType.UINT, bottom, rest)
     return select(negative & inexact, turned, rest)
 
 

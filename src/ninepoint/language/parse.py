@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from .callables import FUNCTIONS
 from .calls import Given, attribute, stage
 from .control import UNDEFINED, Frame, refuse_node
 from .definitions import (
@@ -37,6 +36,7 @@ from .definitions import (
 from .errors import here, mistake
 from .functions import SYMBOLS
 from .ir import (
+    COMPARISONS,
     Argument,
     Atom,
     Coefficients,
@@ -48,6 +48,7 @@ from .ir import (
     Read,
     Ref,
     Scalar,
+    names_of,
     operands,
 )
 from .operations import binary, folded, in_one_type, lift, logical, select, truth, unary, under
@@ -153,8 +154,7 @@ def _read(
 def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: int) -> Kernel:
     """What was read, as far as the outputs need it."""
     body = reading.body.assignments(outputs)
-    used = {name for one in body for name in operands(one.value)}
-    used |= {one.name for one in outputs if isinstance(one, Ref)}
+    used = {*names_of(outputs), *(name for one in body for name in operands(one.value))}
     lengths = {f"length{k}": k for k in range(ndim) if f"length{k}" in used}
     read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
@@ -198,19 +198,11 @@ class Expressions(Frame):
             raise NotUnderstood("a buffer as a whole")
         return value
 
-    def outside(self, node: ast.expr) -> str:
-        """The name of what was captured from outside, as `np.pi`; empty for anything else."""
+    def outside(self, node: ast.expr) -> Any:
+        """What was captured from outside under a name, as `np.pi`; `UNDEFINED` for another."""
         name = dotted(node)
-        root = name.partition(".")[0]
-        return name if name in self.function.constants and root not in self.names else ""
-
-    def usable(self, name: str) -> Any:
-        value = constant(self.function.constants[name])
-        if isinstance(value, Unusable):
-            raise mistake("bad-constant", name, value.words)
-        if isinstance(value, ArrayFunction):
-            raise mistake("ufunc-stage" if reading.pointwise else "stage-use", name)
-        return value
+        captured = {} if name.partition(".")[0] in self.names else self.function.constants
+        return captured.get(name, UNDEFINED)
 
     def buffer(self, node: ast.expr) -> Buffer | None:
         """The buffer that a name stands for, if it does."""
@@ -238,8 +230,13 @@ class Expressions(Frame):
         return value
 
     def _value(self, node: ast.expr) -> Any:
-        if name := self.outside(node):
-            return self.usable(name)
+        captured = constant(self.outside(node))
+        if isinstance(captured, Unusable):
+            raise mistake("bad-constant", dotted(node), captured.words)
+        if isinstance(captured, ArrayFunction):
+            raise mistake("ufunc-stage" if reading.pointwise else "stage-use", dotted(node))
+        if captured is not UNDEFINED:
+            return captured
         match node:
             case ast.Constant(value=value):
                 return value
@@ -250,7 +247,7 @@ class Expressions(Frame):
             case ast.UnaryOp(op=op, operand=operand):
                 symbol, value = SYMBOLS[type(op)], self.eval(operand)
                 if symbol == "not":
-                    self.check_truth(node, value)
+                    value = self.holds(node, value)
                 else:
                     self.check_numbers(f"'{symbol}'", value)
                 return settled(unary(symbol, value))
@@ -273,7 +270,7 @@ class Expressions(Frame):
                 base = self.buffer(node.value) or self.eval(node.value)
                 return subscript(base, self.eval(node.slice), node)
             case ast.Attribute():
-                return attribute(self.eval(node.value), node.attr, FUNCTIONS)
+                return attribute(self.eval(node.value), node.attr)
             case ast.Call():
                 return self.call(node)
             case ast.Lambda():
@@ -296,8 +293,11 @@ class Expressions(Frame):
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
             raise NotUnderstood("a matrix product")
-        if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
-            return left + right
+        texts = isinstance(left, str | tuple) and isinstance(right, str | tuple)
+        if texts and op in ("+", *COMPARISONS):
+            if op != "+" and not is_known((left, right)):
+                raise NotUnderstood("a comparison of tuples")
+            return folded(op, left, right)
         if isinstance(left, tuple) and isinstance(right, int) and op == "*":
             if len(left) * right > LONGEST:
                 raise mistake("bad-operand", "'*'", f"{words(left)} and {right}")
@@ -306,16 +306,14 @@ class Expressions(Frame):
         return settled(binary(op, left, right))
 
     def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
-        value = self.eval(nodes[0])
+        value, both = self.eval(nodes[0]), isinstance(op, ast.And)
         for before, node in itertools.pairwise(nodes):
-            self.check_truth(before, value)
-            holds = truth(value)
+            holds = self.holds(before, value)
             if isinstance(holds, bool):
-                if holds is isinstance(op, ast.Or):
+                if holds is not both:
                     return value
                 value = self.eval(node)
                 continue
-            both = isinstance(op, ast.And)
             with under(holds, both):
                 other = self.eval(node)
             self.at(node)
@@ -332,26 +330,24 @@ class Expressions(Frame):
         result: Any = True
         for op, right_node in zip(node.ops, node.comparators, strict=True):
             right = self.eval(right_node)
-            if isinstance(op, ast.Is | ast.IsNot):
-                # A number is never None; two numbers may or may not be one object.
-                if isinstance(left, Value) and isinstance(right, Value):
-                    raise NotUnderstood("'is' between numbers")
-                one: Any = (left is right) is isinstance(op, ast.Is)
-            elif isinstance(op, ast.In | ast.NotIn):
-                if not isinstance(right, tuple | range):
-                    raise NotUnderstood("'in' something that is no tuple")
-                one = False
-                for item in right:
-                    one = logical("|", one, binary("==", left, item))
-                one = unary("not", one) if isinstance(op, ast.NotIn) else one
-            elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
-                if not is_known((left, right)):
-                    raise NotUnderstood("a comparison of tuples")
-                one = folded(SYMBOLS[type(op)], left, right)
-            else:
-                one = self.binary(SYMBOLS[type(op)], left, right)
+            match op:
+                case ast.Is() | ast.IsNot():
+                    # A number is never None; two numbers may or may not be one object.
+                    if isinstance(left, Value) and isinstance(right, Value):
+                        raise NotUnderstood("'is' between numbers")
+                    one: Any = left is right
+                case ast.In() | ast.NotIn():
+                    if not isinstance(right, tuple | range):
+                        raise NotUnderstood("'in' something that is no tuple")
+                    one = False
+                    for item in right:
+                        one = logical("|", one, binary("==", left, item))
+                case _:
+                    one = self.binary(SYMBOLS[type(op)], left, right)
+            if isinstance(op, ast.IsNot | ast.NotIn):
+                one = unary("not", one)
             if len(node.ops) > 1:
-                self.check_truth(node, one)
+                one = self.holds(node, one)
             result = logical("&", result, one)
             left = right
         return result
@@ -375,7 +371,7 @@ class Expressions(Frame):
 
     def call(self, node: ast.Call, names: Sequence[str] = ()) -> Any:
         """What a call gives; of a stencil fields, for which `names` wait."""
-        found = self.function.constants.get(self.outside(node.func))
+        found = self.outside(node.func)
         if not isinstance(found, ArrayFunction):
             return self.invoke(self.eval(node.func), self.given(node))
         callee, given = found.definition, self.given(node)
@@ -398,13 +394,11 @@ class Expressions(Frame):
 
     def spread(self, nodes: Sequence[ast.expr]) -> tuple[Any, ...]:
         """The values of expressions, in place of a starred one those that it holds."""
-        found: list[Any] = []
-        for node in nodes:
-            if isinstance(node, ast.Starred):
-                found += self.items(node.value)
-            else:
-                found.append(self.eval(node))
-        return tuple(found)
+        parts = (
+            self.items(one.value) if isinstance(one, ast.Starred) else (self.eval(one),)
+            for one in nodes
+        )
+        return tuple(itertools.chain.from_iterable(parts))
 
     def invoke(self, function: Any, given: Given) -> Any:
         """What a function gives; one with a text is read in place."""
@@ -419,7 +413,7 @@ class Expressions(Frame):
                 if len(self.active) > 50:
                     raise mistake("recursion", given.name)
             case _:
-                return given.to(function, FUNCTIONS)
+                return given.to(function)
         names = names | given.bound(signature(definition, defaults))
         return type(self)(seen, names, self.active, self.hidden).run(definition)
 
@@ -439,8 +433,7 @@ class Expressions(Frame):
                 nodes = ast.walk(self.function.definition)
                 parts = [one for one in nodes if isinstance(one, ast.Subscript)]
                 if any(isinstance(p.ctx, ast.Store) and dotted(p.value) == name for p in parts):
-                    maker = self.function.constants.get(self.outside(node.func))
-                    return made(value, maker, self)
+                    return made(value, self.outside(node.func), self)
         return value
 
     def assign(self, target: ast.expr, value: Any) -> None:
@@ -469,13 +462,11 @@ class Expressions(Frame):
                     self.assign(item, one)
             case ast.Starred(value=several):
                 self.assign(several, value)
+            case ast.Subscript(value=ast.Name(id=name) as base) if buffer := self.buffer(base):
+                index = self.eval(target.slice)
+                self.at(target)
+                self.names[name] = stored(buffer, which(buffer, index, name), value)
             case ast.Subscript(value=base):
-                if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
-                    index = self.eval(target.slice)
-                    self.at(target)
-                    where = which(buffer, index, base.id)
-                    self.names[base.id] = stored(buffer, where, value)
-                    return
                 held = self.eval(base)
                 self.at(target)
                 if isinstance(held, Field | Coefficients):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -38,16 +37,6 @@ def signature(definition: Definition, defaults: Mapping[str, Any]) -> Signature:
             for one in some
         ]
     )
-
-
-def defaults_of(definition: Definition) -> dict[str, ast.expr]:
-    """The text of the defaults of a function."""
-    arguments = definition.args
-    # They are those of the last parameters, and of all that are given by name.
-    parameters = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-    defaults = [*arguments.defaults, *arguments.kw_defaults]
-    pairs = zip(reversed(parameters), reversed(defaults), strict=False)
-    return {one.arg: default for one, default in pairs if default is not None}
 
 
 def with_options(own: Signature, options: Mapping[str, Any]) -> Signature:

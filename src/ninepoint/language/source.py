@@ -40,7 +40,6 @@ from .definitions import (
     SelfReference,
     Spacing,
     Unusable,
-    characters,
     dotted,
     index,
     own_nodes,
@@ -54,15 +53,11 @@ from .functions import from_numpy, is_shape
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]
 
-_Found: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
 # A file that was not touched since is as Python read it.
 _BEGIN = time.time()
 
 # With what a cell of a notebook imports from `__future__` all later ones are compiled.
 _FUTURE = __future__.annotations.compiler_flag
-
-_TIMED = "<timed exec>"
 
 # Where packages are installed.
 _FOLDERS = tuple(
@@ -81,26 +76,31 @@ def capture(function: types.FunctionType, active: _Active = frozenset()) -> Func
     Raises
     ------
     StencilError
-        If the source cannot be found, is not that of the function any more, or refers to a
-        name that does not exist.
+        If the source cannot be found, is not that of the function any more, does not tell which
+        of several functions is meant, or refers to a name that does not exist.
     """
-    code = function.__code__
-    lines, node = locate(function)
+    code, name = function.__code__, function.__name__
+    found = _text(function)
+    if found is None:
+        raise mistake("source-missing", place_of(code, name), name)
+    here = place_of(code, found.lines[min(code.co_firstlineno, len(found.lines)) - 1])
+    node = _definition(found, code, here)
+    if node is None:
+        raise mistake("source-changed", here, name)
     captured = Function(
-        function.__name__,
+        name,
         code.co_filename,
         node.lineno,
-        "\n".join(lines[node.lineno - 1 : node.end_lineno]),
+        "\n".join(found.lines[node.lineno - 1 : node.end_lineno]),
         (node.col_offset, node.end_col_offset or 0) if isinstance(node, ast.Lambda) else None,
         {},
         {},
     )
     arguments = captured.definition.args
-    for extra in filter(None, (arguments.vararg, arguments.kwarg)):
+    if extra := arguments.vararg or arguments.kwarg:
         raise mistake("parameter-kind", captured.span(extra), extra.arg)
-    for one in own_nodes(captured.definition):
-        if isinstance(one, ast.Yield | ast.YieldFrom | ast.Await):
-            word = "await" if isinstance(one, ast.Await) else "yield"
+    for one in (captured.definition, *own_nodes(captured.definition)):
+        if word := _WAITING.get(type(one)):
             raise mistake("generator", captured.span(one), word)
     active |= {code}
     constants = dict(_constants(captured, function, active))
@@ -116,6 +116,14 @@ def capture(function: types.FunctionType, active: _Active = frozenset()) -> Func
     }
     return replace(captured, constants=constants, defaults=defaults)
 
+
+# What makes a generator or a coroutine of a function.
+_WAITING: dict[type[ast.AST], str] = {
+    ast.Yield: "yield",
+    ast.YieldFrom: "yield",
+    ast.Await: "await",
+    ast.AsyncFunctionDef: "async",
+}
 
 # Freezing what the names mean.
 
@@ -164,20 +172,18 @@ def _perhaps(name: str, known: Iterable[str]) -> str:
 _EMPTY = object()
 
 
-def _name_uses(body: Any) -> Iterator[tuple[ast.expr, list[str]]]:
+def _name_uses(part: Any) -> Iterator[tuple[ast.expr, list[str]]]:
     """Every use of a name, with the attributes that follow it; annotations are not uses."""
-    pending = [body]
-    while pending:
-        one = pending.pop()
-        # In the order of the text: the first mistake is the one that is shown.
-        if isinstance(one, list):
-            pending += reversed(one)
-        elif name := dotted(one):
-            if isinstance(one, ast.Attribute) or isinstance(one.ctx, ast.Load):
-                yield one, name.split(".")
-        elif isinstance(one, ast.AST):
-            parts = dict(ast.iter_fields(one))
-            pending += reversed([parts[n] for n in parts if n not in ("annotation", "returns")])
+    if isinstance(part, list):
+        for one in part:
+            yield from _name_uses(one)
+    elif name := dotted(part):
+        if isinstance(part, ast.Attribute) or isinstance(part.ctx, ast.Load):
+            yield part, name.split(".")
+    elif isinstance(part, ast.AST):
+        for field, one in ast.iter_fields(part):
+            if field not in ("annotation", "returns"):
+                yield from _name_uses(one)
 
 
 def _freeze(value: Any, active: _Active) -> Any:
@@ -291,41 +297,7 @@ def rebuild(
     return made
 
 
-# The lines of a function, and its definition among them.
-
-
-@frozen
-class _Text:
-    """A text with every function in it: as syntax, and as the code Python makes of it."""
-
-    lines: list[str]
-    nodes: list[_Found]
-    codes: list[types.CodeType]
-
-
-def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
-    """The lines of a function's text, and its definition, with the line numbers of these.
-
-    Raises
-    ------
-    StencilError
-        If there is no text, if it is not what the function was made from, or if it does not
-        tell which of several functions is meant.
-    """
-    code, name = function.__code__, function.__name__
-    found = _text(function)
-    if found is None:
-        raise mistake("source-missing", place_of(code, name), name)
-    here = place_of(code, found.lines[min(code.co_firstlineno, len(found.lines)) - 1])
-    node = _definition(found, code, here)
-    if node is None:
-        raise mistake("source-changed", here, name)
-    if isinstance(node, ast.AsyncFunctionDef):
-        text = found.lines[node.lineno - 1]
-        start = characters(text, node.col_offset)
-        span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
-        raise mistake("generator", span, "async")
-    return found.lines, node
+# Places.
 
 
 def place_of(code: types.CodeType, text: str) -> Span:
@@ -345,6 +317,15 @@ def package(file: str) -> str:
 # Texts.
 
 
+@frozen
+class _Text:
+    """A text with every function in it: as syntax, and as the code Python makes of it."""
+
+    lines: list[str]
+    nodes: list[Definition]
+    codes: list[types.CodeType]
+
+
 def _text(function: types.FunctionType) -> _Text | None:
     code = function.__code__
     linecache.checkcache(code.co_filename)
@@ -353,11 +334,9 @@ def _text(function: types.FunctionType) -> _Text | None:
         # What was written at a prompt or behind `-c`: all of it has one file's name.
         with suppress(OSError):
             lines, _ = inspect.findsource(function)
-    if lines:
-        return _parsed(code.co_filename, "".join(lines), code.co_flags & _FUTURE)
-    for text in _timed_cells() if code.co_filename == _TIMED else ():
-        found = _parsed(_TIMED, text, code.co_flags & _FUTURE)
-        if found is not None and any(_same(code, other) for other in found.codes):
+    for text in ["".join(lines)] if lines else _timed_cells():
+        found = _parsed(code.co_filename, text, code.co_flags & _FUTURE)
+        if lines or (found and _alike(found.codes, code)):
             return found
     return None
 
@@ -372,11 +351,7 @@ def _parsed(file: str, text: str, flags: int) -> _Text | None:
         made = [compile(one, file, "exec", flags=flags, dont_inherit=True) for one in parts]
     except (SyntaxError, ValueError):
         return None
-    nodes = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    ]
+    nodes = [node for node in ast.walk(tree) if isinstance(node, Definition)]
     codes = [code for one in made for code in codes_in(one)]
     return _Text(text.rstrip("\n").split("\n"), nodes, codes)
 
@@ -402,7 +377,7 @@ def _timed_cells() -> Iterator[str]:
 # The definition in a text.
 
 
-def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None:
+def _definition(found: _Text, code: types.CodeType, here: Span) -> Definition | None:
     """What a function was made from: it stands there still, or lines were put before it.
 
     A tool may have rewritten the text before it was compiled, so that the code does more than the
@@ -410,11 +385,11 @@ def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None
     """
     place = code.co_name, code.co_firstlineno
     there = [one for one in found.codes if (one.co_name, one.co_firstlineno) == place]
-    alike = [one for one in there if _same(code, one)]
+    alike = _alike(there, code)
     if not alike and _steady(code.co_filename):
         alike = [one for one in there if {*one.co_names} <= {*code.co_names}]
     if not alike and code.co_name != "<lambda>":
-        alike = [one for one in found.codes if _same(code, one)]
+        alike = _alike(found.codes, code)
     nodes = [node for node in found.nodes if any(_matches(node, one) for one in alike)]
     if len(nodes) > 1 and code.co_name == "<lambda>":
         nodes = [n for n in nodes if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
@@ -425,10 +400,9 @@ def _definition(found: _Text, code: types.CodeType, here: Span) -> _Found | None
     return nodes[-1] if nodes else None
 
 
-def _matches(node: _Found, code: types.CodeType) -> bool:
-    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-    decorators = getattr(node, "decorator_list", [])
-    first = min([node.lineno, *(one.lineno for one in decorators)])
+def _matches(node: Definition, code: types.CodeType) -> bool:
+    name = getattr(node, "name", "<lambda>")
+    first = min(one.lineno for one in (node, *getattr(node, "decorator_list", ())))
     return name == code.co_name and first <= code.co_firstlineno <= node.lineno
 
 
@@ -438,7 +412,7 @@ def _surrounds(node: ast.expr, code: types.CodeType) -> bool:
     places = [
         ((line, column), (end_line, end_column))
         for line, end_line, column, end_column in code.co_positions()
-        if line is not None and column is not None and (line, column) != (end_line, end_column)
+        if column is not None and (line, column) != (end_line, end_column)
     ]
     return bool(places) and all(first <= start and end <= last for start, end in places)
 
@@ -454,9 +428,9 @@ def _steady(file: str) -> bool:
     return max(status.st_mtime, status.st_ctime) < _BEGIN
 
 
-def _same(code: types.CodeType, other: types.CodeType) -> bool:
-    """Whether two code objects do the same; where they stand may differ."""
-    return _placeless(code) == _placeless(other)
+def _alike(codes: list[types.CodeType], code: types.CodeType) -> list[types.CodeType]:
+    """Those that do the same as some code; where they stand may differ."""
+    return [one for one in codes if _placeless(one) == _placeless(code)]
 
 
 def _placeless(code: types.CodeType) -> types.CodeType:

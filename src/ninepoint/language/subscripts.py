@@ -112,26 +112,25 @@ def subscript(base: Any, index: Any, node: ast.Subscript) -> Any:
 
 def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
     """An element of a field, or a window of it."""
-    ends, along = _ends(indices, node, computed=True)
+    first, last, along, shape = ends_of(field.name, indices, node, computed=True)
     reading.stages.read.add(field.name)
-    if any(isinstance(one, Value) for one in ends):
+    if any(isinstance(one, Value) for one in first):
         if along:
             raise NotUnderstood("a window at an offset that varies")
-        return _gather(field, ends)
-    first, last, shape = _box(ends, along)
+        return _gather(field, first)
     reading.check(field.name, first, last)
     return emit(Read(field.dtype, field.label, first, along), False, shape)
 
 
-def _gather(field: Field, ends: list[Any]) -> Value:
+def _gather(field: Field, offsets: Sequence[Any]) -> Value:
     """An element at an offset that is computed, which must be in the neighborhood."""
     # Of each axis what is known of the offset, what is computed, and between which ends.
-    within = dict(enumerate(reading.neighborhood or ()))
+    within = reading.neighborhood or ()
     parts = [
         (0, *within[axis], _inside(one, *within[axis], str(axis)).atom)
         if isinstance(one, Value)
-        else (one[0], 0, 0, Const(DType.INT, "0"))
-        for axis, one in enumerate(ends)
+        else (one, 0, 0, Const(DType.INT, "0"))
+        for axis, one in enumerate(offsets)
     ]
     offset, low, high, steps = zip(*parts, strict=True)
     reading.check(field.name, added(offset, low), added(offset, high))
@@ -146,11 +145,9 @@ def _inside(index: Value, low: int, high: int, name: str) -> Value:
 
 def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subscript) -> Value:
     """An expression of fields at another point, or over a window of points."""
-    ends, along = _ends(indices, node)
-    first, last, shape = _box(ends, along)
+    first, last, along, shape = ends_of(name, indices, node)
     if reading.pointwise:
         raise mistake("ufunc-index", name)
-    reading.check_count(name, first)
     made = elsewhere(value, first, along, shape)
     for expr in _behind(value.atom):
         if not _position(expr):
@@ -159,18 +156,19 @@ def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subsc
     return made
 
 
-def _ends(
-    indices: Sequence[Any], node: ast.Subscript, computed: bool = False
-) -> tuple[list[Any], Offset]:
-    """The first and the last offset along each axis, or one that is `computed`, if it may be.
+def ends_of(
+    name: str, indices: Sequence[Any], node: ast.Subscript, computed: bool = False
+) -> tuple[Offset, Offset, Offset, Offset]:
+    """The first and the last offset along each axis, which are values if they are `computed`.
 
-    Beside these the axes along which a window is asked for.
+    Beside these the axes along which a window is asked for, and its shape.
     """
     found: list[Any] = []
     along: Offset = ()
     # Where each of the indices stands.
-    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    parts = parts if len(parts) == len(indices) else [node.slice] * len(indices)
+    parts = getattr(node.slice, "elts", ())
+    if len(parts) != len(indices):
+        parts = [node.slice] * len(indices)
     for axis, (index, part) in enumerate(zip(indices, parts, strict=True)):
         here.at(part)
         window = isinstance(index, slice)
@@ -180,20 +178,18 @@ def _ends(
                 raise mistake("window-step")
             if index.start is None or index.stop is None:
                 raise mistake("window-open")
-        start, *stop = (
-            _offset(i, part) for i in ((index.start, index.stop) if window else (index,))
-        )
-        if any(isinstance(one, Value) for one in (start, *stop)):
-            if window or not computed:
-                raise NotUnderstood("an offset that varies")
-            found.append(start)
-        else:
-            last = stop[0] - 1 if window else start
-            if start > last:
-                raise mistake("window-empty", start, *stop)
-            found.append((start, last))
+        ends = (index.start, index.stop) if window else (index,)
+        start, *stop = (_offset(one, part) for one in ends)
+        if any(isinstance(one, Value) for one in (start, *stop)) and (window or not computed):
+            raise NotUnderstood("an offset that varies")
+        last = stop[0] - 1 if window else start
+        if window and start > last:
+            raise mistake("window-empty", start, *stop)
+        found.append((start, last))
     here.at(node)
-    return found, along
+    reading.check_count(name, found)
+    first, last = zip(*found, strict=True)
+    return first, last, along, tuple(last[axis] - first[axis] + 1 for axis in along)
 
 
 def _offset(index: Any, part: ast.expr) -> int | Value:
@@ -213,12 +209,6 @@ def _offset(index: Any, part: ast.expr) -> int | Value:
     if reading.neighborhood is not None:
         return index
     raise mistake("offset-position" if positioned else "offset-not-constant", text)
-
-
-def _box(ends: list[Any], along: Offset) -> tuple[Offset, Offset, Offset]:
-    """The first and the last offset of each axis, and the shape of a window."""
-    first, last = zip(*ends, strict=True)
-    return first, last, tuple(last[axis] - first[axis] + 1 for axis in along)
 
 
 # What a value comes from.
@@ -339,20 +329,22 @@ def which(array: Array, index: Any, name: str) -> Any:
 
 def _element(array: Array, where: Any) -> Value:
     """One of the elements."""
-    numbers = [where] if isinstance(where, int) else range(math.prod(array.shape))
-    items: list[Value] = []
-    for number in numbers:
+
+    def item(number: int) -> Value:
         match array:
             case Buffer():
-                items.append(array.items[number])
+                return array.items[number]
             case Coefficients():
                 at = tuple(map(int, np.unravel_index(number, array.shape)))
-                items.append(emit(Element(array.dtype, array.label, at)))
+                return emit(Element(array.dtype, array.label, at))
             case _:
-                items.append(replace(lift(array.flat[number]), weak=False))
-    found, *more = items
-    for number, item in enumerate(more, 1):
-        found = select(where == number, item, found)
+                return replace(lift(array.flat[number]), weak=False)
+
+    if isinstance(where, int):
+        return item(where)
+    found = item(0)
+    for number in range(1, math.prod(array.shape)):
+        found = select(where == number, item(number), found)
     return found
 
 

@@ -17,10 +17,11 @@ order is NumPy's.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import starmap
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -282,9 +283,9 @@ class Reading(threading.local):
     # The fields that hold positions, by their names in the kernel.
     positions: dict[str, Position]
 
-    def check_count(self, name: str, offset: Offset) -> None:
+    def check_count(self, name: str, offset: Sequence[Any]) -> None:
         """Raise where there is an offset too many, or too few."""
-        self.count = self.count or len(offset)
+        self.count = self.count or len(offset) or 1
         if len(offset) != self.count:
             raise mistake("offset-count", name, len(offset), self.count)
 
@@ -381,24 +382,21 @@ def picked(window: Value, index: Any, text: str) -> Value:
         raise NotUnderstood("a part of a window that has several axes")
     at = [tuple(map(int, np.unravel_index(number, shape))) for number in numbers]
 
-    def some(_: str, new: Expr) -> Atom:
+    def write(name: str, new: Any) -> Atom:
         match new:
+            case _ if not found.ndim:
+                zero = zero_product(windows[name], windows, numbers[0])
+                new = zero or at_index(new, at[0], numbers[0])
             case Read() | Element():
                 # Where in the field's own window, or in the array, the elements lie.
                 own = tuple(new.picked[i[0]] for i in at) if new.picked else tuple(at)
                 new = replace(new, picked=own)
             case Weight():
                 new = replace(new, texts=tuple(new.texts[number] for number in numbers))
-        return emit(new, False, found.shape).atom
-
-    def one_number(name: str, new: Expr) -> Atom:
-        zero = zero_product(windows[name], windows, numbers[0])
-        there = zero or at_index(new, at[0], numbers[0])
-        return there if isinstance(there, Const) else emit(there).atom
+        return new if isinstance(new, Const) else emit(new, False, found.shape).atom
 
     windows, wanted = reading.windows.values, (window.atom,)
-    body = reading.windows.assignments(wanted)
-    (atom,) = replayed(body, wanted, some if found.ndim else one_number)
+    (atom,) = replayed(reading.windows.assignments(wanted), wanted, write)
     return Value(atom, window.weak, found.shape)
 
 
@@ -407,15 +405,18 @@ def _taken(shape: Offset, index: Any, text: str) -> np.ndarray:
     for one in several(index):
         if varies_index(one):
             raise NotUnderstood("an element of a window at an index that varies")
-        if isinstance(one, np.ndarray) and one.dtype.kind not in "biu":
-            raise mistake("mask-type", text, f"an array of {one.dtype}")
-        if isinstance(one, np.ndarray) and one.dtype == bool and one.shape != shape:
-            raise mistake("mask-shape", shape, one.shape)
-        if isinstance(one, Coefficients):
-            raise mistake("mask-type", text, "an array that only the call gives")
-        whole = isinstance(one, int | slice | np.ndarray) or one in (None, Ellipsis)
-        if isinstance(one, bool) or not whole:
-            raise mistake("mask-type", text, words(one))
+        match one:
+            case np.ndarray():
+                if one.dtype.kind not in "biu":
+                    raise mistake("mask-type", text, f"an array of {one.dtype}")
+                if one.dtype == bool and one.shape != shape:
+                    raise mistake("mask-shape", shape, one.shape)
+            case Coefficients():
+                raise mistake("mask-type", text, "an array that only the call gives")
+            case int() | slice() | EllipsisType() | None if not isinstance(one, bool):
+                pass
+            case _:
+                raise mistake("mask-type", text, words(one))
     try:
         found = np.asarray(np.arange(np.prod(shape)).reshape(shape)[index])
     except IndexError as error:

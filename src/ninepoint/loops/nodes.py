@@ -187,7 +187,10 @@ class Alloc:
 
 @frozen
 class For:
-    """Do statements for an index that goes up from `start` to before `stop`."""
+    """Do statements for an index that goes up from `start` to before `stop`.
+
+    What comes next is asked anew each turn: no statement changes `stop`.
+    """
 
     index: str
     start: Value
@@ -391,5 +394,5 @@ def negated(value: Value) -> Value:
         return replace(value, value=-value.value)
     if value.type in FLOATS or value.type in PARTS:
         return Op(value.type, "-", (value,))
-    machine = "uint64" if value.type.startswith("u") else "int64"
+    machine = common(value, value)
     return Op(machine, "-", (number(machine, 0), convert(value, machine)))

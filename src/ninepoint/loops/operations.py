@@ -257,9 +257,7 @@ class Operations:
         if low <= value.low and value.high <= high and not value.nan:
             wide = "int32" if value.low >= -(2**31) and value.high < 2**31 else target
             return _as(to(wide, arg), wide, own)
-        narrow = BITS[target] < 32
-        name, limit = ("saturate", "int32") if narrow else ("saturate_wide", target)
-        return to(own, f"{name}({arg}, {number(limit, low)}, {number(limit, high)})")
+        return to(own, f"saturate({arg}, {number(target, low)}, {number(target, high)})")
 
     def _call(self, expr: Call, own: str) -> str:
         args = list(map(self.atom, expr.args))

@@ -131,7 +131,7 @@ def read(
     NotRead
         Where the text holds what is not known here.
     """
-    reader = _Reader(parsed(text), library, constants)
+    reader = _Reader(text, library, constants)
     for name in names:
         node = reader.texts[name]
         kinds = types or [("int64", 0)] * len(node.args.args)
@@ -146,19 +146,13 @@ def read(
 class _Reader:
     """Reads the functions of one text, for each of the types that they are called with."""
 
-    def __init__(
-        self,
-        tree: ast.Module,
-        library: Texts,
-        constants: Mapping[str, float],
-    ) -> None:
-        own = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
-        self.texts, self.constants = {**library, **own}, constants
+    def __init__(self, text: str, library: Texts, constants: Mapping[str, float]) -> None:
+        self.texts, self.constants = {**library, **functions_of(text)}, constants
         self.functions = dict[tuple[object, ...], Function]()
         self.tables = dict[str, np.ndarray]()
         self._assigned = {
             one.targets[0].id: one.value
-            for one in tree.body
+            for one in parsed(text).body
             if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
         }
 
@@ -228,7 +222,7 @@ class _Body:
                 self.parameters.append(own)
                 self.names[name] = own
                 if isinstance(own, Name) and self.counts[name] > 1:
-                    self.names[name] = self._variable(name, own)
+                    self.names[name] = self._variable(own)
 
     def _apart(self, make: Callable[[], T]) -> tuple[Block, T]:
         """What is made, and before it the statements that it takes."""
@@ -247,7 +241,7 @@ class _Body:
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
                 # All are computed before any is assigned.
-                held = [self._named(self._fresh(), self._value(one)) for one in values]
+                held = [self._named(self._value(one)) for one in values]
                 for target, value in zip(targets, held, strict=True):
                     self._assign(target, value)
             case ast.Assign(targets=[target]):
@@ -288,39 +282,40 @@ class _Body:
 
     def _assign_name(self, name: str, value: Known) -> None:
         if self.counts[name] == 1 or isinstance(value, tuple | Array | str):
-            self.names[name] = self._named(name, value)
+            self.names[name] = self._named(value)
             return
         old = self.names.get(name)
         if not isinstance(old, Name) or old.name not in self.variables:
-            old = self.names[name] = self._variable(name, number(value.type, 0))
+            old = self.names[name] = self._variable(number(value.type, 0))
         elif old.type != value.type and common(old, value) != old.type:
             raise NotRead(f"{name} is of two types: {old.type} and {value.type}")
         self.lines.append(Assign(old.name, convert(value, old.type)))
 
-    def _variable(self, name: str, value: Value) -> Name:
+    def _variable(self, value: Value) -> Name:
         """A variable that begins with a value, at the front of the function."""
-        taken = name in self.variables or name in (one.name for one in self.parameters)
-        own = self._fresh() if taken else name
-        self.variables.add(own)
-        self.front.append(Variable(own, value))
-        return Name(value.type, own)
+        own = Name(value.type, self._fresh())
+        self.variables.add(own.name)
+        self.front.append(Variable(own.name, value))
+        return own
 
-    def _named(self, name: str, value: Known) -> Known:
+    def _named(self, value: Known) -> Known:
         """A value under a name, which needs no statement if it has one or is known."""
         if isinstance(value, tuple | Array | str | Number | Size):
             return value
         if isinstance(value, Name) and value.name not in self.variables:
             return value
-        self.lines.append(Let(name, value))
-        return Name(value.type, name)
+        own = Name(value.type, self._fresh())
+        self.lines.append(Let(own.name, value))
+        return own
 
     def _fresh(self) -> str:
         self.made += 1
-        return f"v{self.made}.{self.node.name}"
+        # A dot is in no name of the text.
+        return f"v{self.made}."
 
     def _kept(self, value: Value) -> Value:
         """A value as it is now."""
-        return _only(self._named(self._fresh(), value))
+        return _only(self._named(value))
 
     def _fill(self, array: Array, value: Known) -> None:
         """Every element of an array, from one value or from those of another array."""
@@ -337,8 +332,7 @@ class _Body:
         step = limits.step or word(1)
         if not isinstance(step, Number):
             raise NotRead(f"a step of {name}")
-        # Loops one after the other may have one name.
-        index = name if self.counts[name] == 1 else f"{name}.{self._fresh()}"
+        index = self._fresh()
         self.names[name] = Name("int64", index)
         body = self.block(inner)
         self.lines.append(For(index, limits.start or word(0), limits.stop, body, step.value))
@@ -391,12 +385,24 @@ class _Body:
                 tests = [compared(SYMBOLS[type(op)], *pair) for op, pair in pairs]
                 return reduce(lambda a, b: Op("bool", "&", (a, b)), tests)
             case ast.IfExp():
-                ways = partial(self._number, node.body), partial(self._number, node.orelse)
-                return self._one_of(self._truth(node.test), *ways)
-            case ast.UnaryOp():
-                return self._unary(node)
-            case ast.BoolOp():
-                return self._both(node)
+                return self._one_of(node)
+            case ast.BoolOp(op=op, values=[result, *others]):
+                # Nothing is asked for that is not needed.
+                for one in others:
+                    result = (
+                        ast.IfExp(result, ast.Constant(True), one)
+                        if isinstance(op, ast.Or)
+                        else ast.IfExp(result, one, ast.Constant(False))
+                    )
+                return self._truth(result)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return Op("bool", "not", (self._truth(operand),))
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return negated(self._number(operand))
+            case ast.UnaryOp(op=ast.Invert(), operand=operand):
+                held = self._number(operand)
+                machine = common(held, held)
+                return Op(machine, "~", (convert(held, machine),))
             case ast.Attribute():
                 return self._attribute(node)
             case ast.Tuple(elts=elements):
@@ -404,41 +410,21 @@ class _Body:
             case _:
                 raise NotRead(ast.unparse(node))
 
-    def _both(self, node: ast.BoolOp) -> Value:
-        is_and = isinstance(node.op, ast.And)
-        result = self._truth(node.values[0])
-        for one in node.values[1:]:
-            more, known = partial(self._truth, one), partial(number, "bool", not is_and)
-            ways = (more, known) if is_and else (known, more)
-            result = self._one_of(result, *ways)
-        return result
-
-    def _one_of(self, test: Value, then: Callable[[], Value], other: Callable[[], Value]) -> Value:
+    def _one_of(self, node: ast.IfExp) -> Value:
         """One of two; what is not needed is computed only if that takes little."""
+        test = self._truth(node.test)
         if isinstance(test, Number):
-            return then() if test.value else other()
-        (before, first), (after, last) = (self._apart(way) for way in (then, other))
+            return self._number(node.body if test.value else node.orelse)
+        ways = (partial(self._number, one) for one in (node.body, node.orelse))
+        (before, first), (after, last) = map(self._apart, ways)
         if not before and not after and _is_plain(first) and _is_plain(last):
             return chosen(test, first, last)
         machine = first.type if first.type == last.type else common(first, last)
-        held = self._variable(self._fresh(), number(machine, 0))
+        held = self._variable(number(machine, 0))
         pairs = (before, first), (after, last)
         blocks = ((*lines, Assign(held.name, convert(value, machine))) for lines, value in pairs)
         self.lines.append(If(test, *blocks))
         return held
-
-    def _unary(self, node: ast.UnaryOp) -> Value:
-        value = self._number(node.operand)
-        match node.op:
-            case ast.Not():
-                return Op("bool", "not", (convert(value, "bool"),))
-            case ast.USub():
-                return negated(value)
-            case ast.Invert():
-                machine = "uint64" if value.type.startswith("u") else "int64"
-                return Op(machine, "~", (convert(value, machine),))
-            case _:
-                raise NotRead(ast.unparse(node))
 
     # Arrays.
 

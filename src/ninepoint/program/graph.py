@@ -62,8 +62,17 @@ class Node:
     thinned: Shape = ()
 
     def __reduce__(self) -> Any:
-        own = self.label, self.call, self.fields, self.outputs, self.types, self.axes
-        return Node, (*own, 0, self.thinned)
+        own = (
+            self.label,
+            self.call,
+            self.fields,
+            self.outputs,
+            self.types,
+            self.axes,
+            0,
+            self.thinned,
+        )
+        return Node, own
 
     @cached_property
     def compiled(self) -> Compiled:
@@ -308,30 +317,26 @@ class Graph:
         try:
             return broadcast_shape(shapes)
         except ValueError:
-            cuts = (one for one in self.nodes if one.resizes and not one.factors)
-            smaller, fine = {v: one for one in cuts for v in one.outputs}, finer_values(self.nodes)
-            made = [value for value in node.fields if value in smaller]
-            longer = [value for value in node.fields if value in fine]
-            if not made and not longer:
+            fine = finer_values(self.nodes)
+            makers = {v: one for one in self.nodes for v in one.outputs if one.resizes}
+            resized = [v for v in node.fields if v in makers or v in fine]
+            if not resized:
                 raise
-            listed = " and ".join(
-                f"'{self.names[v]}' of shape {shape}"
-                for v, shape in zip(node.fields, shapes, strict=True)
+            name, one = self.names[resized[0]], makers.get(resized[0])
+            why = (
+                f"'{name}' is longer by upsample=, and is cut to what stands beside it only where "
+                "it has too many points by less than that factor."
             )
-            if made:
-                one = smaller[made[0]]
+            if one and not one.factors:
                 how = 'boundary="valid"; give it another border rule.'
                 if one.thins:
                     every = one.call.options.every
                     how = f"every={every}; give what is read beside it on the same grid."
-                why = (
-                    f"'{one.call.definition.name}' makes '{self.names[made[0]]}' smaller by {how}"
-                )
-            else:
-                why = (
-                    f"'{self.names[longer[0]]}' is longer by upsample=, and is cut to what stands "
-                    "beside it only where it has too many points by less than that factor."
-                )
+                why = f"'{one.call.definition.name}' makes '{name}' smaller by {how}"
+            listed = " and ".join(
+                f"'{self.names[v]}' of shape {shape}"
+                for v, shape in zip(node.fields, shapes, strict=True)
+            )
             raise ValueError(
                 f"'{node.call.definition.name}' takes {listed}, which do not broadcast: {why}"
             ) from None

@@ -301,14 +301,14 @@ class Parameters:
     """The parameters of a function: puts arguments in their order, however they were given."""
 
     def __init__(self, function: Function, defaults: ByName) -> None:
-        self.names, self._defaults, self._function = function.parameters, defaults, function.name
-        arguments, names = function.definition.args, function.parameters
-        # How many can be given by position, and those that can be given by position only.
-        self._positional = count = len(names) - len(arguments.kwonlyargs)
-        self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
+        self.names = names = function.parameters
+        # How many can be given by position.
+        self._positional = count = len(names) - len(function.definition.args.kwonlyargs)
         # Python binds them itself: a call of a small array takes no longer than that.
         text = str(signature(function.definition, dict.fromkeys(defaults)))[1:-1]
         self._bind = bind = eval(f"lambda {text}: ({''.join(f'{name}, ' for name in names)})")
+        # It is called so where Python itself says what is wrong.
+        bind.__qualname__ = function.name
         bind.__defaults__ = tuple(defaults[name] for name in names[:count] if name in defaults)
         bind.__kwdefaults__ = {n: defaults[n] for n in names[count:] if n in defaults}
 
@@ -327,8 +327,8 @@ class Parameters:
         """
         try:
             found: tuple[Any, ...] = self._bind(*args, **named)
-        except TypeError:
-            raise self.unfit(args, named, options) from None
+        except TypeError as error:
+            raise self._unfit(args, named, options) or error from None
         return found
 
     def given(self, values: ByName) -> tuple[list[Any], dict[str, Any]]:
@@ -336,10 +336,12 @@ class Parameters:
         names, count = self.names, self._positional
         return [values[n] for n in names[:count]], {n: values[n] for n in names[count:]}
 
-    def unfit(self, args: tuple[Any, ...], named: ByName, options: Collection[str]) -> TypeError:
-        """What is wrong with arguments that do not fit."""
-        function, parameters = self._function, self.names
-        positional, named_only = parameters[: self._positional], parameters[self._positional :]
+    def _unfit(
+        self, args: tuple[Any, ...], named: ByName, options: Collection[str]
+    ) -> TypeError | None:
+        """What is wrong with arguments, where there is more to say than Python does."""
+        function, names = self._bind.__qualname__, self.names
+        positional, named_only = names[: self._positional], names[self._positional :]
         if len(args) > len(positional):
             words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
             count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
@@ -350,16 +352,9 @@ class Parameters:
         for given in named:
             if given in options:
                 return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
-            if given not in parameters:
+            if given not in names:
                 return TypeError(
                     f"{function}() has no parameter '{given}'; it has "
-                    f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
+                    f"{', '.join(names)}{hint(given, (*names, *sorted(options)))}."
                 )
-            if given in self._unnamed:
-                return TypeError(f"{function}() takes '{given}' by its position only.")
-            if given in parameters[: len(args)]:
-                return TypeError(f"{function}() got two values for '{given}'.")
-        missing = (
-            one for one in parameters[len(args) :] if one not in {**self._defaults, **named}
-        )
-        return TypeError(f"{function}() needs a value for '{next(missing)}'.")
+        return None

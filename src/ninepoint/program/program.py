@@ -26,6 +26,7 @@ import numpy as np
 from ..arrays.accepted import (
     Arrays,
     DTypes,
+    are_apart,
     as_field,
     behind,
     check_dtype,
@@ -40,7 +41,6 @@ from ..arrays.accepted import (
     too_few_axes,
     write,
 )
-from ..arrays.arranging import are_writable
 from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.executable import NOTHING, Given
 from ..arrays.keys import array_key, array_kind
@@ -243,26 +243,21 @@ def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) ->
         check_device(program.graph.nodes)
     # Raises, and says what is too small, where the arrays of a call do not go together.
     made = program.results(arrays)
+    targets(out, made, arrays)
     # Where results are those that are given, and where they are not.
     known: Remembered[Launches] = Remembered(2)
 
-    def checked(out: Any, fields: Arrays) -> tuple[list[Any], bool]:
-        """The arrays that results are written to, and whether they are as they are made."""
-        given = targets(out, made, fields)
-        if not given or not there:
-            return given, are_writable(given, fields)
-        # Imported here: CuPy is optional, and the caller has it.
-        from ..arrays import cuda
-
-        return given, cuda.are_apart(given, fields)
-
     def run(fields: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
-        results, apart = listed(out), True
-        if results and (there or not are_writable(results, fields)):
-            # Arrays like those that it was bound to fit, but may lie over others.
-            results, apart = checked(out, fields)
-        outs = dict(zip(program.wanted, results, strict=True)) if results and apart else {}
-        launches = known.made(apart, lambda: program.bound(Block(tuple(fields)), outs, threads))
+        # Arrays like those that it was bound to fit, but may lie over the fields.
+        results, apart = listed(out), are_apart
+        if there and results:
+            # Imported here: CuPy is optional, and the caller has it.
+            from ..arrays import cuda
+
+            results, apart = targets(out, made, fields), cuda.are_apart
+        stays = apart(results, fields)
+        outs = dict(zip(program.wanted, results, strict=False)) if stays else {}
+        launches = known.made(stays, lambda: program.bound(Block(tuple(fields)), outs, threads))
         # No context is made for the CPU: that took a sixth of a call of a small pipeline.
         with beside(fields) if there else _HERE:
             found = launches(fields, given, outs)
@@ -271,7 +266,6 @@ def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) ->
                 write(target, one)
         return listed(out) or found
 
-    checked(out, arrays)
     return run
 
 
@@ -308,17 +302,15 @@ def types_of(names: Sequence[str], fields: Arrays) -> list[np.dtype]:
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """Give arrays of kinds that a stencil takes, all of which can be together in a call."""
-    there = any(map(is_device, values))
-    if there and not any(is_chunked(value) or is_xarray(value) for value in values):
+    others = [is_chunked(value) or is_xarray(value) for value in values]
+    if any(map(is_device, values)) and not any(others):
         # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
         from ..arrays import cuda
 
         return cuda.as_fields(values, names)
     return [
-        value
-        if is_chunked(value) or is_xarray(value) or is_device(value)
-        else as_field(value, name)
-        for value, name in zip(values, names, strict=True)
+        value if other or is_device(value) else as_field(value, name)
+        for value, name, other in zip(values, names, others, strict=True)
     ]
 
 
@@ -396,10 +388,9 @@ def _planned(program: Program, there: bool) -> Plan:
     if there:
         return Plan(tuple(_group(program, [node]) for node in program.nodes), {})
     schedule, stored = program.schedule, program.graph.stored
-    forced = {name for name, how in schedule.stages if how == "whole"}
 
     def parted(node: Node, users: Nodes, joined: Nodes) -> str:
-        if node.label in forced:
+        if (node.label, "whole") in schedule.stages:
             return "the schedule says so"
         for one in (node, *users):
             reason = apart(one, node)
@@ -519,12 +510,11 @@ def _in_steps(program: Program, groups: Sequence[Group]) -> list[Group]:
 def unfit(nodes: Nodes, wanted: Values, schedule: Schedule) -> str:
     """Why steps of these calls cannot be done several in one pass; empty where they can."""
     last = nodes[-1]
-    whole = {name for name, how in schedule.stages if how == "whole"}
     if last.outputs != tuple(wanted):
         return "the results are not those of the last call"
     for node in nodes:
         reason = apart(node, last, node.compiled.out_dtypes)
-        if not reason and node.label != last.label and node.label in whole:
+        if not reason and node.label != last.label and (node.label, "whole") in schedule.stages:
             reason = "it is stored whole: the schedule says so"
         if reason:
             return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
@@ -576,26 +566,28 @@ def _linked(
     Values are called as `names` says, positions as `placed` says, and what nodes have besides as
     nothing that is `taken`.
     """
-    kinds = [(node.border, type(node.cval), repr(node.cval)) for node in nodes]
-    borders = {kind: (node.border, node.cval) for kind, node in zip(kinds, nodes, strict=True)}
+    borders: dict[Any, tuple[Border, Any]] = {}
     links: list[Link] = []
-    for kind, node in zip(kinds, nodes, strict=True):
+    for node in nodes:
         kernel, border, cval = node.compiled.as_part.single, node.border, node.cval
+        kind = border, type(cval), repr(cval)
+        borders.setdefault(kind, (border, cval))
         zero = type(cval) in (int, float) and cval == 0
         asked = border.uses("fill") or border.uses("constant")
         # Whether the rule leaves out points near the ends of an axis.
         ends = zip(border.rules, node.compiled.reach.sides, strict=True)
         leaves = any(r in ABSENT and far for axis in ends for r, far in zip(*axis, strict=True))
-        sources = [names[value] for value in node.fields]
-        sources += [placed[one][0] for one in node.compiled.positions]
-        fields = zip(kernel.fields, sources, strict=True)
-        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
+        positions = (placed[one][0] for one in node.compiled.positions)
+        sources = *(names[value] for value in node.fields), *positions
         links.append(
             Link(
                 kernel,
-                {name: source for (name, _), source in fields},
+                {name: s for (name, _), s in zip(kernel.fields, sources, strict=True)},
                 tuple(names[value] for value in node.outputs),
-                {name: unlike(name, taken) for name in own},
+                {
+                    name: unlike(name, taken)
+                    for name, *_ in (*kernel.scalars, *kernel.coefficients)
+                },
                 node.compiled.out_dtypes,
                 node.compiled.reaches,
                 list(borders).index(kind),

@@ -42,8 +42,8 @@ def _overlap(one: Any, other: Any) -> bool:
         return np.may_share_memory(one, other)
     if is_cupy(one) and is_cupy(other):
         # Imported here: CuPy is optional, and the caller has it.
-        from ..arrays.cuda import overlap
+        from ..arrays import cuda
 
-        return overlap(one, other)
+        return not cuda.are_apart([one], [other])
     # What other libraries have on a GPU may be any memory there.
     return is_device(one) and is_device(other)

@@ -376,11 +376,24 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
     place.check([one._node.like if isinstance(one, Lazy) else one for one in fields])
     if any(map(is_dataset, fields)):
         return _over_datasets(call, fields, place)
-    if any(isinstance(field, Lazy) or is_xarray(field) for field in fields):
-        return recorded(fields, call, place)
-    fields, types = typed(call.fields, fields)
-    call.check_spaced()
-    return bare(evaluate(program_of(call, types), fields, place))
+    lazily = any(isinstance(field, Lazy) for field in fields)
+    if not (lazily or any(map(is_xarray, fields))):
+        fields, types = typed(call.fields, fields)
+        call.check_spaced()
+        return bare(evaluate(program_of(call, types), fields, place))
+    # It is recorded, and done at once where no field is lazy, and where it has an `out`.
+    later = place.out is None and lazily
+    if later and not call.is_plain:
+        call = call.settled()
+    given = [_node(*pair) for pair in zip(fields, call.fields, strict=True)]
+    made = _Made(call, given, place)
+    nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
+    if not later:
+        _compute(nodes, Place(out=place.out))
+        return bare([node.value for node in nodes])
+    results = list(map(Lazy, nodes))
+    waiting.update(zip(map(id, nodes), results, strict=True))
+    return bare(results)
 
 
 def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
@@ -397,25 +410,6 @@ def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
         return program_of(call.spaced(), types).last.ndim
 
     return over_variables(one, given, place.dims, ndim)
-
-
-def recorded(fields: Arrays, call: Call, place: Place) -> Any:
-    """What a call gives for fields that are lazy, or have names.
-
-    It is done at once where none is lazy, and where it has an `out`.
-    """
-    later = place.out is None and any(isinstance(field, Lazy) for field in fields)
-    if later and not call.is_plain:
-        call = call.settled()
-    given = [_node(*pair) for pair in zip(fields, call.fields, strict=True)]
-    made = _Made(call, given, place)
-    nodes = [_Node(like, made, k) for k, like in enumerate(made.likes)]
-    if not later:
-        _compute(nodes, Place(out=place.out))
-        return bare([node.value for node in nodes])
-    results = list(map(Lazy, nodes))
-    waiting.update(zip(map(id, nodes), results, strict=True))
-    return bare(results)
 
 
 def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node]:

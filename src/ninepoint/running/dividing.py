@@ -16,10 +16,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from ..arrays.accepted import Arrays, broadcast_shape, is_chunked, is_there
-from ..arrays.blocks import grid_of
-from ..arrays.chunked import check, computation, engine_of
-from ..arrays.chunked.computation import Computation, readable, takes_whole
+from ..arrays.accepted import (
+    Arrays,
+    broadcast_shape,
+    is_chunked,
+    is_dask,
+    is_expression,
+    is_there,
+)
+from ..arrays.blocks import as_dask, grid_of
+from ..arrays.chunked import check
+from ..arrays.chunked.computation import Computation, lazily, readable, takes_whole
 from ..arrays.chunked.layer import Lazy, Origin, known
 from ..arrays.ghosts import Edges
 from ..arrays.layout import Shape
@@ -51,15 +58,31 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
     """
     graph, wanted = program.graph, program.wanted
     check(arrays, {axis for node in graph.nodes for axis in node.works_along})
+    given = [array for array in arrays if is_expression(array)]
+    if given:
+        # Imported here: the caller has dask-array.
+        from dask_array.io._from_graph import from_graph
+
+        as_expression: Any = from_graph
+        # The tasks are written out when the expression is computed; those of the arrays are known
+        # by their names.
+        results = on_chunks(program, [as_dask(array, {}) for array in arrays], send)
+        # Nothing but the name says which keys are the result's: a list of all would be long.
+        return [
+            as_expression(one.dask, one._meta, one.chunks, (), one.name, given)
+            if is_dask(one)
+            else one
+            for one in results
+        ]
     values: dict[int, Any] = dict(enumerate(arrays))
     sets = divided(graph, wanted, arrays)
-    lazily = [node for nodes in sets for node in nodes]
-    for node in lazily:
+    later = [node for nodes in sets for node in nodes]
+    for node in later:
         # Raises where numbers at the border do not fit.
         Edges(node, (FAR,) * node.ndim).laid(node.boundary)
     # What depends on arrays of NumPy alone is done at once.
-    read = {value for node in lazily for value in node.fields}.union(wanted)
-    made_so = {value for node in lazily for value in node.outputs}
+    read = {value for node in later for value in node.fields}.union(wanted)
+    made_so = {value for node in later for value in node.outputs}
     ready = sorted(value for value in read - made_so if value >= graph.given)
     if ready:
         done, sources = Program.of_calls(graph, graph.needed(ready), ready, program.schedule)
@@ -73,12 +96,10 @@ def on_chunks(program: Program, arrays: Arrays, send: Send) -> list[Any]:
 def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) -> dict[int, Any]:
     """What some nodes make that is needed outside of them, by one task a chunk."""
     graph, last = program.graph, nodes[-1]
-    given = [values[value] for value in read_by(nodes)]
-    engine = engine_of(given)
     # None but the last gives fewer points than it is given.
     thins, finer = last.thins, any(node.factors for node in graph.nodes)
-    if thins and engine is computation and send is None and not finer:
-        thins = not takes_whole(nodes, given)
+    if thins and send is None and not finer:
+        thins = not takes_whole(nodes, [values[value] for value in read_by(nodes)])
     order, full = given_on(program, nodes), [*nodes[:-1], last.full] if thins else nodes
     done, sources = Program.of_calls(graph, full, order, program.schedule)
     arrays = [values[value] for value in sources]
@@ -87,8 +108,8 @@ def _task(program: Program, nodes: Nodes, values: dict[int, Any], send: Send) ->
     shapes = cut_shapes([one.shape for one in arrays], sources, finer_values(graph.nodes))
     pairs = zip(arrays, shapes, strict=True)
     cut = [one if one.shape == shape else one[tuple(map(slice, shape))] for one, shape in pairs]
-    made = engine.lazily(done, cut)
-    if type(done) is Program and engine is computation:
+    made = lazily(done, cut)
+    if type(done) is Program:
         follow(done, made)
     found = dict(zip(order, made, strict=True))
     for value in found.keys() & set(last.outputs) if thins else ():
@@ -204,7 +225,7 @@ def follow(program: Program, made: list[Any]) -> None:
     layer = own.layer
     whole.layer = whole.blocks(layer.name)
     whole.passed = own.passed | passed
-    layer.further = whole.layer, passed, bool(whole.sources) or whole.rereads
+    layer.further = whole.layer, passed
     own.further = whole
 
 

@@ -28,7 +28,7 @@ from dask.highlevelgraph import HighLevelGraph
 from ...base import limits
 from ...base.remembered import cached_property
 from ...language.signature import Lines, counted, many
-from ..accepted import Arrays, as_field
+from ..accepted import Arrays, as_field, is_cupy, is_dask
 from ..blocks import (
     Axis,
     Chunks,
@@ -39,10 +39,9 @@ from ..blocks import (
     cut_as,
     grid_of,
     grouped,
-    lazy,
     meta_of,
     outputs_of,
-    part_of,
+    pieces_of,
     refuse_unknown,
     whole_of,
 )
@@ -201,6 +200,7 @@ class Computation:
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
         self.layer, self.asked = blocks.dask.layers[rule.name], chunks
+        self.layer.origin = Origin(self, 0)
         self.passed = frozenset((rule.name, *self.names))
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
@@ -259,12 +259,11 @@ def takes_whole(nodes: Sequence[Node], fields: Arrays, whole: Chunks = ()) -> bo
     core = {axis for node in nodes for axis in node.works_along}
     for own in [chunks, *(field.chunks for field in fields if hasattr(field, "chunks"))]:
         for axis, sizes in enumerate(own, -len(own)):
+            fits = sizes in (chunks[axis], (1,))
             if axis in core:
                 fits = len(sizes) == 1
             elif any(map(math.isnan, sizes)):
                 fits = len(sizes) == len(chunks[axis])
-            else:
-                fits = sizes in (chunks[axis], (1,))
             if not fits:
                 return False
     return True
@@ -281,11 +280,17 @@ WHOLE = 2**26
 
 def as_array(field: Any, chunks: Chunks) -> Any:
     """A field as an array of Dask, cut as the whole is; one of NumPy is a source, if not large."""
-    if type(field) is not np.ndarray or field.nbytes > WHOLE:
-        return lazy(field, chunks, da)
-    # As it is now: elements may change before a task reads them.
-    field = as_field(field).copy()
+    if is_dask(field):
+        return field
     own = cut_as(field.shape, chunks)
+    if is_cupy(field):
+        # To name it by its elements would be to fetch them.
+        return untyped.from_array(field, chunks=own, asarray=False, name=False)
+    field = as_field(field)
+    if field.nbytes > WHOLE:
+        return untyped.from_array(field, chunks=own)
+    # As it is now: elements may change before a task reads them.
+    field = field.copy()
     name = f"array-{tokenize(field, own)}"
     return Source(field, field.shape, field.dtype, (1,) * field.ndim, name).view(own)
 
@@ -449,7 +454,6 @@ def costs_of(arrays: Arrays, most: float = math.inf) -> tuple[list[Cost], int]:
     """
     graph: Any = HighLevelGraph.merge(*(array.dask for array in arrays))
     asked = {array.name for array in arrays}
-    own: dict[int, Computation] = {}
     costs: list[Cost] = []
     others = 0
     # As a scheduler asks for them.
@@ -458,9 +462,8 @@ def costs_of(arrays: Arrays, most: float = math.inf) -> tuple[list[Cost], int]:
             continue
         layer = graph.layers[name]
         origin = getattr(layer, "origin", None)
-        if origin is not None:
-            own[id(origin.computation.layer)] = origin.computation
-        one = own.get(id(layer))
+        # Other layers may stand above that of the blocks.
+        one = origin.computation if origin and origin.computation.layer is layer else None
         if one is None:
             others += len(layer)
             asked |= graph.dependencies[name]
@@ -503,9 +506,9 @@ def decoded(program: Program, sources: Sequence[Source], chunks: Chunks) -> tupl
                 one, around = one * n, around * n
                 continue
             cut = axis_of(program, sizes, axis)
-            pieces = [it for span in cut.needs for it in part_of((n,), span).pieces[0]]
+            pieces = [it for span in cut.needs for it in pieces_of((n,), span)]
             one *= whole_pieces(piece, cut.cuts)
-            around *= whole_pieces(piece, [(part.start, part.stop) for _, part in pieces])
+            around *= whole_pieces(piece, [here for _, here, _ in pieces])
         own, read = own + one, read + around
     return own, read
 

@@ -57,12 +57,6 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:
     return fields
 
 
-def taken_to(fields: Sequence[Any], arrays: Sequence[np.ndarray]) -> list[DeviceArray]:
-    """Give arrays of the CPU's memory on the GPU where some fields lie."""
-    with beside(fields):
-        return list(map(driver.uploaded, arrays))
-
-
 def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
     # Says what is wrong with anything that is no array of numbers.
     number = accepted.as_field(value, name)
@@ -83,7 +77,10 @@ def checked_out(
     found = [_target(one, device) for one in given]
     targets = list(map(lying, found))
     for one, lies in zip(given, targets, strict=True):
-        lies.flags.writeable = not _is_read_only(one)
+        # CuPy's own are never read only.
+        own = type(one) is driver.cupy().ndarray
+        shown = not own and getattr(one, "__cuda_array_interface__", None)
+        lies.flags.writeable = not (shown and shown["data"][1])
         if any(step % lies.itemsize for step in lies.strides):
             raise accepted.shares_elements(lies)
     accepted.check_targets(targets, shapes, dtypes)
@@ -105,26 +102,14 @@ def _target(one: Any, device: int) -> DeviceArray:
     return array
 
 
-def _is_read_only(array: Any) -> bool:
-    if type(array) is driver.cupy().ndarray:
-        return False
-    shown = getattr(array, "__cuda_array_interface__", None)
-    return shown is not None and bool(shown["data"][1])
-
-
 def lying(array: DeviceArray) -> np.ndarray:
     """Where an array lies, as one of NumPy's; one without elements may begin nowhere."""
     return standing(array.data.ptr or 1, array.shape, array.dtype, array.strides)
 
 
-def overlap(one: DeviceArray, other: DeviceArray) -> bool:
-    """Whether two arrays may share memory, judged by their bounds."""
-    return np.may_share_memory(lying(one), lying(other))
-
-
 def are_apart(outs: Sequence[DeviceArray], fields: Sequence[DeviceArray]) -> bool:
     """Whether outputs can be written as they are, none of them sharing memory with a field."""
-    return not any(overlap(out, field) for out in outs for field in fields)
+    return accepted.are_apart(list(map(lying, outs)), list(map(lying, fields)))
 
 
 @contextmanager

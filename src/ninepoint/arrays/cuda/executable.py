@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -32,7 +33,7 @@ from ...base.remembered import Remembered
 from ...language.errors import mistake
 from .. import accepted
 from ..accepted import listed
-from ..arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
+from ..arranging import SOMEWHERE, Turned, core_last, memory_order, standing, together
 from ..layout import Axes, Border, Region, Shape, layout
 from ..regions import Node
 from . import lying
@@ -86,14 +87,18 @@ class Executable:
             raise accepted.too_few_axes(ndim, shape)
         read = [_lies(field, shape) for field in fields]
         targets = [_lies(one, one.shape) for one in listed(out)]
-        order = _order(program, shape, along, [*read, *targets])
+        order = core_last(len(shape), along)
+        known = [one for one in (*read, *targets) if one is not None and one.shape == shape]
+        if program.at_points and known:
+            order = memory_order(shape, [one.strides for one in known])
         self._back = _inverse(order)
         # The fields that are copied before they are read, and the order of their axes then.
         self._copied = list[tuple[int, list[int]]]()
         arrays = list[_Array]()
         for k, (one, field) in enumerate(zip(read, fields, strict=True)):
             lies = None if one is None else one.transpose(order)
-            if lies is None or _is_scattered(lies):
+            # Neighbours along the last axis may be so far apart that they are fetched one by one.
+            if lies is None or (lies.shape[-1] > 1 and abs(lies.strides[-1]) > SECTOR):
                 own, lies = _copy_of(field, shape, order)
                 self._copied.append((k, own))
             arrays.append(_Array(f"f{k}", lies, (0,) * ndim))
@@ -138,7 +143,7 @@ class Executable:
         for k, own in self._copied:
             arrays[k] = driver.contiguous(arrays[k], own)
         arrays += starmap(driver.empty, self._scratch)
-        pointers = list(map(_address, arrays))
+        pointers = [array.data.ptr for array in arrays]
         told = [to(value) for to, value in zip(self._given, numbers, strict=True)]
         for start in self._starts:
             start(pointers, (*told, *self._constants))
@@ -154,10 +159,6 @@ def _constants(node: Node, border: Border) -> list[Any]:
     asked = [border.uses("constant")] * len(program.field_dtypes)
     asked += [border.uses("fill")] * len(program.out_dtypes)
     return [one[()] for is_asked, one in zip(asked, found, strict=True) if is_asked]
-
-
-# Where an array begins.
-_address = operator.attrgetter("data.ptr")
 
 
 # How arrays lie.
@@ -200,11 +201,6 @@ def _lies(array: DeviceArray, shape: Shape) -> np.ndarray | None:
     return found if array.shape == shape else np.broadcast_to(found, shape)
 
 
-def _is_scattered(array: np.ndarray) -> bool:
-    """Whether neighbours along the last axis are so far apart that they are fetched one by one."""
-    return array.shape[-1] > 1 and abs(array.strides[-1]) > SECTOR
-
-
 def _copy_of(
     field: DeviceArray, shape: Shape, order: Sequence[int]
 ) -> tuple[list[int], np.ndarray]:
@@ -219,16 +215,6 @@ def _inverse(order: Sequence[int]) -> list[int]:
     return [order.index(axis) for axis in range(len(order))]
 
 
-def _order(
-    program: Compiled, shape: Shape, along: Axes, lying: Sequence[np.ndarray | None]
-) -> Shape:
-    """Find the order in which the axes are taken: core axes last."""
-    known = [one for one in lying if one is not None and one.shape == shape]
-    if program.at_points and known:
-        return memory_order(shape, [one.strides for one in known])
-    return core_last(len(shape), along)
-
-
 # Launches.
 
 
@@ -239,11 +225,17 @@ def _starts(
     ndim = program.ndim
     # All axes are alike at points: they are as few as can be.
     free = len(lead) + len(core) if program.at_points else len(lead)
-    few, merged = merged_axes((*lead, *core)[:free], [one.steps[:free] for one in arrays])
-    axes = (*few, *(*lead, *core)[free:]) or (1,)
-    steps = [(*own, *one.steps[free:]) or (1,) for own, one in zip(merged, arrays, strict=True)]
-    reach = max(map(abs, (*program.reach.lo, *program.reach.hi)))
-    far = any(_is_far(axes[-ndim:], one[-ndim:], reach) for one in steps)
+    lengths = *lead, *core
+    few = together(lengths[:free], [one.steps[:free] for one in arrays])
+    how = Turned(tuple(range(len(lengths))), (*few, *[()] * len(lengths[free:])))
+    merged = [replace(one, lies=how.of(one.lies)) for one in arrays]
+    axes = merged[0].lies.shape or (1,)
+    steps = [one.steps or (1,) for one in merged]
+    core = axes[-ndim:]
+    # Whether distances in a frame, or places looked at along an axis, do not fit in 32 bits.
+    reaches = [max(core) + max(map(abs, (*program.reach.lo, *program.reach.hi))), math.prod(core)]
+    reaches += [sum(map(abs, map(operator.mul, one[-ndim:], core))) for one in steps]
+    far = max(reaches) >= limits.current.far_elements
     functions = driver.functions(source.text, program.name, program.fastmath, far)
     starts = list[_Start]()
     # The first axes of a long stack are gone through one by one.
@@ -310,12 +302,6 @@ def _start(
         (plain if uneven else chosen)((count,), launch.threads, (*given, *more, geometry))
 
     return start
-
-
-def _is_far(core: Shape, steps: Sequence[int], reach: int) -> bool:
-    """Whether distances in a frame, or places looked at along an axis, do not fit in 32 bits."""
-    reached = sum(abs(step) * n for step, n in zip(steps, core, strict=True))
-    return max(reached, math.prod(core), max(core) + reach) >= limits.current.far_elements
 
 
 # Coefficient arrays by their elements, and by the GPU and the stream on which they are there.

@@ -20,9 +20,9 @@ t0, ....
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,9 @@ from ...analysis.ranges import Interval
 from ...language.dtypes import computed
 from ...language.ir import Atom, Binary, DType, Kernel, Offset
 from ...loops.nodes import SHORT
-from ...loops.reading import Texts, functions_of, read
+from ...loops.reading import functions_of, read
 from ...lowering.windows import ordered_by, quantile_position
+from ..llvm import library
 from ..numba.points import Point, Window
 from .printing import C_TYPES, Array, Local, Printer, loaded, number
 
@@ -164,7 +165,9 @@ class Body(Point):
         text = [*self.constants, f"def band({', '.join(self._given)}):"]
         text += ["    " + line for line in self.lines or ["pass"]]
         known, types = {"nan": float("nan"), "inf": float("inf")}, list(self._given.values())
-        module = read("\n".join(text), _library(), known, types)
+        own = _OWN + "".join(_AT.format(axis) for axis in range(9))
+        functions = {**functions_of(inspect.getsource(library)), **functions_of(own)}
+        module = read("\n".join(text), functions, known, types)
         for name, values in module.tables:
             self.printer.arrays[name] = self._constants(values)
         return self.printer.lines(module.function("band").body)
@@ -200,12 +203,6 @@ class Body(Point):
         if expr.loose and expr.dtype is DType.F32:
             return f"{'lesser' if expr.op == 'minimum' else 'greater'}({left}, {right})"
         return super()._float_extreme(expr, left, right)
-
-
-def _library() -> Texts:
-    file = resources.files("ninepoint.backends.llvm").joinpath("library.py")
-    library = functions_of(file.read_text(encoding="utf-8"))
-    return {**library, **functions_of(_OWN + "".join(_AT.format(axis) for axis in range(9)))}
 
 
 def _of_rank(window: Window, machine: str, element: str, gathered: str, two: bool) -> list[str]:

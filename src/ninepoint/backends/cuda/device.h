@@ -194,9 +194,6 @@ template <class T> NPT T npt_saturate(double value, T low, T high) {
   if (value >= double(high)) return high;
   return T(value);
 }
-template <class T> NPT T npt_saturate_wide(double value, T low, T high) {
-  return npt_saturate(value, low, high);
-}
 // e**x to about one unit in the last place, after Cody and Waite, and Cephes.
 NPT float npt_exp_float32(float x) {
   float y = x < 89.0f ? x : 89.0f;

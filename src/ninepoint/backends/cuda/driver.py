@@ -177,19 +177,15 @@ def _with_room(make: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return make(*arguments)
     except cupy().cuda.memory.OutOfMemoryError as error:
-        needed = f"{_first_number(str(error))} bytes are needed at once"
-        raise no_room(needed, memory()) from error
+        numbers = (word for word in str(error).split() if word[:1].isdigit())
+        needed = next(numbers, "too many")
+        raise no_room(f"{needed} bytes are needed at once", memory()) from error
     except RuntimeError as error:
         # What a kernel did that was started long before is told where the GPU is asked next.
         gone = lost(error)
         if gone is None:
             raise
         raise gone from error
-
-
-def _first_number(text: str) -> str:
-    """The first number in a message, as it is written there."""
-    return next((word for word in text.split() if word[:1].isdigit()), "too many")
 
 
 def memory() -> tuple[int, int]:

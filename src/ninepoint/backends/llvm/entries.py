@@ -43,7 +43,7 @@ CODE, NONE, KINDS, ARRAYS, AXES, WORDS, FIRST = range(7)
 # Of each its axes, the letter of its kind, its size, and where its words are among those of all.
 OF_AXES, OF_LETTER, OF_SIZE, OF_PLACE, PER_KIND = range(5)
 
-BOOL, UINT, FLOAT, COMPLEX = map(ord, "bufc")
+FLOAT, COMPLEX = map(ord, "fc")
 
 
 # What a job is told: a record, views, values, where the table is, the crew, of how many threads.
@@ -123,42 +123,33 @@ def piece(axes, at, whole, view, free, size):
 
 
 def taken(record, arguments, words):
-    """Write views of the arrays of a call, and its values; whether Python has raised nothing."""
+    """Write views of the arrays of a call, and its values; whether Python has raised nothing.
+
+    A view is where an array begins, its shape and the bytes between elements; floats are in
+    double precision.
+    """
     for k in range(record[KINDS]):
         kind = kind_of(record, k)
-        axes, at = kind[OF_AXES], words + kind[OF_PLACE]
-        if axes == 0:
-            number(arguments[k], kind[OF_LETTER], at)
+        axes, at, argument = kind[OF_AXES], words + kind[OF_PLACE], arguments[k]
+        if axes > 0:
+            at[0] = argument[DATA]
+            for axis in range(axes):
+                at[1 + axis] = argument[SHAPE][axis]
+                at[1 + axes + axis] = argument[STRIDES][axis]
+        elif kind[OF_LETTER] == FLOAT:
+            machine.put(at, c.PyFloat_AsDouble(np.float64, argument))
+        elif kind[OF_LETTER] == COMPLEX:
+            machine.put(at, c.PyComplex_RealAsDouble(np.float64, argument))
+            machine.put(at + 8, c.PyComplex_ImagAsDouble(np.float64, argument))
         else:
-            described(arguments[k], axes, at)
+            # It was seen to fit: a bool, or an integer with a sign or without one.
+            at[0] = c.PyLong_AsUnsignedLongLongMask(argument)
     return c.PyErr_Occurred() == 0
 
 
 def kind_of(record, k):
     """What an argument is."""
     return record + 8 * (FIRST + PER_KIND * k)
-
-
-def described(array, axes, at):
-    """Write where an array begins, its shape and the bytes between elements."""
-    at[0] = array[DATA]
-    for k in range(axes):
-        at[1 + k], at[1 + axes + k] = array[SHAPE][k], array[STRIDES][k]
-
-
-def number(argument, letter, at):
-    """Write a number of Python's, floats in double precision; its error is asked for later."""
-    if letter == FLOAT:
-        machine.put(at, c.PyFloat_AsDouble(np.float64, argument))
-    elif letter == COMPLEX:
-        machine.put(at, c.PyComplex_RealAsDouble(np.float64, argument))
-        machine.put(at + 8, c.PyComplex_ImagAsDouble(np.float64, argument))
-    elif letter == BOOL:
-        at[0] = c.PyObject_IsTrue(np.int32, argument) > 0
-    elif letter == UINT:
-        at[0] = c.PyLong_AsUnsignedLongLong(argument)
-    else:
-        at[0] = c.PyLong_AsLongLong(argument)
 
 
 def pad(self, arguments, count):
@@ -209,19 +200,19 @@ def padded(kind, size, to, shape, array, steps, constant, told):
         axis = last - 1
         while axis > 0:
             source = table[places[axis]]
-            missing |= source
+            missing = min(missing, source)
             at += source * steps[axis]
             table += 8 * shape[axis]
             axis -= 1
+        first, stop = low, high
         if missing < 0:
-            for j in range(length):
-                machine.put(to + j * size, machine.at(kind, constant))
-        else:
-            for j in range(low):
-                column(kind, to + j * size, at, columns[j], step, constant)
-            c.memcpy(to + low * size, at + columns[low] * step, (high - low) * size)
-            for j in range(high, length):
-                column(kind, to + j * size, at, columns[j], step, constant)
+            # There is no such row: all of it is the constant.
+            first, stop = length, length
+        for j in range(first):
+            column(kind, to + j * size, at, columns[j] | missing, step, constant)
+        c.memcpy(to + first * size, at + columns[first] * step, (stop - first) * size)
+        for j in range(stop, length):
+            column(kind, to + j * size, at, columns[j] | missing, step, constant)
         to += length * size
         axis = last - 1
         places[axis] += 1
@@ -244,8 +235,8 @@ JOB = 64
 GENERATION, OPEN = 128, 136
 NEXT, FAILED = 192, 200
 BUSY, OWNED = 256, 264
-GATE, WAKE, DONE = 320, 448, 576
-LENGTH = 704
+GATE, WAKE = 320, 448
+LENGTH = 576
 
 CLOCK = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 0
 
@@ -254,24 +245,27 @@ def begin(crew):
     """Begin a crew at an address."""
     c.pthread_mutex_init(crew + GATE, 0)
     c.pthread_cond_init(crew + WAKE, 0)
-    c.pthread_cond_init(crew + DONE, 0)
     return 0
 
 
 def member(crew):
-    """Wait for jobs, all life long."""
+    """Wait for jobs, all life long: look for the next one for a moment, then sleep."""
     seen = 0
     while True:
-        wait(crew, GENERATION, seen, False, WAKE)
+        end = nanoseconds() + machine.get(crew + SPIN)
+        while machine.get(crew + GENERATION) == seen and nanoseconds() < end:
+            c.sched_yield()
+        if machine.get(crew + GENERATION) == seen:
+            c.pthread_mutex_lock(crew + GATE)
+            while machine.get(crew + GENERATION) == seen:
+                c.pthread_cond_wait(crew + WAKE, crew + GATE)
+            c.pthread_mutex_unlock(crew + GATE)
         seen = machine.get(crew + GENERATION)
         machine.add(crew + BUSY, 1)
         # So many more may take part: who did not come before a job's end must leave it alone.
         if machine.add(crew + OPEN, -1) > 0:
             work(crew)
-        if machine.add(crew + BUSY, -1) == 1:
-            c.pthread_mutex_lock(crew + GATE)
-            c.pthread_cond_signal(crew + DONE)
-            c.pthread_mutex_unlock(crew + GATE)
+        machine.add(crew + BUSY, -1)
     return 0
 
 
@@ -302,24 +296,12 @@ def done(held):
     c.pthread_mutex_unlock(crew + GATE)
     work(crew)
     machine.set(crew + OPEN, 0)
-    wait(crew, BUSY, 0, True, DONE)
+    # What others have begun ends soon.
+    while machine.get(crew + BUSY) != 0:
+        c.sched_yield()
     status = machine.get(crew + FAILED)
     machine.set(crew + OWNED, 0)
     return status
-
-
-def wait(crew, place, value, same, condition):
-    """Wait until a word is a value, or another one: look for a moment, then sleep."""
-    end = nanoseconds() + machine.get(crew + SPIN)
-    while nanoseconds() < end:
-        if (machine.get(crew + place) == value) == same:
-            return 0
-        c.sched_yield()
-    c.pthread_mutex_lock(crew + GATE)
-    while (machine.get(crew + place) == value) != same:
-        c.pthread_cond_wait(crew + condition, crew + GATE)
-    c.pthread_mutex_unlock(crew + GATE)
-    return 0
 
 
 def nanoseconds():

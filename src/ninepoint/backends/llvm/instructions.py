@@ -325,13 +325,9 @@ class Instructions:
 
     def _of_parts(self, op: str, machine: str, args: Sequence[str]) -> str:
         """An operation of complex numbers."""
-        part = PARTS[machine]
-        if op == "conj":
-            real, imaginary = self.by_parts(machine, args, str)
-            turned = self.new(f"fsub {TYPES[part]} -0.0, {imaginary}")
-            return self.pair(machine, (real, turned))
         if op not in _FLOATING:
             return self._of_c(op, machine, args)
+        part = PARTS[machine]
         made = self.by_parts(machine, args, lambda *each: self._of_floats(op, part, each))
         return self.pair(machine, made)
 

@@ -40,8 +40,7 @@ def go_on(notes):
 def note(notes, site, offset):
     """Note a read outside its neighborhood, unless there was one before, and end all loops."""
     if notes[0] == 0:
-        far = 2147483647
-        notes[0] = site * 8589934592 + min(max(offset, -far), far)
+        notes[0], notes[2] = site, offset
     notes[1] = 1
 
 
@@ -129,15 +128,7 @@ def remainder(a, b):
 
 
 def saturate(value, low, high):
-    """A float cut to whole numbers and to low .. high, which 32 bits hold; NaN is 0."""
-    wide = f64(value)
-    inside = wide if wide > low else f64(low)
-    inside = inside if inside < high else f64(high)
-    return i32(inside if wide == wide else 0.0)
-
-
-def saturate_wide(value, low, high):
-    """As `saturate`, for limits of 32 or 64 bits; the result has the type of the limits."""
+    """A float cut to a whole number and to low .. high, of the type of these; NaN is 0."""
     wide = f64(value)
     if wide != wide:
         return low - low
@@ -477,6 +468,11 @@ def float_fmax(a, b):
 
 
 # Operations of complex numbers; other functions are those of C.
+
+
+def complex_conj(z):
+    """The conjugate."""
+    return complex(z.real, -z.imag)
 
 
 def complex_multiply(z, w):

@@ -12,11 +12,11 @@ elements lie.
 from __future__ import annotations
 
 import ctypes
+import inspect
 import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -221,8 +221,8 @@ def kernel_code(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> Code:
     from .printing import printed
 
     types = [(kind.dtype.name, kind.ndim) for kind in kinds]
-    functions, constants = functions_of(_text(library)), _constants(library)
-    loops = read(text, functions, constants, types, fastmath=fastmath)
+    functions = functions_of(inspect.getsource(library))
+    loops = read(text, functions, _constants(library), types, fastmath=fastmath)
     return _object_code(printed(loops, arrays_of(kinds)))
 
 
@@ -233,13 +233,8 @@ def shared_code() -> Code:
     from .printing import printed_words
 
     names = "entry part pad begin member".split()
-    loops = read(_text(entries), {}, _constants(entries), names=names)
+    loops = read(inspect.getsource(entries), {}, _constants(entries), names=names)
     return _object_code(printed_words(loops, names), plain=True)
-
-
-def _text(source: ModuleType) -> str:
-    assert source.__file__
-    return Path(source.__file__).read_text(encoding="utf-8")
 
 
 def _constants(source: ModuleType) -> Mapping[str, float]:

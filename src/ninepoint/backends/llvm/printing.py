@@ -36,6 +36,7 @@ from ...loops.nodes import (
     Variable,
     View,
     While,
+    word,
 )
 from .entries import BLOCK
 from .instructions import LINE, TYPES, Instructions, Memory, constant, stored, table
@@ -51,7 +52,7 @@ def printed(loops: Module, arrays: int) -> str:
     its other values; it gives 0, or 1 without memory.
     """
     printer = _Module(loops)
-    writer = _Writer(printer, printer.functions["band"])
+    writer = _Writer(printer, loops.function("band"))
     writer.take_block(arrays)
     writer.whole()
     printer.define(BLOCK, "i64", ["i64", "i64"], "", writer)
@@ -62,7 +63,7 @@ def printed_words(loops: Module, names: Sequence[str]) -> str:
     """Functions of words, which others call by their names after `ninepoint_`."""
     printer = _Module(loops)
     for name in names:
-        source = printer.functions[name]
+        source = loops.function(name)
         writer = _Writer(printer, source)
         writer.take(None)
         writer.leave(f"ret i64 {writer.value(Call('int64', name, source.parameters))}")
@@ -75,18 +76,15 @@ class _Module:
 
     def __init__(self, loops: Module) -> None:
         self.loops = loops
-        self.functions = {one.name: one for one in loops.functions}
-        made = {name: table(name, values) for name, values in loops.tables}
-        self.tables = {name: memory for name, (_, memory) in made.items()}
-        self.declared = dict[str, str]()
-        # The lines of all but what is only declared.
-        self._defined = {name: [line] for name, (line, _) in made.items()}
+        # The text of each table and each function; what is not defined is declared.
+        self.parts = dict[str, str]()
+        self.tables = dict[str, Memory]()
+        for name, values in loops.tables:
+            self.parts[f"table {name}"], self.tables[name] = table(name, values)
 
     def text(self) -> str:
         """All of it."""
-        others = [text for name, text in self.declared.items() if name not in self._defined]
-        own = [line for lines in self._defined.values() for line in lines]
-        return "\n".join((*others, *own, ""))
+        return "\n".join((*self.parts.values(), ""))
 
     def define(
         self, name: str, result: str, given: Sequence[str], how: str, writer: Instructions
@@ -94,12 +92,12 @@ class _Module:
         """Note down a function; what it is given is called %a0, %a1, ..."""
         parameters = ", ".join(f"{kind} %a{k}" for k, kind in enumerate(given))
         head = f'define {result} @"{name}"({parameters}) {how} {{'
-        self._defined[name] = [head, "begin:", *writer.front, *writer.lines, "}"]
+        self.parts[name] = "\n".join((head, "begin:", *writer.front, *writer.lines, "}"))
 
     def function(self, name: str) -> str:
         """A function that others call, by its name."""
-        own, source = f"{name}.loops", self.functions[name]
-        if own in self._defined:
+        own, source = f"{name}.loops", self.loops.function(name)
+        if own in self.parts:
             return own
         kinds = [kind for parameter in source.parameters for kind in _types(parameter)]
         writer = _Writer(self, source)
@@ -139,7 +137,7 @@ class _Writer(Instructions):
     """Writes the body of one of LLVM's functions."""
 
     def __init__(self, module: _Module, source: Function) -> None:
-        super().__init__(module.declared, " fast" if module.loops.fastmath else "")
+        super().__init__(module.parts, " fast" if module.loops.fastmath else "")
         self.module, self.source = module, source
         self.values = dict[str, str]()
         # Where each variable is.
@@ -237,20 +235,11 @@ class _Writer(Instructions):
                 assert_never(node)
 
     def _for(self, node: For) -> None:
-        start, stop = self.value(node.start), self.value(node.stop)
-        (test, body, after, end), place = self.labels(4), self.variable("i64")
-        self.do(f"store i64 {start}, ptr {place}")
-        self.go(test)
-        self.at(test)
-        index = self.values[node.index] = self.new(f"load i64, ptr {place}")
-        self.choose(self.new(f"icmp slt i64 {index}, {stop}"), body, end)
-        self.block(node.body)
-        self.go(after)
-        self.at(after)
-        next_one = self.new(f"add nsw i64 {index}, {node.step}")
-        self.do(f"store i64 {next_one}, ptr {place}")
-        self.go(test)
-        self.at(end)
+        turn = Name("int64", f"{node.index} of turns")
+        goes_on = Op("bool", "<", (turn, node.stop))
+        more = Assign(turn.name, Op("int64", "+", (turn, word(node.step)), exact=True))
+        self.statement(Variable(turn.name, node.start))
+        self._while(While((Let(node.index, turn),), goes_on, (*node.body, more)))
 
     def _while(self, node: While) -> None:
         test, body, end = self.labels(3)
@@ -361,7 +350,7 @@ class _Writer(Instructions):
             kinds = [TYPES[one.type] for one in values]
             return self.called(name, TYPES[node.type], [*zip(kinds, texts, strict=True)])
         args = list[tuple[str, str]]()
-        parameters = self.module.functions[node.function].parameters
+        parameters = self.module.loops.function(node.function).parameters
         for arg, parameter in zip(node.args, parameters, strict=True):
             if isinstance(arg, Array):
                 array = self.arrays[arg.name]

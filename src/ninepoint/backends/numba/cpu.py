@@ -13,22 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from ...base import undisturbed
+from ...base.undisturbed import undisturbed
 from ...language.dtypes import computed, short
 from .. import cache
-from ..compiled import REACH, SITE, Compiled, Loaded
+from ..compiled import Compiled, Loaded
 from ..llvm import native
 from ..llvm.native import Kind
 from ..threads import STOP, Stopped, interruptible
 
 _loaded: dict[Hashable, Loaded] = {}
-
-
-def clear() -> None:
-    """Forget what is loaded, and remove what is on disk."""
-    with undisturbed.lock:
-        _loaded.clear()
-        cache.clear()
 
 
 def load(compiled: Compiled) -> Loaded:
@@ -48,26 +41,16 @@ def load(compiled: Compiled) -> Loaded:
 def loaded(compiled: Compiled) -> Loaded:
     """The function of a kernel's text as it is; compiled once in a process."""
     # One text may serve several types.
-    types = (
-        compiled.field_dtypes,
-        compiled.out_dtypes,
-        compiled.coefficient_types,
-        compiled.scalar_types,
-    )
-    meaning = f"{types}\n{compiled.fastmath}\n{compiled.module.text}"
+    meaning = f"{kinds_of(compiled)}\n{compiled.fastmath}\n{compiled.module.text}"
     key = compiled.name, meaning
 
     def make() -> Loaded:
         if key not in _loaded:
-            file = partial(cache.code_named, *key)
-            if compiled.module.opaque is not None:
-                found = compiled.module.opaque(file("band"), compiled)
-            else:
-                found = _native(file("o"), compiled)
-            _loaded[key] = found
+            code = compiled.module.opaque or _native
+            _loaded[key] = code(cache.code_named(*key, "o"), compiled)
         return _loaded[key]
 
-    return _loaded.get(key) or undisturbed.undisturbed(make)
+    return _loaded.get(key) or undisturbed(make)
 
 
 # Machine code.
@@ -119,7 +102,8 @@ def _widened(fields: int, entry: Callable[..., None], *arguments: Any) -> None:
 
 def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) -> None:
     """Run a text that tells when it reads outside its neighborhood, and raise that."""
-    notes = np.zeros(2, dtype=np.int64)
+    # Which read was outside, counted from 1; whether to stop; the offset of that read.
+    notes = np.zeros(3, dtype=np.int64)
     try:
         interruptible(partial(entry, *arguments, notes), notes)
     except (IndexError, ValueError) as error:
@@ -129,15 +113,13 @@ def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) ->
         if not notes[STOP]:
             raise
     if notes[0]:
-        raise IndexError(_outside(compiled, int(notes[0])))
+        raise IndexError(_outside(compiled, *notes.tolist()))
     if notes[STOP]:
         raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
 
 
-def _outside(compiled: Compiled, noted: int) -> str:
-    """Say which read left the neighborhood, from what `relative.near` wrote down."""
-    site, offset = divmod(noted + REACH, SITE)
-    offset -= REACH
+def _outside(compiled: Compiled, site: int, _: int, offset: int) -> str:
+    """Say which read left the neighborhood, from what was noted of it."""
     axis, file, line = compiled.module.places[site - 1].split("|")
     where = f"(file '{file}', line {line})"
     if not axis.isdecimal():

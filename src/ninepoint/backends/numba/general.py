@@ -30,6 +30,7 @@ from ...base.undisturbed import undisturbed
 from ...language.control import refuse
 from ...language.definitions import (
     Function,
+    dotted,
     indexed_parameters,
     meaning,
     passed,
@@ -37,11 +38,12 @@ from ...language.definitions import (
     with_helpers,
 )
 from ...language.dtypes import common, computed
-from ...language.errors import Span, mistake
-from ...language.ir import Argument, Box, Coefficients, Field, Kernel, Scalar
+from ...language.errors import Span, here, mistake
+from ...language.ir import Argument, Box, Coefficients, Field, Kernel, Scalar, joined
 from ...language.source import live_names
 from ...language.statistics import in_order
-from ...language.values import constant, words, wrapped
+from ...language.subscripts import ends_of
+from ...language.values import constant, reading, several, wrapped
 from ...lowering.schedule import Request
 from ...lowering.storage import misfit
 from .. import cache
@@ -180,51 +182,33 @@ def _looks(function: Function, kinds: Arguments, request: Request) -> Box:
 
     Each read is checked when it happens too: one that nobody sees here is an error then.
     """
-    declared = request.neighborhood
+    declared, boxes = request.neighborhood, list[Box]()
+    reading.neighborhood, reading.count = declared, declared and len(declared)
     names = {one.name for one in kinds.fields}
-    reads = list(_reads(function, names, follow=declared is None))
-    if not reads and declared is None:
-        raise mistake("no-field", function.place, function.name)
-    reached: list[list[int]] = [[] for _ in declared or reads[0][2]]
-    for span, node, offsets in reads:
+    for node, offsets in _reads(function, names, follow=declared is None):
         name = ast.unparse(node.value)
         if not isinstance(node.ctx, ast.Load):
-            raise mistake("assigned-field", span, name)
-        if offsets and len(offsets) != len(reached):
-            raise mistake("offset-count", span, name, len(offsets), len(reached))
-        if not offsets and declared is None:
-            raise mistake("offset-not-constant", span, ast.unparse(node.slice))
-        for axis, ends in enumerate(_ends(one, span) for one in offsets):
-            reached[axis] += ends
-            if declared is not None:
-                least, most = declared[axis]
-                for one in ends:
-                    if not least <= one <= most:
-                        raise mistake("offset-outside", span, one, axis, least, most)
-    pairs = declared or [(min(one), max(one)) for one in reached]
-    return Box(*(tuple(map(int, ends)) for ends in zip(*pairs, strict=True)))
-
-
-def _ends(offset: Any, span: Span) -> tuple[int, int]:
-    """The first and the last neighbour of what is read at an offset."""
-    if isinstance(offset, slice):
-        if offset.start is None or offset.stop is None:
-            raise mistake("window-open", span)
-        if offset.start >= offset.stop:
-            raise mistake("window-empty", span, offset.start, offset.stop)
-        return offset.start, offset.stop - 1
-    if isinstance(offset, bool) or not isinstance(offset, int):
-        raise mistake("offset-type", span, words(offset))
-    return offset, offset
+            raise mistake("assigned-field", name)
+        if offsets:
+            first, last, *_ = ends_of(name, offsets, node)
+            reading.check(name, first, last)
+            boxes.append(Box(first, last))
+        elif declared is None:
+            raise mistake("offset-not-constant", ast.unparse(node.slice))
+    if declared is not None:
+        return Box(*zip(*declared, strict=True))
+    if not boxes:
+        raise mistake("no-field", function.place, function.name)
+    return joined(boxes)
 
 
 def _reads(
     function: Function, fields: Collection[str], *, follow: bool
-) -> Iterator[tuple[Span, ast.Subscript, tuple[Any, ...]]]:
+) -> Iterator[tuple[ast.Subscript, tuple[Any, ...]]]:
     """Where a function, or one that it gives a field to, reads some fields by their names.
 
-    With each read come its offsets, or none where they vary.  To `follow` a loop over a constant
-    range is to give those of each of its turns.
+    That is `here` meanwhile.  With each read come its offsets, or none where they vary.  To
+    `follow` a loop over a constant range is to give those of each of its turns.
     """
     names, nodes = live_names(function), list(ast.walk(function.definition))
 
@@ -252,9 +236,9 @@ def _reads(
                 for turn in itertools.product(*loops.values()):
                     offsets: Any = ()
                     with suppress(Exception):
-                        offsets = value(index, **dict(zip(loops, turn, strict=True)))
-                    offsets = offsets if isinstance(offsets, tuple) else (offsets,)
-                    yield function.span(node), node, tuple(map(constant, offsets))
+                        offsets = several(value(index, **dict(zip(loops, turn, strict=True))))
+                    here.place = function, node
+                    yield node, offsets
             case ast.Call(func=called):
                 helper = function.constants.get(ast.unparse(called))
                 if isinstance(helper, Function):
@@ -286,32 +270,25 @@ def _inferred(
 
 def _prepared(function: Function) -> Function:
     """A function, and those that it calls, which reduce windows along an axis by ours."""
-    constants = {
-        name: _prepared(one) if isinstance(one, Function) else one
-        for name, one in function.constants.items()
+    tree, constants = function.parsed(), function.constants
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                ast.Attribute(array, name) as reduce, args, [] | [ast.keyword("axis")] as named
+            ) if name in _ALONG:
+                # A function or a method.
+                given = [*args, *(one.value for one in named)]
+                if dotted(reduce) not in constants:
+                    given.insert(0, array)
+                if len(given) == 2:
+                    node.func, node.keywords = ast.Name(_OWN, ast.Load()), []
+                    node.args = [ast.Constant(name), *given]
+    prepared = {
+        n: _prepared(one) if isinstance(one, Function) else one for n, one in constants.items()
     }
-    tree = _Along(function).visit(function.parsed())
-    return replace(function, tree=tree, constants=constants | {_OWN: relative.along})
-
-
-class _Along(ast.NodeTransformer):
-    """Calls what reduces a window along one axis, a function or a method, by a name of ours."""
-
-    def __init__(self, function: Function) -> None:
-        self._function = function
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        options = [one.value for one in node.keywords if one.arg == "axis"]
-        if not isinstance(node.func, ast.Attribute) or len(options) < len(node.keywords):
-            return node
-        name, given = node.func.attr, [*node.args, *options]
-        if ast.unparse(node.func) not in self._function.constants:
-            given = [node.func.value, *given]
-        if name not in _ALONG or len(given) != 2:
-            return node
-        made = ast.Call(ast.Name(_OWN, ast.Load()), [ast.Constant(name), *given], [])
-        return ast.fix_missing_locations(ast.copy_location(made, node))
+    return replace(
+        function, tree=ast.fix_missing_locations(tree), constants=prepared | {_OWN: relative.along}
+    )
 
 
 def _held(value: Any) -> Any:

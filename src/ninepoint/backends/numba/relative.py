@@ -24,7 +24,6 @@ from numba.extending import (
 from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype
 
-from ..compiled import REACH, SITE
 from ..threads import STOP
 from .users import by_type
 
@@ -110,7 +109,7 @@ def near(place, offset, low, high, outside, axis):
     if low <= step <= high:
         return place + step - low
     if outside[0] == 0:
-        outside[0] = (axis + 1) * SITE + min(max(step, -REACH), REACH)
+        outside[0], outside[2] = axis + 1, step
     # At once: a loop that looks for something out there would never end.
     raise IndexError("outside its neighborhood")
 

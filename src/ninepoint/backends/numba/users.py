@@ -198,7 +198,7 @@ class _Telling(CPUCallConv):
         lower = self.context.lower
         # What Numba itself raises has no place, and in functions of its own there is none.
         if exc is IndexError and loc is None and builder.function is lower.builder.function:
-            exc, exc_args = cache.Outside, lower.place()
+            exc, exc_args = cache.Outside, lower.place
         super().return_user_exc(builder, exc, exc_args, loc, func_name)
 
 
@@ -211,42 +211,29 @@ class _BoundedLower(Lower):
 
     def init(self):
         super().init()
-        self._inst: Any = None
         self.context = copy.copy(self.context)
         self.context.__class__ = _TellingContext
         self.context.lower = self
 
     def lower_inst(self, inst):
-        self._inst = inst
-        super().lower_inst(inst)
-
-    def place(self):
-        """The function, the row below its `def`, and the name of the array that is indexed."""
-        value = getattr(self._inst, "value", None)
-        array = getattr(self._inst, "target", None)
-        if isinstance(value, ir.Expr):
-            array = value.value if "getitem" in value.op else None
+        array, indexed = None, getattr(inst, "value", None)
+        if isinstance(inst, ir.SetItem | ir.StaticSetItem):
+            array, indexed = inst.target, inst
+        elif isinstance(indexed, ir.Expr) and "getitem" in indexed.op:
+            array = indexed.value
         name = "" if array is None else array.name.partition(".")[0]
-        row = self._inst.loc.line - self.func_ir.loc.line
-        return self.func_ir.func_id.func_name, row, "" if name.startswith("$") else name
-
-    # Numba does not check `x.flat[i]`.
-
-    def lower_getitem(self, resty, expr, value, index, told):
-        self._check_flat(value, index)
-        return super().lower_getitem(resty, expr, value, index, told)
-
-    def lower_setitem(self, target_var, index_var, value_var, told):
-        self._check_flat(target_var, index_var)
-        return super().lower_setitem(target_var, index_var, value_var, told)
-
-    def _check_flat(self, variable, index):
-        kind = self.typeof(variable.name)
+        row = self.loc.line - self.func_ir.loc.line
+        # The function, the row below its `def`, and the name of the array that is indexed.
+        self.place = self.func_ir.func_id.func_name, row, "" if name.startswith("$") else name
+        kind = array and self.typeof(array.name)
         if isinstance(kind, types.NumpyFlatType):
+            # Numba does not check `x.flat[i]`.
             length = self.context.get_function(len, signature(types.intp, kind))
-            size = length(self.builder, (self.loadvar(variable.name),))
-            place = self._cast_var(index, types.intp)
-            cgutils.do_boundscheck(self.context, self.builder, place, size)
+            size = length(self.builder, (self.loadvar(array.name),))
+            index = indexed.index if isinstance(indexed.index, ir.Var) else indexed.index_var
+            step = self._cast_var(index, types.intp)
+            cgutils.do_boundscheck(self.context, self.builder, step, size)
+        super().lower_inst(inst)
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)

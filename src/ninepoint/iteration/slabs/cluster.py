@@ -22,9 +22,8 @@ import distributed
 import numpy as np
 
 from ...arrays.accepted import Arrays, is_dask
-from ...arrays.layout import Shape
 from ...backends.threads import in_task
-from ...io.progress import wait_for, workers_of
+from ...io.progress import described_workers, wait_for, workers_of
 from ..iterate import NOBODY, UNMADE, Iteration, Scalars, iterate
 from .slab import Keeper, Lost, Motion, Parts, refusal, take
 
@@ -65,26 +64,6 @@ def on_cluster(
     ConnectionError
         If workers are lost again and again.
     """
-    client = _client_of(fields)
-    if client is None:
-        return None
-    fields = [
-        field if is_dask(field) else _arrays.from_array(field, name=False) for field in fields
-    ]
-    shape = tuple(map(sum, chunks))
-    axis = _axis_of(
-        motion, [field.shape for field in fields], shape, len(workers_of(client, NOBODY))
-    )
-    if axis is None:
-        return None
-    state = _Actors(client, motion, axis, fields, plan, tuple(map(tuple, chunks)))
-    # The workers look for themselves how much a step changes.
-    every = None if plan.callback is None else plan.every
-    return iterate(state, replace(plan, until=None, every=every))
-
-
-def _client_of(fields: Arrays) -> Any:
-    """The client that would compute these arrays, if its workers may hold a state; or None."""
     lazy = list(filter(is_dask, fields))
     # A task holds a thread of a worker, and that may be the only one which a part could have.
     if not lazy or in_task() or not _dask.config.get("ninepoint.actors", True):
@@ -92,30 +71,27 @@ def _client_of(fields: Arrays) -> Any:
     client = getattr(_dask.base.get_scheduler(collections=lazy), "__self__", None)
     if not isinstance(client, distributed.Client) or client.asynchronous:
         return None
-    return client
-
-
-def _axis_of(motion: Motion, shapes: Sequence[Shape], shape: Shape, parts: int) -> int | None:
-    """The axis to cut in so many parts, counted from the end; None if there is no such axis.
-
-    One that no step looks along needs no exchange; else it is the first, if it is long enough.
-    """
+    fields = [
+        field if is_dask(field) else _arrays.from_array(field, name=False) for field in fields
+    ]
+    shape, parts = tuple(map(sum, chunks)), len(workers_of(client, NOBODY))
 
     def fits(axis: int) -> bool:
-        return bool(shape[axis] >= 4 * parts * max(map(abs, (1, *motion.looks(axis)))))
+        """Whether an axis may be cut in so many parts."""
+        far = max(map(abs, (1, *motion.looks(axis))))
+        shapes = [field.shape for field in fields]
+        return shape[axis] >= 4 * parts * far and not refusal(motion, shapes, axis)
 
     core = range(-motion.ndim, 0)
-    longest = max(core, key=shape.__getitem__)
-    axes: list[int] = [*range(-len(shape), -motion.ndim), core[0], longest]
-    for axis in axes:
-        if fits(axis) and not refusal(motion, shapes, axis):
-            return axis
-    return None
-
-
-def limit(dask_worker: Any) -> int:
-    """How many bytes a worker may have; 0 if nobody says so."""
-    return int(dask_worker.memory_manager.memory_limit or 0)
+    # One that no step looks along needs no exchange; else it is the first, if it is long enough.
+    axes = *range(-len(shape), -motion.ndim), core[0], max(core, key=shape.__getitem__)
+    axis = next(filter(fits, axes), None)
+    if axis is None:
+        return None
+    state = _Actors(client, motion, axis, fields, plan, tuple(map(tuple, chunks)))
+    # The workers look for themselves how much a step changes.
+    every = None if plan.callback is None else plan.every
+    return iterate(state, replace(plan, until=None, every=every))
 
 
 @dataclass
@@ -163,7 +139,7 @@ class _Actors:
                 self._copy()
             self._lost = 0
 
-        self._surely(first, go)
+        self._surely(go)
         if time.monotonic() - begun < LEG / 2:
             self._leg *= 2
         return self._done - first
@@ -171,7 +147,7 @@ class _Actors:
     def ends(self, step: int) -> bool:
         """Show the state after so many steps, and say whether it is the last."""
         callback = self.plan.callback
-        shown = callback is not None and callback(step, *self._surely(step, self._state))
+        shown = callback is not None and callback(step, *self._surely(self._state))
         return bool(shown) or self._ended
 
     def told(self) -> list[str]:
@@ -188,17 +164,17 @@ class _Actors:
 
     def final(self) -> list[Any]:
         """The state after the steps that are done."""
-        state: list[Any] = self._surely(self._done, self._state)
+        state: list[Any] = self._surely(self._state)
         return state
 
-    def _surely(self, done: int, act: Callable[[], Any]) -> Any:
-        """Act when so many steps are done; again where a worker is lost, with all that needs."""
+    def _surely(self, act: Callable[[], Any]) -> Any:
+        """Act on the state; again where a worker is lost, after the steps that were done."""
         while True:
             try:
                 if not self._actors:
                     self._begin()
-                while self._step < done:
-                    self._go(min(done, self._step + self._leg))
+                while self._step < self._done:
+                    self._go(min(self._done, self._step + self._leg))
                 return act()
             except Lost as error:
                 self._lost += 1
@@ -272,17 +248,15 @@ class _Actors:
         workers = workers_of(self.client, NOBODY).items()
         threads = dict(itertools.islice(workers, max(1, shape[axis] // 4)))
         ends = [0, *itertools.accumulate(threads.values())]
-        lengths = [
-            shape[axis] * b // ends[-1] - shape[axis] * a // ends[-1]
-            for a, b in itertools.pairwise(ends)
-        ]
+        cuts = [shape[axis] * end // ends[-1] for end in ends]
+        lengths = tuple(b - a for a, b in itertools.pairwise(cuts))
         cut = [
             number
             for number, one in enumerate(fields)
             if number < count or (one.ndim >= -axis and one.shape[axis] == shape[axis])
         ]
         row = self.plan.in_a_row
-        return threads, Parts(self.motion, shape, axis, tuple(lengths), tuple(cut), row)
+        return threads, Parts(self.motion, shape, axis, lengths, tuple(cut), row)
 
     def _go(self, last: int) -> bool:
         """Do steps until so many are done in all, or until one changes little, which it tells."""
@@ -339,9 +313,9 @@ class _Actors:
     def _check(self) -> None:
         """Raise where a worker cannot do its part."""
         held = self._parts.held(copies=self.plan.snapshots != 0)
-        limits = self.client.run(limit, workers=self._addresses)
+        told = described_workers(self.client) or {}
         for address, size in zip(self._addresses, held, strict=True):
-            most = limits[address]
+            most = told.get(address, {}).get("memory_limit")
             if most and size > SHARE * most:
                 raise MemoryError(
                     f"the worker {address} would hold {size / 1e9:.1f} GB of "
@@ -397,19 +371,16 @@ class _Actors:
 
     def _all(self, method: str, *arguments: Any) -> list[Any]:
         """What a method of all actors gives."""
-        told: dict[int, Any] = {}
         with self._noticing():
             calls = [getattr(one, method)(*arguments) for one in self._actors]
-            # One that waits for another, which raises, must not be waited for alone.
-            left = list(range(len(calls)))
-            while left:
-                k = left.pop(0)
-                try:
-                    told[k] = calls[k].result(timeout=0.5)
-                except TimeoutError:
-                    left.append(k)
-                    self._check_workers()
-        return [told[k] for k in range(len(calls))]
+            while True:
+                with suppress(TimeoutError):
+                    return [one.result(timeout=0.5) for one in calls]
+                # One that waits for another, which raises, must not be waited for alone.
+                for one in calls:
+                    if one.done():
+                        one.result()
+                self._check_workers()
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ ends, and nowhere else.
 
 Parts are linked by actors of a Dask cluster (`Keeper`), or by messages of MPI, where each process
 has its own part and drives itself.  Of a communicator no more is asked than mpi4py's `Get_rank`,
-`Get_size`, `allgather`, `Isend` and `Irecv`, so that nothing has to be imported here.
+`Get_size`, `allgather`, `isend` and `recv`, so that nothing has to be imported here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ import os
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 from ...arrays.accepted import Arrays, broadcast_shape, checked_out, write
-from ...arrays.blocks import part_of
+from ...arrays.blocks import pieces_of
+from ...arrays.launching import cut
 from ...arrays.layout import Array, Shape, Span, hull
 from ...arrays.regions import Block, Domain, Looking, along, rings, spans_of
 from ...backends.memory import empty
@@ -44,7 +45,7 @@ T = TypeVar("T")
 # of some `types`, the first `states` of which are the state, with `scalars` of their own.  Its
 # `nodes` look along each axis as far as `looks` says, and work along the last `ndim`; `program`
 # makes one of some steps with their numbers, `repeated` of given scalars.  `between` says how many
-# steps to do between two exchanges, and `unit` how long shorter blocks of them are.
+# steps to do between two exchanges, and `together` how many are one pass over memory.
 Motion: TypeAlias = Any
 
 # Marks our messages among others of the communicator.
@@ -139,77 +140,52 @@ class Parts:
         """What parts take: a part, whose points those are, and where they are here and there."""
         found = []
         for part, frame in enumerate(self.frames):
-            for owner, pieces in part_of(self.lengths, frame).pieces.items():
-                for target, source in pieces:
-                    here = _shifted(source, self.owned[owner])
-                    found.append((part, owner, here, _shifted(target, frame)))
+            found += [(part, *piece) for piece in pieces_of(self.lengths, frame)]
         return found
-
-
-class Links(Protocol):
-    """What the parts of a state tell each other, by their numbers; all do the same in order."""
-
-    @property
-    def part(self) -> int:
-        """The number of this part."""
-
-    def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
-        """Give arrays to others, and fill arrays with what they give."""
-
-    def together(self, value: T) -> list[T]:
-        """What all parts have to say."""
 
 
 class Slab:
     """A part of a state, which goes on with others'; see `iteration.Advance`.
 
-    `fields` are its own points of them.
+    `fields` are its own points of them.  By `links` the parts tell each other what they have, by
+    their numbers: all do the same in order.
     """
 
     def __init__(
-        self, parts: Parts, links: Links, fields: Sequence[Array], plan: Iteration
+        self, parts: Parts, links: Keeper | _Messages, fields: Sequence[Array], plan: Iteration
     ) -> None:
-        self.longest, self.unit = parts.longest, parts.motion.unit(parts.longest)
-        self._parts, self._part, self._links, self._plan = parts, links.part, links, plan
+        self.longest, self.unit = parts.longest, min(parts.longest, parts.motion.together)
+        self._parts, self._links, self._plan = parts, links, plan
         self._count, self.ended = parts.motion.states, False
-        # Whether some steps are left over before a look, or at the end.
-        stretches = plan.steps, plan.every or 0
-        self._odd = plan.until is not None or any(n % self.unit for n in stretches)
-        self._frame, self._own = parts.frames[links.part], parts.owned[links.part]
+        self._own, frame = parts.owned[links.part], parts.frames[links.part]
+        self._has = along(parts.shape, parts.axis, frame)
         self._fields = [
             self._framed(k, field) if k in parts.cut else np.asarray(field, parts.motion.types[k])
             for k, field in enumerate(fields)
         ]
         # Frames into which the next state goes.
         self._spare = [empty(one.shape, one.dtype) for one in self._fields[: self._count]]
-        self._exchange([self._fields[k] for k in parts.cut[self._count :]])
+        # What others have to give before the next steps: of fields that are no states once.
+        self._due = [self._fields[k] for k in parts.cut]
 
     def forward(self, first: int, length: int) -> int:
         """Do so many steps from `first` on."""
-        self._exchange(self._fields[: self._count])
+        self._exchange(self._due)
         if self._own[0] == self._own[1]:
             return length
-        if self._odd and length > 1:
-            # The kernel of single steps is compiled now, and nobody waits for it at the end.
-            self._spared(first, 1)
-        self._odd = False
-        self._spared(first, length)
-        self._fields[: self._count], self._spare = self._spare, self._fields[: self._count]
-        return length
-
-    def _spared(self, first: int, length: int) -> None:
-        """Put the state after so many steps into the spare frames."""
         parts, own, shape = self._parts, self._own, self._parts.shape
         program, given = parts.motion.program(first, length)
         views = [self._view(one, own) for one in self._spare]
         outs = dict(zip(program.wanted, views, strict=True))
-        region = along(shape, parts.axis, own)
-        domain = Domain(shape, along(shape, parts.axis, self._frame), region)
+        domain = Domain(shape, self._has, along(shape, parts.axis, own))
         block = Block(tuple(self._fields), domain)
         made = program.run(block, outs, self._plan.threads, given)
         for target, result in zip(views, made, strict=True):
             if not np.may_share_memory(target, result):
                 target[...] = result
+        self._fields[: self._count], self._spare = self._spare, self._fields[: self._count]
+        self._due = self._fields[: self._count]
+        return length
 
     def ends(self, step: int) -> bool:
         """Show the state, and say whether it is the last for any of the parts."""
@@ -218,12 +194,12 @@ class Slab:
         if not looked or (plan.until is None and plan.callback is None):
             return False
         before = [self._view(one, self._own) for one in self._spare]
-        # A callback may keep what it is shown, or write to it.
-        kept = states if plan.callback is None else [one.copy() for one in states]
-        close = plan.is_close(states, before)
-        ended = plan.callback is not None and bool(plan.callback(step, *kept))
-        for one, other in zip(states, kept, strict=True):
-            if one is not other:
+        close, ended = plan.is_close(states, before), False
+        if plan.callback is not None:
+            # It may keep what it is shown, or write to it.
+            shown = [one.copy() for one in states]
+            ended = bool(plan.callback(step, *shown))
+            for one, other in zip(states, shown, strict=True):
                 one[...] = other
         told = self._links.together((ended, close))
         self.ended = any(one for one, _ in told) or all(one for _, one in told)
@@ -243,43 +219,35 @@ class Slab:
 
     def _view(self, array: Array, span: Span) -> Array:
         """The part of a frame that stands so along the axis."""
-        part = slice(span[0] - self._frame[0], span[1] - self._frame[0])
-        index: tuple[Any, ...] = (..., part, *(slice(None),) * (-self._parts.axis - 1))
-        view: Array = array[index]
-        return view
+        return cut(array, self._has, along(self._parts.shape, self._parts.axis, span))
 
     def _framed(self, number: int, field: Array) -> Array:
         """A frame with the part's own points of a field; a state has all axes of the shape."""
         shape = self._parts.shape if number < self._count else field.shape
-        length = self._frame[1] - self._frame[0]
-        made = empty(
-            with_length(shape, self._parts.axis, length), self._parts.motion.types[number]
-        )
+        shape = with_length(shape, self._parts.axis, self._has.shape[self._parts.axis])
+        made = empty(shape, self._parts.motion.types[number])
         self._view(made, self._own)[...] = field
         return made
 
     def _exchange(self, arrays: Sequence[Array]) -> None:
         """Fill the frames of all parts, of arrays of which each has its own points."""
-        me = self._part
+        me = self._links.part
         give: dict[int, list[Array]] = defaultdict(list)
         into: dict[int, list[Array]] = defaultdict(list)
         for part, owner, here, there in self._parts.moves:
-            if owner == me:
-                found = [self._view(one, here) for one in arrays]
-                if part != me:
-                    give[part] += found
-                elif here != there:
+            for one in arrays:
+                if part == owner == me:
                     # Along a ring a part may have the same points twice.
-                    for one, piece in zip(arrays, found, strict=True):
-                        self._view(one, there)[...] = piece
-            elif part == me:
-                into[owner] += [self._view(one, there) for one in arrays]
-        if arrays and len(self._parts.lengths) > 1:
-            self._links.exchange(give, into)
-
-
-def _shifted(part: slice, span: Span) -> Span:
-    return span[0] + part.start, span[0] + part.stop
+                    if here != there:
+                        self._view(one, there)[...] = self._view(one, here)
+                elif owner == me:
+                    give[part].append(self._view(one, here))
+                elif part == me:
+                    into[owner].append(self._view(one, there))
+        come = self._links.exchange(give, into)
+        for owner, views in into.items():
+            for view, points in zip(views, come[owner], strict=True):
+                view[...] = points
 
 
 class Lost(OSError):
@@ -287,7 +255,7 @@ class Lost(OSError):
 
 
 class Keeper:
-    """The actor that has a part of a state; to that it is its `Links` to the other actors.
+    """The actor that has a part of a state; to that it is its links to the other actors.
 
     `plan` has the threads of its kernels.  Of each field it is given the part's own points, in
     lists of lists of pieces, as `numpy.block` takes them.
@@ -297,9 +265,7 @@ class Keeper:
         self.part, self._plan = part, plan
         # Its own scalars, which others of this process do not change.
         self._scalars = Scalars(parts.motion.call.scalars)
-        self._parts = replace(parts, motion=replace(parts.motion, scalars=self._scalars))
-        self._fields: list[Array] = [np.block(pieces) for pieces in fields]
-        self.slab: Slab | None = None
+        own = replace(parts, motion=replace(parts.motion, scalars=self._scalars))
         self._others: Sequence[Any] = ()
         # What others said, by the turn, of which all have as many, and the number of the part.
         self._turn = 0
@@ -307,12 +273,11 @@ class Keeper:
         self._news = threading.Condition()
         self._stopped = False
         self._going: list[Any] = []
+        self.slab = Slab(own, self, [np.block(pieces) for pieces in fields], plan)
 
     def begin(self, others: Arrays) -> None:
         """Begin; `others` are the actors that have the parts."""
         self._others = [_proxy(one) for one in others]
-        self.slab = Slab(self._parts, self, self._fields, self._plan)
-        self._fields = []
 
     def go(self, first: int, last: int, numbers: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
         """Do the steps from the one to before the other; `numbers` are the scalars of each.
@@ -320,12 +285,9 @@ class Keeper:
         Gives how many steps are done then, and whether the last of them changed so little that
         the iteration ends.
         """
-        slab, step = self.slab, first
-        assert slab is not None
         self._scalars.know(first, numbers)
-        for done in advance(slab, replace(self._plan, steps=last), first):
-            step = done
-        return step, slab.ended
+        *_, step = first, *advance(self.slab, replace(self._plan, steps=last), first)
+        return step, self.slab.ended
 
     async def push(self, turn: int, sender: int, message: Any) -> None:
         """Hear what another part says."""
@@ -339,15 +301,13 @@ class Keeper:
             self._stopped = True
             self._news.notify_all()
 
-    def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
-        """Give arrays to others, and fill arrays with what they give."""
+    def exchange(self, give: Mapping[int, Arrays], others: Iterable[int]) -> dict[int, Arrays]:
+        """Give arrays to some others; what some give."""
         self._turn += 1
         for other, arrays in give.items():
             # Copies: the points may be others before they have left.
             self._say(other, [one.copy() for one in arrays])
-        for other, arrays in into.items():
-            for one, points in zip(arrays, self._wait(other), strict=True):
-                one[...] = points
+        return {other: self._wait(other) for other in others}
 
     def together(self, value: T) -> list[T]:
         """What all parts have to say."""
@@ -403,7 +363,6 @@ def take(key: str) -> list[Array]:
             "the state that an iteration has left lay on a worker that is gone, with the steps "
             "that led there; iterate again, and have a callback save what must outlive a worker."
         )
-    assert found.slab is not None
     return found.slab.final()
 
 
@@ -418,41 +377,74 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Any
     ValueError
         If the parts do not go together, in every process.
     """
-    axis = -motion.ndim
-    links = _Messages(plan.comm)
+    axis, links = -motion.ndim, _Messages(plan.comm)
     arrays = [np.asarray(field, dtype) for field, dtype in zip(fields, motion.types, strict=True)]
-    facts = _facts(motion, plan, arrays, axis)
-    told = links.together(facts)
-    for rank, other in enumerate(told):
-        if "wrong" in other:
-            raise ValueError(f"process {rank} of {len(told)}: {other['wrong']}")
-    shape = broadcast_shape([array.shape for array in arrays])
-    for rank, other in enumerate(told):
-        for name, value in facts["alike"].items():
-            if other["alike"][name] != value:
-                raise ValueError(
-                    f"process {rank} has {name} {other['alike'][name]}, and process {links.part} "
-                    f"has {value}; all of them must do the same, each on its own part."
-                )
-    lengths, cut = tuple(other["length"] for other in told), _cut_fields(told, arrays, axis)
-    n, shapes = sum(lengths), [array.shape for array in arrays]
-    refused = refusal(
-        motion,
-        [with_length(one, axis, n) if own else one for one, own in zip(shapes, cut, strict=True)],
-        axis,
-    )
-    if refused:
+    alike = {
+        "the stencil and numbers": motion.call.token,
+        "steps=": plan.steps,
+        "every=": plan.every,
+        "until=": plan.until,
+        "the types": [dtype.str for dtype in motion.types],
+    }
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    place = socket.gethostname(), cores
+    told = links.together((alike, [array.shape for array in arrays], place))
+    wholes = _alike(told, axis, links.part)
+    motion.check()
+    lengths, along_it = tuple(whole[axis] for whole in wholes), list[bool]()
+    for k in range(len(arrays)):
+        own = tuple(shapes[k][axis] if len(shapes[k]) >= -axis else 1 for _, shapes, _ in told)
+        # Else it is the same all along the axis.
+        along_it.append(own == lengths)
+        if own != lengths and set(own) != {1}:
+            raise ValueError(
+                f"field {k} is cut along the axis {axis} otherwise than the state is; "
+                "give each process the same points of both."
+            )
+    whole, n, count = wholes[links.part], sum(lengths), motion.states
+    shapes = [
+        with_length(array.shape, axis, n) if own else array.shape
+        for array, own in zip(arrays, along_it, strict=True)
+    ]
+    if refused := refusal(motion, shapes, axis):
         raise ValueError(f"a state cannot be cut along the axis {axis}: {refused}.")
-    count, target = motion.states, list[Array]()
+    target = list[Array]()
     if plan.out is not None:
-        target = checked_out(plan.out, [shape] * count, motion.types[:count])
-    numbers = tuple(k for k, own in enumerate(cut) if own or k < motion.states)
-    parts = Parts(motion, with_length(shape, axis, n), axis, lengths, numbers, plan.in_a_row)
-    slab = Slab(parts, links, arrays, _threads(links, plan))
-    made = iterate(slab, plan)
+        target = checked_out(plan.out, [whole] * count, motion.types[:count])
+    numbers = tuple(k for k, own in enumerate(along_it) if own or k < count)
+    parts = Parts(motion, with_length(whole, axis, n), axis, lengths, numbers, plan.in_a_row)
+    if plan.threads is None and not os.environ.get(VARIABLE, "").strip():
+        # Those that use the same cores share them.
+        beside = [place for *_, place in told].count(place)
+        plan = replace(plan, threads=max(1, thread_count() // beside))
+    made = iterate(Slab(parts, links, arrays, plan), plan)
     for given, own in zip(target, made, strict=False):
         write(given, own)
     return target or made
+
+
+def _alike(told: Sequence[Any], axis: int, part: int) -> list[Shape]:
+    """The shapes of the parts of all processes, which are alike but along the axis."""
+    wholes = []
+    for rank, (facts, shapes, _) in enumerate(told):
+        try:
+            whole = broadcast_shape(shapes)
+            if len(whole) < -axis:
+                raise ValueError(f"the state has {len(whole)} axes, and the stencil {-axis}.")
+        except ValueError as error:
+            raise ValueError(f"process {rank} of {len(told)}: {error}") from None
+        wholes.append(whole)
+        rest = list(whole)
+        del rest[axis]
+        facts["axes that are not cut of the lengths"] = rest
+    for rank, (facts, *_) in enumerate(told):
+        for name, value in told[part][0].items():
+            if facts[name] != value:
+                raise ValueError(
+                    f"process {rank} has {name} {facts[name]}, and process {part} has {value}; "
+                    "all of them must do the same, each on its own part."
+                )
+    return wholes
 
 
 @door
@@ -509,10 +501,10 @@ def distribute(array: Any, comm: Any, *, axis: int = 0) -> Array:
 
 
 class _Messages:
-    """What processes of MPI tell each other; see `Links`."""
+    """What processes of MPI tell each other; see `Slab`."""
 
     def __init__(self, comm: Any) -> None:
-        for name in ("Get_rank", "Get_size", "allgather", "Isend", "Irecv"):
+        for name in ("Get_rank", "Get_size", "allgather", "isend", "recv"):
             if not hasattr(comm, name):
                 raise TypeError(
                     f"comm={comm!r} must be a communicator of mpi4py, such as MPI.COMM_WORLD."
@@ -520,71 +512,15 @@ class _Messages:
         self._comm = comm
         self.part: int = comm.Get_rank()
 
-    def exchange(self, give: Mapping[int, list[Array]], into: Mapping[int, list[Array]]) -> None:
-        """Give arrays to others, and fill arrays with what they give."""
-        coming = []
-        for other, arrays in into.items():
-            for one in arrays:
-                room = np.empty(one.nbytes, np.uint8)
-                coming.append((self._comm.Irecv(room, other, _TAG), room, one))
-        going = []
-        for other, arrays in give.items():
-            for one in arrays:
-                message = np.ascontiguousarray(one).reshape(-1).view(np.uint8)
-                going.append((self._comm.Isend(message, other, _TAG), message))
-        for request, room, one in coming:
-            request.Wait()
-            one[...] = room.view(one.dtype).reshape(one.shape)
-        for request, _ in going:
-            request.Wait()
+    def exchange(self, give: Mapping[int, Arrays], others: Iterable[int]) -> dict[int, Arrays]:
+        """Give arrays to some others; what some give."""
+        going = [self._comm.isend(arrays, other, _TAG) for other, arrays in give.items()]
+        come = {other: self._comm.recv(None, other, _TAG) for other in others}
+        for one in going:
+            one.wait()
+        return come
 
     def together(self, value: T) -> list[T]:
         """What all processes have to say."""
         told: list[T] = self._comm.allgather(value)
         return told
-
-
-def _facts(motion: Motion, plan: Iteration, arrays: Sequence[Array], axis: int) -> dict[str, Any]:
-    """What others must know of a process, or what is wrong there."""
-    try:
-        motion.check()
-        shape = broadcast_shape([array.shape for array in arrays])
-        if len(shape) < -axis:
-            raise ValueError(f"the state has {len(shape)} axes, and the stencil {-axis}.")
-    except ValueError as error:
-        return {"wrong": str(error)}
-    rest = list(shape)
-    del rest[axis]
-    alike = {
-        "the stencil and numbers": motion.call.token,
-        "steps=": plan.steps,
-        "every=": plan.every,
-        "until=": plan.until,
-        "the types": [dtype.str for dtype in motion.types],
-        "axes that are not cut of the lengths": rest,
-    }
-    lengths = [array.shape[axis] if array.ndim >= -axis else 1 for array in arrays]
-    return {"alike": alike, "length": shape[axis], "lengths": lengths}
-
-
-def _cut_fields(told: Sequence[Any], arrays: Sequence[Array], axis: int) -> list[bool]:
-    """Whether each field is cut as the state is; else it is the same all along the axis."""
-    found = []
-    for k in range(len(arrays)):
-        found.append(all(facts["lengths"][k] == facts["length"] for facts in told))
-        if not found[-1] and any(facts["lengths"][k] != 1 for facts in told):
-            raise ValueError(
-                f"field {k} is cut along the axis {axis} otherwise than the state is; "
-                "give each process the same points of both."
-            )
-    return found
-
-
-def _threads(links: _Messages, plan: Iteration) -> Iteration:
-    """The plan, with the threads of a process: those that use the same cores share them."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    place = socket.gethostname(), tuple(cores)
-    beside = links.together(place).count(place)
-    if plan.threads is not None or os.environ.get(VARIABLE, "").strip():
-        return plan
-    return replace(plan, threads=max(1, thread_count() // beside))
