@@ -131,15 +131,9 @@ class Motion:
         key = None if numbers is None else (count, *numbers)
         found = self._programs.get(key)
         if found is None:
-            if count == 1:
-                made = self._step(each[0])
-            elif vary:
-                made = self.repeated(each)
-            else:
-                known = *self.types, self.call.key, count
-                made = recalled(self.call, known, lambda: self.repeated(each))
-            same = made.schedule == self.schedule
-            found = made if same else replace(made, schedule=self.schedule)
+            known = *self.types, self.call.key, self.schedule, count
+            record = partial(self.repeated, each)
+            found = record() if vary else recalled(self.call, known, record)
             if key is not None:
                 self._programs[key] = found
         return found, Given(leaves if leaves and key else None, first)
@@ -244,10 +238,6 @@ class Motion:
     def margin(self) -> Box:
         """Where one step looks, and the point itself; the calls must be fit for several."""
         return common_margin(self.nodes, self.step.wanted)
-
-    def unit(self, longest: int) -> int:
-        """The steps of blocks shorter than the longest that need no kernel besides its own."""
-        return min(longest, self.together)
 
     def between(self, part: Sequence[int], cut: Sequence[int], row: int) -> int:
         """How many to do between two exchanges of parts of a shape, cut along some axes.
@@ -470,13 +460,14 @@ class OnDevice(InMemory):
     """The state of an iteration as arrays of one GPU.
 
     Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
-    is written there goes to the GPU after that.
+    is written there goes to the GPU before the next step.
     """
 
     there = True
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
+        self._shown = list[Any]()
         if self._sent and plan.callback is not None:
             plan = replace(plan, callback=partial(self._show, plan.callback))
         super().__init__(motion, fields, plan)
@@ -506,21 +497,20 @@ class OnDevice(InMemory):
         return run
 
     def forward(self, first: int, length: int) -> int:
-        """Do some steps."""
+        """Do some steps; they go on from what was shown of a state that was sent."""
         with cuda.beside(self._states):
+            for state, shown in zip(self._states, self._shown, strict=False):
+                driver.refill(state, shown)
+            self._shown = []
             return super().forward(first, length)
 
     def _show(self, callback: Callable[..., Any], step: int, *states: Any) -> Any:
-        shown = [driver.downloaded(state) for state in states]
-        ended = callback(step, *shown)
-        with cuda.beside(states):
-            for state, one in zip(states, shown, strict=True):
-                driver.refill(state, one)
-        return ended
+        self._shown = [driver.downloaded(state) for state in states]
+        return callback(step, *self._shown)
 
     def _apart(self) -> list[Any]:
         if self._sent:
-            return [driver.downloaded(state) for state in self._states]
+            return self._shown or [driver.downloaded(state) for state in self._states]
         if self._states is not self._given:
             return self._states
         return [state.copy() for state in self._states]
@@ -542,7 +532,8 @@ class InChunks:
         part = [max(sizes) for sizes in chunks]
         cut = [axis for axis in range(-motion.ndim, 0) if len(chunks[axis]) > 1]
         self.longest = motion.between(part, cut, plan.in_a_row)
-        self.unit = motion.unit(self.longest)
+        # Shorter blocks of whole passes need no kernel besides its own.
+        self.unit = min(self.longest, motion.together)
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in as few tasks as can be."""

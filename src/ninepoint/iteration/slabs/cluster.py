@@ -248,17 +248,15 @@ class _Actors:
         workers = workers_of(self.client, NOBODY).items()
         threads = dict(itertools.islice(workers, max(1, shape[axis] // 4)))
         ends = [0, *itertools.accumulate(threads.values())]
-        lengths = [
-            shape[axis] * b // ends[-1] - shape[axis] * a // ends[-1]
-            for a, b in itertools.pairwise(ends)
-        ]
+        cuts = [shape[axis] * end // ends[-1] for end in ends]
+        lengths = tuple(b - a for a, b in itertools.pairwise(cuts))
         cut = [
             number
             for number, one in enumerate(fields)
             if number < count or (one.ndim >= -axis and one.shape[axis] == shape[axis])
         ]
         row = self.plan.in_a_row
-        return threads, Parts(self.motion, shape, axis, tuple(lengths), tuple(cut), row)
+        return threads, Parts(self.motion, shape, axis, lengths, tuple(cut), row)
 
     def _go(self, last: int) -> bool:
         """Do steps until so many are done in all, or until one changes little, which it tells."""
