@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..base.frozen import frozen
+from . import statistics
 from .definitions import ArrayFunction, Definition, Function, stored_names
 from .dtypes import promote
 from .errors import Span, StencilError, here, mistake
@@ -80,7 +81,7 @@ class Frame(ABC):
 
     def __post_init__(self) -> None:
         self.active = (*self.active, self.function)
-        self.hidden |= self.function.own
+        self.hidden |= self.function.file == statistics.__file__
         self.returned = self.span(self.function.definition)
 
     def begin(self, names: Mapping[str, Any]) -> None:
@@ -159,8 +160,8 @@ class Frame(ABC):
         for one in (then, other):
             if not is_number(one) and not isinstance(one, Value | tuple | np.ndarray):
                 raise NotUnderstood("a name that is one thing or another")
-        counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
-        if counts[0] != counts[1]:
+        one, two = (len(v) if isinstance(v, tuple) else None for v in (then, other))
+        if one != two:
             raise mistake("choice-mismatch", words(then), words(other))
         return select(test, then, other)
 

@@ -306,15 +306,14 @@ class Expressions(Frame):
         return settled(binary(op, left, right))
 
     def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
-        value = self.eval(nodes[0])
+        value, both = self.eval(nodes[0]), isinstance(op, ast.And)
         for before, node in itertools.pairwise(nodes):
             holds = self.holds(before, value)
             if isinstance(holds, bool):
-                if holds is isinstance(op, ast.Or):
+                if holds is not both:
                     return value
                 value = self.eval(node)
                 continue
-            both = isinstance(op, ast.And)
             with under(holds, both):
                 other = self.eval(node)
             self.at(node)
@@ -463,13 +462,11 @@ class Expressions(Frame):
                     self.assign(item, one)
             case ast.Starred(value=several):
                 self.assign(several, value)
+            case ast.Subscript(value=ast.Name(id=name) as base) if buffer := self.buffer(base):
+                index = self.eval(target.slice)
+                self.at(target)
+                self.names[name] = stored(buffer, which(buffer, index, name), value)
             case ast.Subscript(value=base):
-                if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
-                    index = self.eval(target.slice)
-                    self.at(target)
-                    where = which(buffer, index, base.id)
-                    self.names[base.id] = stored(buffer, where, value)
-                    return
                 held = self.eval(base)
                 self.at(target)
                 if isinstance(held, Field | Coefficients):
