@@ -289,9 +289,9 @@ class Way:
         program, shape, border = call.compiled, fields[0].shape, call.border
         self._constants = check_values(border, call.cval, program)
         self._lead = len(shape) - program.ndim
+        core = shape[self._lead :]
         self._fields = len(fields)
         size = sum(dtype.itemsize for dtype in program.field_dtypes)
-        core = shape[self._lead :]
         self._plan = plan = layout(core, program.reaches, border, size, every=program.every)
         # The shapes of results along core axes.
         self.shapes = [extent.shape for extent in plan.extents]

@@ -249,7 +249,8 @@ def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) ->
 
     def run(fields: Arrays, given: Given = NOTHING, out: Any = None) -> Arrays:
         # Arrays like those that it was bound to fit, but may lie over the fields.
-        results, apart = listed(out), are_apart
+        results = listed(out)
+        apart: Callable[..., bool] = are_apart
         if there and results:
             # Imported here: CuPy is optional, and the caller has it.
             from ..arrays import cuda
