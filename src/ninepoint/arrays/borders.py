@@ -427,8 +427,7 @@ class Boundary:
         ValueError
             If there is another number of entries.
         """
-        named = self.with_conditions(lambda *_: "nearest", ndim) if self.conditions else self
-        rules: Any = named.sides(ndim)
+        rules: Any = self.with_conditions(lambda *_: "nearest", ndim).entries
         return Border(rules)
 
     @property
@@ -485,10 +484,6 @@ class Boundary:
             return self, cval
         named = self.with_conditions(lambda one, *_: one.name)
         return replace(named, said=tuple(fixed[:1])), fixed[0].values[0] if fixed else cval
-
-    def after(self, step: int) -> Boundary:
-        """The same as it is after so many steps of an iteration."""
-        return self.with_conditions(lambda one, *_: one.after(step))
 
     def uses(self, rule: Rule) -> bool:
         """Whether any side of any axis follows `rule`."""

@@ -250,7 +250,7 @@ def unary(op: Any, arg: Any) -> Any:
         return not arg
     if is_number(arg) or isinstance(arg, np.ndarray):
         try:
-            return UNARY[op](arg)
+            return constant(UNARY[op](arg))
         except TypeError:
             raise mistake("bad-operand", f"'{op}'", words(arg)) from None
     value = lift(arg)
