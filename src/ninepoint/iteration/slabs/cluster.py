@@ -78,9 +78,10 @@ def on_cluster(
 
     def fits(axis: int) -> bool:
         """Whether an axis may be cut in so many parts."""
-        far = max(map(abs, (1, *motion.looks(axis))))
-        shapes = [field.shape for field in fields]
-        return shape[axis] >= 4 * parts * far and not refusal(motion, shapes, axis)
+        one, shapes = motion.looking(axis), [field.shape for field in fields]
+        return shape[axis] >= 4 * parts * max(1, -one.low, one.high) and not refusal(
+            motion, shapes, axis
+        )
 
     core = range(-motion.ndim, 0)
     # One that no step looks along needs no exchange; else it is the first, if it is long enough.
@@ -121,10 +122,10 @@ class _Actors:
         self._told: list[Mapping[str, Any]] = []
         # The actors, if there are any, and how many steps they have done.
         self._actors, self._futures, self._step = list[Any](), list[Any](), 0
-        # The step of which there are copies, if there are: of each of these parts two, by the
+        # The step of which there are copies, if there are: of each of some parts two, by the
         # workers that have them, its own one and the next one; and when others are due.
         self._copied, self._due = 0, 0.0
-        self._copies: tuple[Parts, list[dict[str, Any]]] | None = None
+        self._copies: tuple[Any, list[dict[str, Any]]] = None, []
 
     def forward(self, first: int, length: int) -> int:
         """Do as many steps as take about a leg's time; none where the state ended by itself."""
@@ -187,35 +188,28 @@ class _Actors:
 
     def _begin(self) -> None:
         """Have actors begin with the last copies of the state, or with the fields."""
-        fields, self._step, holders = self._known()
+        fields, holders, self._step = self.fields, frozenset[str](), 0
+        left, (parts, copies) = workers_of(self.client, NOBODY), self._copies
+        found = [
+            [pair for pair in one.items() if pair[0] in left and pair[1].status == "finished"]
+            for one in copies
+        ]
+        if found and all(found):
+            addresses, futures = zip(*(one[0] for one in found), strict=True)
+            fields = [*self._joined(parts, futures), *fields[self.motion.states :]]
+            holders, self._step = frozenset(addresses), self._copied
         try:
             with self._noticing():
                 self._make(fields, holders)
         except CancelledError as error:
             if holders:
-                self._copies = None
+                self._copies = parts, []
                 raise Lost("the copies of a state are gone.") from error
             raise ConnectionError(
                 f"{UNMADE}. {self._done} of {self.plan.steps} steps were done; with "
                 "snapshots= another number than 0 a state goes on from its copies."
             ) from error
-        self._all("begin", self._actors)
         self._needed = frozenset(self._addresses)
-
-    def _known(self) -> tuple[list[Any], int, frozenset[str]]:
-        """Fields to begin with, the step of their state, and the workers that have its copies."""
-        if self._copies is not None:
-            left, (parts, copies) = workers_of(self.client, NOBODY), self._copies
-            found = [
-                [pair for pair in one.items() if pair[0] in left and pair[1].status == "finished"]
-                for one in copies
-            ]
-            if all(found):
-                holders, futures = zip(*(one[0] for one in found), strict=True)
-                states = self._joined(parts, futures)
-                others = self.fields[self.motion.states :]
-                return [*states, *others], self._copied, frozenset(holders)
-        return self.fields, 0, frozenset()
 
     def _make(self, fields: Arrays, holders: frozenset[str]) -> None:
         """Make actors with their parts of the fields, which need workers that have copies."""
@@ -265,7 +259,7 @@ class _Actors:
             # Once for each step, also of those that are done again.
             self._told += [self._scalars.at(step) for step in range(len(self._told), last)]
             numbers = self._told[self._step : last]
-        self._step, ended = self._all("go", self._step, last, numbers)[0]
+        self._step, ended = self._all("go", self._actors, self._step, last, numbers)[0]
         return bool(ended)
 
     def _copy(self) -> None:
