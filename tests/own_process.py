@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import queue
 import subprocess
 import sys
@@ -13,8 +14,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 # What a script may begin with to fork: whether the child says that all is right.
 FORKS = """
@@ -139,23 +138,19 @@ class Comm:
         # Two threads may ask for a new one at once; a defaultdict would make two.
         return self._post.setdefault((sender, receiver, tag), queue.Queue())
 
-    def Isend(self, message: np.ndarray, other: int, tag: int) -> Request:
-        self._box(self._rank, other, tag).put(message.copy())
-        return Request(lambda: None)
+    def isend(self, message: Any, other: int, tag: int) -> Request:
+        self._box(self._rank, other, tag).put(pickle.dumps(message))
+        return Request()
 
-    def Irecv(self, room: np.ndarray, other: int, tag: int) -> Request:
-        box = self._box(other, self._rank, tag)
-        return Request(lambda: room.__setitem__(slice(None), box.get(timeout=200)))
+    def recv(self, room: None, other: int, tag: int) -> Any:
+        return pickle.loads(self._box(other, self._rank, tag).get(timeout=200))
 
 
 class Request:
     """What is on its way."""
 
-    def __init__(self, end: Callable[[], Any]) -> None:
-        self._end = end
-
-    def Wait(self) -> None:
-        self._end()
+    def wait(self) -> None:
+        """Wait until it has left."""
 
 
 def on_threads(size: int, work: Callable[[Comm], Any]) -> list[Any]:

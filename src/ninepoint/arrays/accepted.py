@@ -19,8 +19,10 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..language.dtypes import castable, is_masked, kind_of, most, widened
+from ..shapes import whole
 from .layout import Array, Axes, Border, Shape
 
 T = TypeVar("T")
@@ -259,8 +261,7 @@ def is_number(value: Any) -> bool:
 
 def has_no_axes(value: Any) -> bool:
     """Whether a value is a number, or an array without axes."""
-    ndim = 1 if is_dataset(value) else getattr(value, "ndim", None)
-    return not (np.ndim(value) if ndim is None else ndim)
+    return not (is_dataset(value) or np.ndim(value))
 
 
 def refuse_mask(value: object) -> None:
@@ -388,19 +389,11 @@ def core_axes(axes: Any, ndim: int, core: int) -> Axes:
     """Check an `axes=` option and count its axes from the front."""
     if is_whole(axes):
         axes = (axes,)
-    if isinstance(axes, str) or not isinstance(axes, Sequence):
+    if not isinstance(axes, Sequence) or not all(map(is_whole, axes)):
         raise TypeError(f"axes must be a tuple of {core} integers, not {axes!r}.")
     if len(axes) != core:
         raise ValueError(f"axes={tuple(axes)} names {len(axes)} axes; the stencil has {core}.")
-    for axis in axes:
-        if not is_whole(axis):
-            raise TypeError(f"axes must be integers, not {axis!r}.")
-        if not -ndim <= axis < ndim:
-            raise ValueError(f"axis {axis} does not exist in an array of {ndim} dimensions.")
-    order = tuple(int(axis) % ndim for axis in axes)
-    if len(set(order)) != core:
-        raise ValueError(f"axes={tuple(axes)} names one axis twice.")
-    return order
+    return normalize_axis_tuple(axes, ndim, "axes")
 
 
 def too_few_axes(ndim: int, shape: Shape, least: int = 0) -> ValueError:
@@ -590,19 +583,15 @@ def per_axis(name: str, given: Any) -> Every:
         If one of them is less than 1, or there are none.
     """
     several = isinstance(given, tuple | list)
-    numbers = tuple(given) if several else (given,)
-    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
-    for one in numbers:
-        if not is_whole(one):
-            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
-        if one < 1:
-            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
-    if not numbers:
-        raise ValueError(f"{name}={given!r} is empty; {cure}.")
-    if all(one == 1 for one in numbers):
+    steps = tuple(min(whole(name, one, 1), LONGEST) for one in (given if several else [given]))
+    if not steps:
+        raise ValueError(
+            f"{name}={given!r} is empty; write one whole number for each axis, such as "
+            f"{name}=(2, 2), or one for all of them."
+        )
+    if max(steps) == 1:
         return 1
-    whole = tuple(min(int(one), LONGEST) for one in numbers)
-    return whole if several else whole[0]
+    return steps if several else steps[0]
 
 
 def steps_of(every: Every, ndim: int) -> Shape:

@@ -71,7 +71,7 @@ class Turned:
             pairs = zip(result.shape, self.merged, strict=True)
             shape = [(n // math.prod(inner), *inner) for n, inner in pairs]
             result = result.reshape(list(chain(*shape)))
-        return result.transpose([self.order.index(axis) for axis in range(len(self.order))])
+        return result.transpose(np.argsort(self.order))
 
 
 def with_lanes(
@@ -120,8 +120,7 @@ def merging(arrays: PlainArrays) -> Turned:
         return Turned(tuple(range(len(shape))))
     order = memory_order(shape, strides)
     lengths = [shape[axis] for axis in order]
-    groups = together(lengths, [[steps[axis] for axis in order] for steps in strides])
-    merged = tuple(tuple(lengths[k] for k in group[1:]) for group in groups)
+    merged = together(lengths, [[steps[axis] for axis in order] for steps in strides])
     return Turned(order, merged if any(merged) else ())
 
 
@@ -223,25 +222,18 @@ def memory_order(lengths: Shape, steps: Sequence[Sequence[int]]) -> Axes:
     return tuple(sorted(range(len(lengths)), key=lambda axis: (lengths[axis] != 1, -far[axis])))
 
 
-def together(lengths: Sequence[int], steps: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The axes that lie in memory as one in all arrays, with those of length 1 behind them."""
+def together(lengths: Sequence[int], steps: Sequence[Sequence[int]]) -> tuple[Shape, ...]:
+    """Of each group of axes that lie in memory as one, in all arrays, the lengths but the first.
+
+    Axes of length 1 are in groups of others.
+    """
     groups: list[list[int]] = []
     before: list[int] | None = None
     for axis, n in enumerate(lengths):
         own = [one[axis] for one in steps]
         if groups and (n == 1 or before in (None, [step * n for step in own])):
-            groups[-1].append(axis)
+            groups[-1].append(n)
         else:
-            groups.append([axis])
+            groups.append([])
         before = own if n != 1 else before
-    return groups
-
-
-def merged_axes(
-    lengths: Sequence[int], steps: Sequence[Sequence[int]]
-) -> tuple[list[int], list[list[int]]]:
-    """Make axes one that lie in memory as one in all arrays, and leave out those of length 1."""
-    groups = ([k for k in one if lengths[k] != 1] for one in together(lengths, steps))
-    found = [one for one in groups if one]
-    made = [[own[one[-1]] for one in found] for own in steps]
-    return [math.prod(lengths[k] for k in one) for one in found], made
+    return tuple(map(tuple, groups))

@@ -28,7 +28,8 @@ from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..language.dtypes import is_masked, widened
 from ..language.errors import alike
-from .accepted import instead, is_whole
+from ..shapes import finite, whole
+from .accepted import instead
 from .layout import HIGHEST, Border, Rule, Sides
 
 # A number, an array along the edge, or a function of the step and the positions along the edge.
@@ -277,13 +278,12 @@ def extrapolate(q: int) -> Condition:
     >>> np.gradient(squares, edge_order=2)
     array([0., 2., 4., 6.])
     """
-    if not is_whole(q):
-        raise TypeError(f"q={q!r} must be a whole number: the degree of a polynomial.")
-    if not 0 <= q <= HIGHEST:
+    order = whole("q", q, 0)
+    if order > HIGHEST:
         raise ValueError(
             f"q={q} must be from 0 to {HIGHEST}: a polynomial of a higher degree swings too far."
         )
-    return Condition("extrapolate", order=int(q))
+    return Condition("extrapolate", order=order)
 
 
 def weights(order: int, distance: int) -> tuple[float, ...]:
@@ -335,11 +335,10 @@ def _value(value: Value, name: str) -> Value:
 
 
 def _spacing(dx: Any) -> float:
-    if not is_whole(dx) and not isinstance(dx, float | np.floating):
-        raise TypeError(f"dx={dx!r} must be a number: the distance between neighbours.")
-    if not (math.isfinite(dx) and dx > 0):
+    step = finite("dx", dx)
+    if step <= 0:
         raise ValueError(f"dx={dx!r} must be positive: it is the distance between neighbours.")
-    return float(dx)
+    return step
 
 
 def _is_number(value: Value) -> bool:
@@ -428,8 +427,7 @@ class Boundary:
         ValueError
             If there is another number of entries.
         """
-        named = self.with_conditions(lambda *_: "nearest", ndim) if self.conditions else self
-        rules: Any = named.sides(ndim)
+        rules: Any = self.with_conditions(lambda *_: "nearest", ndim).entries
         return Border(rules)
 
     @property
@@ -486,10 +484,6 @@ class Boundary:
             return self, cval
         named = self.with_conditions(lambda one, *_: one.name)
         return replace(named, said=tuple(fixed[:1])), fixed[0].values[0] if fixed else cval
-
-    def after(self, step: int) -> Boundary:
-        """The same as it is after so many steps of an iteration."""
-        return self.with_conditions(lambda one, *_: one.after(step))
 
     def uses(self, rule: Rule) -> bool:
         """Whether any side of any axis follows `rule`."""

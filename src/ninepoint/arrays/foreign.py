@@ -87,25 +87,21 @@ def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
     )
 
 
-def _asks(value: object) -> bool:
-    """Whether it has a say in what functions make of it, and is of no kind that is done here."""
-    kind, usual = type(value), np.ndarray.__array_ufunc__
-    if kind is np.ndarray or getattr(kind, "__array_ufunc__", usual) is usual:
-        return False
-    if kind.__module__.partition(".")[0] == "ninepoint" or isinstance(value, np.generic):
-        return False
-    return not (is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value))
-
-
 def asks(values: Sequence[Any]) -> list[Any]:
-    """Those to be asked, one of each kind: from left to right, but a subclass before its base.
+    """Those that have a say in what functions make of them, and are of no kind that is done here.
 
-    It costs next to nothing where there are none.
+    One of each kind, from left to right, but a subclass before its base.  It costs next to nothing
+    where there are none.
     """
     found: list[Any] = []
+    usual = np.ndarray.__array_ufunc__
     for value in values:
         kind = type(value)
-        if not _asks(value) or any(type(one) is kind for one in found):
+        if kind is np.ndarray or getattr(kind, "__array_ufunc__", usual) is usual:
+            continue
+        if kind.__module__.partition(".")[0] == "ninepoint" or kind in map(type, found):
+            continue
+        if is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value):
             continue
         before = (k for k, one in enumerate(found) if issubclass(kind, type(one)))
         found.insert(next(before, len(found)), value)

@@ -10,7 +10,6 @@ small array, which takes a few microseconds as a whole; so it does what is neede
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
@@ -72,17 +71,13 @@ def option_key(given: Any) -> Hashable | None:
         parts = tuple([one if type(one) is str else option_key(one) for one in given])
         # A type of NumPy's may equal None.
         return None if any(part is None for part in parts) else parts
-    if kind is float:
-        return kind, struct.pack("d", given)
     if kind is Condition:
         # What are done alike, whatever their values are.
         each = [("function",) if callable(one) else kinds([one]) for one in given.values]
         form = given.kind, given.dx, given.at, given.step, given.order, *each
         # Where it means a rule with a name, that depends on its value.
         return None if None in each else (form, repr(given.values)) if given.name else form
-    if kind is np.ndarray and given.ndim:
-        return array_key(given)
-    if kind is np.ndarray or kind in _NUMBERS:
+    if kind in _NUMBERS or (kind is np.ndarray and not given.ndim):
         one = np.asarray(given)
         return None if one.dtype.hasobject else (kind, one.dtype, one.tobytes())
     if isinstance(given, type | np.dtype):

@@ -36,6 +36,7 @@ from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from .ome import Axis, image, labelled
 from .paths import (
+    CLEAR,
     DAMAGE,
     ZARR_FILES,
     ImageReadError,
@@ -335,20 +336,19 @@ class Opened:
         """How many axes it has."""
         return len(self.shape)
 
-    def __getitem__(self, index: Any) -> np.ndarray:
-        entries = index if isinstance(index, tuple) else (index,)
-        entries += (slice(None),) * (self.ndim - len(entries))
-        boxes = [_box(entry, n) for entry, n in zip(entries, self.shape, strict=True)]
-        places = [place for place, _ in boxes]
-        if all(place.start < place.stop for place in places):
-            found = self._checked(places)
-        else:
-            found = np.empty([place.stop - place.start for place in places], self.dtype)
-        taken: np.ndarray = found[tuple(left for _, left in boxes)]
-        return taken
+    def __getitem__(self, index: tuple[Any, ...]) -> np.ndarray:
+        """Read of a file that is still the same, or say where it cannot be read.
 
-    def _checked(self, box: Sequence[slice]) -> np.ndarray:
-        """Read of a file that is still the same, or say where it cannot be read."""
+        Dask joins its own slices with numbers and steps, but none that go backwards.
+        """
+        # What is read of each axis, in one piece, and what is taken of that.
+        parts = [
+            (slice(one.start, one.stop), slice(None, None, one.step))
+            if isinstance(one, slice)
+            else (slice(one, one + 1), 0)
+            for one in index
+        ]
+        box, taken = zip(*parts, strict=True)
         path = self.stamp.path
         try:
             is_same = self.stamp.is_true
@@ -360,8 +360,10 @@ class Opened:
         if not is_same:
             raise OSError(f"{path!r} has changed since it was opened; open it again.")
         try:
-            return np.asarray(_opened(self.opener, self.place, self.stamp)[tuple(box)], self.dtype)
-        except (FileNotFoundError, PermissionError, ImageReadError):
+            held = _opened(self.opener, self.place, self.stamp)
+            found: np.ndarray = np.asarray(held[box], self.dtype)[taken]
+            return found
+        except CLEAR:
             raise
         except DAMAGE as error:
             reason = f"{said(error)}, at the elements [{spans(box)}]"
@@ -393,16 +395,6 @@ def opened(
 def _opened(opener: Callable[..., Any], place: tuple[str, ...], stamp: Stamp) -> Any:
     """Open once in a process what is still the same."""
     return opener(*place)
-
-
-def _box(entry: Any, n: int) -> tuple[slice, Any]:
-    """What an entry of an index reads, in order, and what it then takes of that."""
-    if not isinstance(entry, slice):
-        at = range(n)[entry]
-        return slice(at, at + 1), 0
-    places = range(n)[entry]
-    first, last = sorted((places[0], places[-1])) if places else (0, -1)
-    return slice(first, last + 1), slice(None, None, places.step)
 
 
 @frozen

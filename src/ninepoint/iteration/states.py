@@ -66,7 +66,7 @@ from ..program.program import (
     targets,
     unfit,
 )
-from .iterate import NOBODY, UNMADE, Iteration, Scalars, change, place_of_change
+from .iterate import NOBODY, UNMADE, Iteration, Scalars, change, furthest
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -131,15 +131,9 @@ class Motion:
         key = None if numbers is None else (count, *numbers)
         found = self._programs.get(key)
         if found is None:
-            if count == 1:
-                made = self._step(each[0])
-            elif vary:
-                made = self.repeated(each)
-            else:
-                known = *self.types, self.call.key, count
-                made = recalled(self.call, known, lambda: self.repeated(each))
-            same = made.schedule == self.schedule
-            found = made if same else replace(made, schedule=self.schedule)
+            known = *self.types, self.call.key, self.schedule, count
+            record = partial(self.repeated, each)
+            found = record() if vary else recalled(self.call, known, record)
             if key is not None:
                 self._programs[key] = found
         return found, Given(leaves if leaves and key else None, first)
@@ -228,10 +222,9 @@ class Motion:
                 )
         return shape
 
-    def looks(self, axis: int) -> tuple[int, int]:
+    def looking(self, axis: int) -> Looking:
         """How far a step looks along an axis, counted from the end."""
-        one = Looking(self.nodes, self.step.wanted, self.graph.given, axis)
-        return one.low, one.high
+        return Looking(self.nodes, self.step.wanted, self.graph.given, axis)
 
     @cached_property
     def together(self) -> int:
@@ -245,10 +238,6 @@ class Motion:
         """Where one step looks, and the point itself; the calls must be fit for several."""
         return common_margin(self.nodes, self.step.wanted)
 
-    def unit(self, longest: int) -> int:
-        """The steps of blocks shorter than the longest that need no kernel besides its own."""
-        return min(longest, self.together)
-
     def between(self, part: Sequence[int], cut: Sequence[int], row: int) -> int:
         """How many to do between two exchanges of parts of a shape, cut along some axes.
 
@@ -257,7 +246,8 @@ class Motion:
         """
         asked = self.schedule.steps
         # Further away than the next part there is nothing to gain.
-        far = [part[axis] // max(-a, b) for axis in cut for a, b in [self.looks(axis)] if a < b]
+        looks = [(part[axis], self.looking(axis)) for axis in cut]
+        far = [n // max(-one.low, one.high) for n, one in looks if one.low < one.high]
         return max(1, min([asked if asked > 1 else STEPS, row, *far]))
 
 
@@ -273,10 +263,8 @@ class Ahead:
         self._motion, self._plan, self._shape = motion, plan, shape
         assert plan.until is not None
         self._until = plan.until
-        self._place: tuple[int, ...] | None = None
-        wanted, given = motion.step.wanted, motion.graph.given
-        axes = range(-len(shape), 0)
-        self._axes = [Looking(motion.nodes, wanted, given, axis) for axis in axes]
+        self._place: Sequence[Any] | None = None
+        self._axes = [motion.looking(axis) for axis in range(-len(shape), 0)]
 
     @staticmethod
     def helps(motion: Motion, plan: Iteration) -> bool:
@@ -289,8 +277,12 @@ class Ahead:
 
     def notice(self, states: PlainArrays, before: PlainArrays) -> None:
         """Note where the last step, which was not the last of all, changed much."""
-        places = (place_of_change(*pair, self._until) for pair in zip(states, before, strict=True))
-        self._place = next((place for place in places if place is not None), None)
+        for pair in zip(states, before, strict=True):
+            greatest, place = furthest(*pair, self._until)
+            if not greatest <= self._until:
+                self._place = np.unravel_index(place, self._shape)
+                return
+        self._place = None
 
     def sure(self, first: int, arrays: PlainArrays, steps: int) -> bool:
         """Whether none of so many steps is the last; the first of the arrays are the state."""
@@ -470,13 +462,14 @@ class OnDevice(InMemory):
     """The state of an iteration as arrays of one GPU.
 
     Arrays of NumPy are on the current GPU in between.  What is shown is a copy of them then; what
-    is written there goes to the GPU after that.
+    is written there goes to the GPU before the next step.
     """
 
     there = True
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
+        self._shown = list[Any]()
         if self._sent and plan.callback is not None:
             plan = replace(plan, callback=partial(self._show, plan.callback))
         super().__init__(motion, fields, plan)
@@ -506,21 +499,20 @@ class OnDevice(InMemory):
         return run
 
     def forward(self, first: int, length: int) -> int:
-        """Do some steps."""
+        """Do some steps; they go on from what was shown of a state that was sent."""
         with cuda.beside(self._states):
+            for state, shown in zip(self._states, self._shown, strict=False):
+                driver.refill(state, shown)
+            self._shown = []
             return super().forward(first, length)
 
     def _show(self, callback: Callable[..., Any], step: int, *states: Any) -> Any:
-        shown = [driver.downloaded(state) for state in states]
-        ended = callback(step, *shown)
-        with cuda.beside(states):
-            for state, one in zip(states, shown, strict=True):
-                driver.refill(state, one)
-        return ended
+        self._shown = [driver.downloaded(state) for state in states]
+        return callback(step, *self._shown)
 
     def _apart(self) -> list[Any]:
         if self._sent:
-            return [driver.downloaded(state) for state in self._states]
+            return self._shown or [driver.downloaded(state) for state in self._states]
         if self._states is not self._given:
             return self._states
         return [state.copy() for state in self._states]
@@ -542,7 +534,8 @@ class InChunks:
         part = [max(sizes) for sizes in chunks]
         cut = [axis for axis in range(-motion.ndim, 0) if len(chunks[axis]) > 1]
         self.longest = motion.between(part, cut, plan.in_a_row)
-        self.unit = motion.unit(self.longest)
+        # Shorter blocks of whole passes need no kernel besides its own.
+        self.unit = min(self.longest, motion.together)
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in as few tasks as can be."""

@@ -19,7 +19,6 @@ among what is no NaN are an operation of their own, for which see `lowering.wind
 
 from __future__ import annotations
 
-import builtins
 import functools
 import math
 from dataclasses import replace
@@ -96,8 +95,8 @@ def _part(op: Any, value: Any) -> Any:
     lifted = lift(value)
     dtype = lifted.dtype
     if dtype.is_complex:
-        real = DType.F32 if dtype is DType.C64 else DType.F64
-        dtype = dtype if op == "conj" else real
+        if op != "conj":
+            dtype = DType.F32 if dtype is DType.C64 else DType.F64
     elif op == "imag":
         return 0
     elif op != "abs" or dtype is DType.UINT:
@@ -119,9 +118,9 @@ def _rounded(whole: bool, function: str, value: Any) -> Any:
     return cast(result, DType.INT) if whole else result
 
 
-def _round(value: Any, digits: Any = None) -> Any:
-    if digits is not None:
-        return _numpy_round(value, digits)
+def _round(value: Any, ndigits: Any = None) -> Any:
+    if ndigits is not None:
+        return _numpy_round(value, ndigits)
     return _rounded(True, "rint", +real_number(value, "round()"))
 
 
@@ -164,10 +163,10 @@ def _sign(value: Any) -> Any:
     return select(lifted > 0, 1, select(lifted < 0, -1, rest))
 
 
-def _clip(value: Any, low: Any = None, high: Any = None) -> Any:
-    if low is not None:
-        value = strong(binary("maximum", value, low))
-    return value if high is None else binary("minimum", value, high)
+def _clip(value: Any, min: Any = None, max: Any = None) -> Any:
+    if min is not None:
+        value = strong(binary("maximum", value, min))
+    return value if max is None else binary("minimum", value, max)
 
 
 def _floats(name: str, *values: Any) -> list[Value]:
@@ -244,10 +243,9 @@ def _cast(target: type, value: Any = 0) -> Any:
         return cast(real_number(value, "int()"), DType.INT)
     if target is float:
         return _weak(real_number(value, "float()"), DType.F64)
-    storage, lifted = np.dtype(target), lift(value)
+    storage = np.dtype(target)
     dtype, rounds = value_type(storage), short(storage) is not None
-    if lifted.dtype.is_complex and not dtype.is_complex:
-        raise mistake("bad-operand", f"np.{storage.name}", "complex numbers")
+    lifted = lift(value) if dtype.is_complex else real_number(value, f"np.{storage.name}")
     if rounds and dtype is not lifted.dtype:
         lifted = cast(lifted, DType.F64)
     if rounds or dtype.is_integer:
@@ -296,11 +294,9 @@ def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False)
         raise NotUnderstood(f"'{name}' of the whole array '{value.name}'")
     if isinstance(value, np.ndarray) or is_number(value):
         raise mistake("bad-operand", f"'{name}'", words(value))
-    window = lift(value)
+    window = real_number(value, f"'{name}'") if ordered else lift(value)
     if not window.shape:
         raise mistake("bad-operand", f"'{name}'", "a single number")
-    if ordered and window.dtype.is_complex:
-        raise mistake("bad-operand", f"'{name}'", "complex numbers")
     return window
 
 
@@ -393,10 +389,6 @@ def _total(
     return found if initial is None else binary("+" if kind == "sum" else "*", found, initial)
 
 
-def _mean(name: str, value: Any, axis: Any = None, *, where: Any = None) -> Any:
-    return _mean_of(*_taken(name, value, axis, where))
-
-
 def _extreme(
     name: str, value: Any, axis: Any = None, *, initial: Any = None,
     where: Any = None,
@@ -483,7 +475,7 @@ def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
     window = window_of(value, "np.average", axis)
     if weights is None:
         return reduce("mean", window)
-    if isinstance(weights, tuple | list):
+    if isinstance(weights, tuple):
         weights = np.array(weights)
     if isinstance(weights, np.ndarray):
         items = weights.ravel().tolist()
@@ -500,7 +492,6 @@ def _ranked(value: Any, percentage: Any) -> Any:
     window = window_of(value, "median' or 'percentile", ordered=True)
     if window.dtype.is_integer:
         window = cast(window, DType.F64)
-    _fraction(percentage, 100.0, "ranked()")
     return reduce("nanrank", window, float(percentage))
 
 
@@ -595,7 +586,11 @@ FUNCTIONS: dict[Any, Builder] = {
     np.square: lambda v: lift(v) * v,
     np.reciprocal: partial(binary, "/", 1.0),
     **_named(np, "sum prod nansum nanprod", _total),
-    **_named(np, "mean nanmean", _mean),
+    **_named(
+        np,
+        "mean nanmean",
+        lambda name, value, axis=None, *, where=None: _mean_of(*_taken(name, value, axis, where)),
+    ),
     **_named(np, "min max nanmin nanmax", _extreme),
     **_named(np, "std var nanstd nanvar", _spread),
     **_named(np, "quantile percentile nanquantile nanpercentile", _quantile),
@@ -609,8 +604,8 @@ FUNCTIONS: dict[Any, Builder] = {
         lambda kind, value, axis=None: reduce(kind, window_of(value, kind, axis)),
     ),
     np.ptp: _peak_to_peak,
-    builtins.any: partial(_any_all, "any", "|"),
-    builtins.all: partial(_any_all, "all", "&"),
+    any: partial(_any_all, "any", "|"),
+    all: partial(_any_all, "all", "&"),
     np.amin: partial(_extreme, "min"),
     np.amax: partial(_extreme, "max"),
     np.count_nonzero: lambda value: reduce("sum", truth(window_of(value, "np.count_nonzero"))),

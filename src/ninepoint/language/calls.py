@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from inspect import BoundArguments, Signature
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,8 @@ from .ir import (
     Select,
     Unary,
     atoms,
+    names_of,
+    operands,
 )
 from .operations import lift, strong
 from .signature import OPTIONS, signature, with_options
@@ -78,11 +81,12 @@ _METHODS = frozenset("sum prod mean min max std var median any all argmin argmax
 
 _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
-# What tells how large an array is.
+# What tells how large an array is, and what that is of how long it is along each axis.
 _MEASURES = (len, np.shape, np.ndim, np.size)
+_MEASURED: dict[str, Any] = {"shape": tuple, "ndim": len, "len": itemgetter(0), "size": math.prod}
 
-# What builders call arguments that NumPy or Python has another name for.
-_NAMED = {"a_min": "low", "a_max": "high", "min": "low", "max": "high", "ndigits": "digits"}
+# NumPy's older names of arguments.
+_NAMED = {"a_min": "min", "a_max": "max"}
 
 
 @frozen
@@ -108,7 +112,7 @@ class Given:
         if not callable(function):
             raise mistake("unknown-function", self.name)
         if function in _MEASURES and len(self.args) == 1 and isinstance(self.args[0], Field):
-            return _measured(_whole_shape(self.args[0]), function.__name__)
+            return _MEASURED[function.__name__](_whole_shape(self.args[0]))
         if function in _STRUCTURE:
             return self._arranged(function)
         shape = is_shape(function)
@@ -182,8 +186,8 @@ class Given:
         for one in ("axis", "keepdims", "dtype", "out", "method"):
             if one in named and one not in parameters.parameters:
                 raise NotUnderstood(f"the argument '{one}'")
-        given = self._bound(parameters, named)
-        return builder(*given.args, **given.kwargs)
+        self._bound(parameters, named)
+        return builder(*self.args, **named)
 
     def bound(self, parameters: Signature) -> dict[str, Any]:
         """What the parameters of a function are."""
@@ -213,14 +217,12 @@ def attribute(base: Any, name: str) -> Any:
         if isinstance(base, Field):
             shape = _whole_shape(base)
         if shape or isinstance(base, np.ndarray):
-            return _measured(shape, name)
+            return _MEASURED[name](shape)
     match base:
         case Value() if name in ("real", "imag"):
             return FUNCTIONS[getattr(np, name)](base)
-        case Value() if shape and name in _METHODS:
+        case Value() if name == "conjugate" or (shape and name in _METHODS):
             return partial(FUNCTIONS[getattr(np, name)], base)
-        case Value() if name == "conjugate":
-            return partial(FUNCTIONS[np.conj], base)
         case Value() | Coefficients() if shape and hasattr(np.ndarray, name):
             raise NotUnderstood(f"'{name}' of {words(base)}")
         case np.ndarray() if name == "T" or callable(getattr(base, name, None)):
@@ -277,26 +279,14 @@ def _position(field: Any = None, /) -> Any:
     for axis in range(count):
         label = f"{'index' if field else 'place'}{axis}"
         reading.positions[label] = Position(axis, "elements" if field else "results")
-        found.append(emit(Read(DType.INT, label, (0,) * count), weak=True))
+        place: Any = emit(Read(DType.INT, label, (0,) * count), weak=True)
         if reading.factors:
-            found[axis] = Index(found[axis].atom, True)
+            place = Index(place.atom, True)
             if not field:
                 # Of several results around an element those of one phase are k * I + r.
-                found[axis] = found[axis] * reading.factors[axis] + reading.phase[axis]
+                place = place * reading.factors[axis] + reading.phase[axis]
+        found.append(place)
     return tuple(found) if count > 1 else found[0]
-
-
-def _measured(shape: tuple[Any, ...], name: str) -> Any:
-    """The `shape`, `ndim`, `len` or `size` of an array that is so long along each axis."""
-    match name:
-        case "shape":
-            return shape
-        case "ndim":
-            return len(shape)
-        case "len":
-            return shape[0]
-        case _:
-            return math.prod(shape)
 
 
 # Stages.
@@ -339,29 +329,22 @@ class StageCall:
 
 def stage(callee: Any, args: Sequence[Any], named: Mapping[str, Any], names: Sequence[str]) -> Any:
     """What a stencil makes of fields: a field, or several where so many `names` wait for them."""
-    wrong = partial(mistake, "stage-arguments", callee.name)
     own = signature(callee.function.definition, callee.defaults)
     whole = with_options(own, dict.fromkeys(OPTIONS))
     try:
         given = whole.bind(*args, **named).arguments
     except TypeError as error:
         hints = (hint(name, OPTIONS) for name in named if name not in whole.parameters)
-        raise wrong(f"{error}{''.join(hints)}") from None
-    for name, default in callee.defaults.items():
-        if isinstance(default, Spacing) and name not in given:
-            raise wrong(f"'{name}' is {default!r}, which only calls outside know")
-    arrays = {
-        name: given.pop(name, None)
-        for name in callee.fields
-        # A ufunc may be given numbers for arrays.
-        if not callee.pointwise or isinstance(given.get(name), Field)
-    }
-    for name, value in arrays.items():
-        if not isinstance(value, Field):
+        raise mistake("stage-arguments", callee.name, f"{error}{''.join(hints)}") from None
+    fields: tuple[str, ...] = ()
+    for name in callee.fields:
+        if isinstance(given.get(name), Field):
+            fields += (given.pop(name).name,)
+        elif not callee.pointwise:
+            # A ufunc may be given numbers for arrays.
             raise mistake("stage-field", callee.name, name)
     if reading.body.depth:
         raise mistake("stage-place", callee.name)
-    fields = tuple(one.name for one in arrays.values())
     given = {**callee.defaults, **given}
     told = {name: _told(callee.name, name, value) for name, value in given.items()}
     options = {name: told.pop(name) for name in OPTIONS if name in told}
@@ -379,13 +362,16 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
     match value:
         case tuple():
             return tuple(_told(callee, parameter, one) for one in value)
+        case Spacing():
+            reason = f"'{parameter}' is {value!r}, which only calls outside know"
+            raise mistake("stage-arguments", callee, reason)
         case Choice(test, then, other):
             return Choice(*(_told(callee, parameter, one) for one in (test, then, other)))
         case Value(atom, weak, shape=()):
             body = reading.body.assignments((atom,))
-            used = [atom, *(part for one in body for part in atoms(one.value))]
+            used = [*names_of([atom]), *(name for one in body for name in operands(one.value))]
             # Lengths of arrays are known where the calls are done only.
-            length = any(isinstance(one, Ref) and one.name.startswith("length") for one in used)
+            length = any(name.startswith("length") for name in used)
             if not length and all(isinstance(one.value, _PLAIN) for one in body):
                 return Told(atom, weak, body)
     if isinstance(value, Value | Field):

@@ -40,7 +40,6 @@ import numpy as np
 from ..base import undisturbed
 from ..base.frozen import frozen
 from ..base.tracebacks import door
-from . import statistics
 from .errors import Span
 from .functions import PYTHON
 
@@ -107,11 +106,6 @@ class Function:
         return _parsed.__wrapped__(self.text, self.first_line, self.columns)
 
     @property
-    def own(self) -> bool:
-        """Whether it is one of this package, whose text is none of the user's."""
-        return self.file == statistics.__file__
-
-    @property
     def parameters(self) -> tuple[str, ...]:
         arguments = self.definition.args
         return tuple(a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
@@ -142,15 +136,11 @@ def _parsed(text: str, first_line: int, columns: tuple[int, int] | None) -> Defi
         start, end = columns
         data = text.encode()
         piece = data[start : data.rfind(b"\n") + 1 + end].decode()
-        whole: Any = parsed(f"({' ' * (start - 1)}{piece})")
-        tree = whole.body[0].value
+        text = f"({' ' * (start - 1)}{piece})"
     elif text[:1].isspace():
-        whole = parsed("if 1:\n" + text)
-        tree = whole.body[0].body[0]
-    else:
-        tree = parsed(text).body[0]
+        text = "if 1:\n" + text
+    tree = next(node for node in ast.walk(parsed(text)) if isinstance(node, Definition))
     ast.increment_lineno(tree, first_line - tree.lineno)
-    assert isinstance(tree, Definition)
     return tree
 
 
@@ -170,9 +160,9 @@ def meaning(function: Function) -> tuple[Any, ...]:
             return meaning(value)
         return tuple(map(meant, value)) if isinstance(value, tuple) else value
 
-    values = (*sorted(function.constants.items()), ("", None), *sorted(function.defaults.items()))
+    values = (tuple(sorted(each.items())) for each in (function.constants, function.defaults))
     text = function.text if function.tree is None else ast.dump(function.tree)
-    return (function.name, text, function.columns, tuple((n, meant(v)) for n, v in values))
+    return (function.name, text, function.columns, *map(meant, values))
 
 
 def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
@@ -187,8 +177,8 @@ def returned_values(definition: Definition) -> list[ast.expr]:
     """What a function returns, wherever it does so."""
     if isinstance(definition, ast.Lambda):
         return [definition.body]
-    found = [node for node in own_nodes(definition) if isinstance(node, ast.Return)]
-    return [node.value for node in found if node.value is not None]
+    nodes = own_nodes(definition)
+    return [node.value for node in nodes if isinstance(node, ast.Return) and node.value]
 
 
 def with_helpers(function: Function) -> Iterator[Function]:
@@ -227,8 +217,8 @@ def dotted(node: Any) -> str:
 def target_names(node: ast.expr) -> list[str]:
     """The names that are bound; none where something else is."""
     nodes = node.elts if isinstance(node, ast.Tuple | ast.List) else [node]
-    names = [one.id for one in nodes if isinstance(one, ast.Name)]
-    return names if len(names) == len(nodes) else []
+    names = [*map(dotted, nodes)]
+    return names if all(names) else []
 
 
 def parsed(text: str) -> ast.Module:
@@ -323,12 +313,6 @@ def asks_position(function: Function) -> bool:
     )
 
 
-def divides_position(function: Function) -> bool:
-    """Whether a function asks for the position of the point, and divides something."""
-    nodes = ast.walk(function.definition)
-    return asks_position(function) and any(isinstance(n, ast.FloorDiv | ast.Mod) for n in nodes)
-
-
 def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) -> set[str]:
     """The parameters that are read with an index, here or in a function they are given to."""
     active = (*active, function)
@@ -336,14 +320,13 @@ def indexed_parameters(function: Function, active: tuple[Function, ...] = ()) ->
     nodes = list(ast.walk(function.definition))
     # As numbers do, those stand beside an operator.
     numbers = parameters - {*array_parameters(function)}
-    for node in nodes:
-        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp):
-            numbers |= {dotted(part) for part in ast.iter_child_nodes(node)}
     alias: dict[str, str] = {}
     for node in nodes:
         match node:
+            case ast.BinOp() | ast.UnaryOp() | ast.Compare() | ast.BoolOp():
+                numbers.update(map(dotted, ast.iter_child_nodes(node)))
             case ast.Assign(targets=targets, value=ast.Name(id=source)):
-                names = {one.id for one in targets if isinstance(one, ast.Name)} - parameters
+                names = {*map(dotted, targets)} - parameters
                 alias |= dict.fromkeys(names, alias.get(source, source))
     found: set[str] = set()
     for node in nodes:

@@ -534,18 +534,22 @@ _OPERANDS = {
 
 def atoms(expr: Expr) -> Atoms:
     """The operands of `expr` that lie outside it, from left to right."""
+    found: Atoms = ()
+    inner: set[str] = set()
     match expr:
         case Reduce():
-            return _outside(expr.body, (expr.result,), set())
+            results: Atoms = (expr.result,)
         case Loop():
+            found, results = tuple(atom for _, atom in expr.carried), expr.next
             inner = {expr.index.name, *(ref.name for ref, _ in expr.carried)}
-            before = tuple(atom for _, atom in expr.carried)
-            return (*before, *_outside(expr.body, expr.next, inner))
-    found: Atoms = ()
-    for name in _OPERANDS[type(expr)]:
-        part = getattr(expr, name)
-        found += part if isinstance(part, tuple) else (part,)
-    return found
+        case _:
+            for name in _OPERANDS[type(expr)]:
+                part = getattr(expr, name)
+                found += part if isinstance(part, tuple) else (part,)
+            return found
+    inner |= {assign.name for assign in expr.body}
+    used = (*(a for assign in expr.body for a in atoms(assign.value)), *results)
+    return found + tuple(a for a in used if not (isinstance(a, Ref) and a.name in inner))
 
 
 def named(body: Iterable[Assign]) -> dict[str, Expr]:
@@ -553,9 +557,14 @@ def named(body: Iterable[Assign]) -> dict[str, Expr]:
     return {assign.name: assign.value for assign in body}
 
 
+def names_of(values: Iterable[Atom]) -> list[str]:
+    """The names among operands."""
+    return [value.name for value in values if isinstance(value, Ref)]
+
+
 def operands(expr: Expr) -> list[str]:
     """The names that an operation uses."""
-    return [atom.name for atom in atoms(expr) if isinstance(atom, Ref)]
+    return names_of(atoms(expr))
 
 
 def made_as(atom: Atom, values: Named) -> Expr | None:
@@ -563,34 +572,20 @@ def made_as(atom: Atom, values: Named) -> Expr | None:
     return values.get(atom.name) if isinstance(atom, Ref) else None
 
 
-def _outside(body: Body, results: Atoms, inner: set[str]) -> Atoms:
-    """The operands that a body inside an operation takes from outside."""
-    names = inner | {assign.name for assign in body}
-    used = (*(a for assign in body for a in atoms(assign.value)), *results)
-    return tuple(a for a in used if not (isinstance(a, Ref) and a.name in names))
-
-
-def renamed_atom(atom: Atom, alias: Mapping[str, Atom]) -> Atom:
-    """The operand, or what `alias` has in the place of its name."""
-    return alias.get(atom.name, atom) if isinstance(atom, Ref) else atom
+def _renamed_part(part: Any, alias: Mapping[str, Atom]) -> Any:
+    if isinstance(part, Ref):
+        return alias.get(part.name, part)
+    if isinstance(part, tuple):
+        return tuple(_renamed_part(one, alias) for one in part)
+    return Assign(part.name, renamed(part.value, alias)) if isinstance(part, Assign) else part
 
 
 def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     """The operation with other operands in the place of some names."""
-
-    def new(part: Any) -> Any:
-        if isinstance(part, Ref):
-            return renamed_atom(part, alias)
-        if isinstance(part, tuple):
-            return tuple(map(new, part))
-        if isinstance(part, Assign):
-            return Assign(part.name, renamed(part.value, alias))
-        return part
-
     if not _OPERANDS[type(expr)]:
         return expr
     # `replace` takes several times as long, and every pass comes here.
-    return type(expr)(*(new(getattr(expr, name)) for name in expr.__match_args__))
+    return type(expr)(*(_renamed_part(getattr(expr, n), alias) for n in expr.__match_args__))
 
 
 def replayed(
@@ -606,7 +601,7 @@ def replayed(
     known = dict(alias or {})
     for assign in body:
         known[assign.name] = emit(assign.name, renamed(assign.value, known))
-    return tuple(renamed_atom(value, known) for value in values)
+    return tuple(_renamed_part(value, known) for value in values)
 
 
 def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
@@ -656,7 +651,7 @@ def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> Body:
 
     A loop is needed as a whole: what it carries for nobody costs nothing once it is compiled.
     """
-    names = {atom.name for atom in wanted if isinstance(atom, Ref)}
+    names = {*names_of(wanted)}
     kept: list[Assign] = []
     for assign in reversed(tuple(body)):
         if assign.name in names:

@@ -48,6 +48,7 @@ from .ir import (
     Read,
     Ref,
     Scalar,
+    names_of,
     operands,
 )
 from .operations import binary, folded, in_one_type, lift, logical, select, truth, unary, under
@@ -67,7 +68,6 @@ from .values import (
     is_known,
     is_number,
     reading,
-    settled,
     several,
     words,
 )
@@ -153,8 +153,7 @@ def _read(
 def _kernel(arguments: Mapping[str, Argument], outputs: tuple[Atom, ...], ndim: int) -> Kernel:
     """What was read, as far as the outputs need it."""
     body = reading.body.assignments(outputs)
-    used = {name for one in body for name in operands(one.value)}
-    used |= {one.name for one in outputs if isinstance(one, Ref)}
+    used = {*names_of(outputs), *(name for one in body for name in operands(one.value))}
     lengths = {f"length{k}": k for k in range(ndim) if f"length{k}" in used}
     read = {assign.value.field for assign in body if isinstance(assign.value, Read)}
     positions = {k: v for k, v in sorted(reading.positions.items()) if k in read}
@@ -250,7 +249,7 @@ class Expressions(Frame):
                     value = self.holds(node, value)
                 else:
                     self.check_numbers(f"'{symbol}'", value)
-                return settled(unary(symbol, value))
+                return unary(symbol, value)
             case ast.BinOp(left=left, op=op, right=right):
                 return self.binary(SYMBOLS.get(type(op), "@"), self.eval(left), self.eval(right))
             case ast.BoolOp(op=op, values=values):
@@ -303,18 +302,17 @@ class Expressions(Frame):
                 raise mistake("bad-operand", "'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
-        return settled(binary(op, left, right))
+        return binary(op, left, right)
 
     def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
-        value = self.eval(nodes[0])
+        value, both = self.eval(nodes[0]), isinstance(op, ast.And)
         for before, node in itertools.pairwise(nodes):
             holds = self.holds(before, value)
             if isinstance(holds, bool):
-                if holds is isinstance(op, ast.Or):
+                if holds is not both:
                     return value
                 value = self.eval(node)
                 continue
-            both = isinstance(op, ast.And)
             with under(holds, both):
                 other = self.eval(node)
             self.at(node)
@@ -463,13 +461,11 @@ class Expressions(Frame):
                     self.assign(item, one)
             case ast.Starred(value=several):
                 self.assign(several, value)
+            case ast.Subscript(value=ast.Name(id=name) as base) if buffer := self.buffer(base):
+                index = self.eval(target.slice)
+                self.at(target)
+                self.names[name] = stored(buffer, which(buffer, index, name), value)
             case ast.Subscript(value=base):
-                if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
-                    index = self.eval(target.slice)
-                    self.at(target)
-                    where = which(buffer, index, base.id)
-                    self.names[base.id] = stored(buffer, where, value)
-                    return
                 held = self.eval(base)
                 self.at(target)
                 if isinstance(held, Field | Coefficients):

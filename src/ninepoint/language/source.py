@@ -97,7 +97,7 @@ def capture(function: types.FunctionType, active: _Active = frozenset()) -> Func
         {},
     )
     arguments = captured.definition.args
-    for extra in filter(None, (arguments.vararg, arguments.kwarg)):
+    if extra := arguments.vararg or arguments.kwarg:
         raise mistake("parameter-kind", captured.span(extra), extra.arg)
     for one in (captured.definition, *own_nodes(captured.definition)):
         if word := _WAITING.get(type(one)):

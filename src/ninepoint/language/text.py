@@ -102,7 +102,11 @@ def _expression(expr: Expr) -> str:
         case Read():
             lanes = f" {expr.lanes} lanes apart" if expr.lanes > 1 else ""
             picked = f" at {_shown(expr.picked)}" if expr.picked else ""
-            return f"{expr.field}[{_offset(expr)}]{lanes}{picked}"
+            # Axes of the window have a plus, numbered where they are not in order.
+            in_order = expr.axes == tuple(sorted(expr.axes))
+            plus = {a: "+" if in_order else f"+{k}" for k, a in enumerate(expr.axes)}
+            offset = ", ".join(f"{o}{plus.get(a, '')}" for a, o in enumerate(expr.offset))
+            return f"{expr.field}[{offset}]{lanes}{picked}"
         case Reduce():
             inner = "; ".join(map(_inner, expr.body))
             kind: str = expr.kind
@@ -137,10 +141,3 @@ def _shown(part: Any) -> str:
 
 def _several(parts: Iterable[Any]) -> str:
     return ", ".join(map(_shown, parts))
-
-
-def _offset(read: Read) -> str:
-    """The first offset; axes of the window with a plus, numbered where they are not in order."""
-    in_order = read.axes == tuple(sorted(read.axes))
-    plus = {a: "+" if in_order else f"+{k}" for k, a in enumerate(read.axes)}
-    return ", ".join(f"{o}{plus.get(a, '')}" for a, o in enumerate(read.offset))

@@ -58,6 +58,7 @@ from ..language.ir import (
     added,
     made_as,
     named,
+    names_of,
     needed,
     of_arrays,
     operands,
@@ -78,7 +79,7 @@ def evened(kernel: Kernel, _: Request) -> Kernel:
     5 x 5 needs 12 exponentials in the place of 24.
     """
     values = named(kernel.body)
-    asked = {atom.name for atom in kernel.outputs if isinstance(atom, Ref)}
+    asked = {*names_of(kernel.outputs)}
     for name, expr in reversed(values.items()):
         # Who asks for the sign of a value asks for that of what it is the opposite of.
         if not _is_even(expr, values) and (name in asked or _opposite(expr) is None):
@@ -208,7 +209,7 @@ def hoisted(kernel: Kernel) -> Kernel:
             alike.add(name)
         else:
             used.update(operands(expr))
-    used.update(atom.name for atom in kernel.outputs if isinstance(atom, Ref))
+    used.update(names_of(kernel.outputs))
     # The last ones first, so that none of these stages reads another.
     for name, expr in reversed(values.items()):
         if name in alike & used and not isinstance(expr, Read):

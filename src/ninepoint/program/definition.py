@@ -46,7 +46,7 @@ from ..language.definitions import (
     Unusable,
     array_parameters,
     array_uses,
-    divides_position,
+    asks_position,
     dotted,
     indexed_parameters,
     indices,
@@ -313,7 +313,9 @@ class Definition:
             self.may_call = bool(self._stages.calls)
         except StencilError as error:
             code = error.diagnostic.code
-            if code in _WITH_FACTORS and divides_position(self.function):
+            nodes = ast.walk(self.function.definition)
+            divides = any(isinstance(node, ast.FloorDiv | ast.Mod) for node in nodes)
+            if code in _WITH_FACTORS and divides and asks_position(self.function):
                 # What is left of a position may be constant with the factors of a call.
                 return
             if code in _CERTAIN:
@@ -490,8 +492,8 @@ class Call:
     @cached_property
     def token(self) -> str:
         """Names the meaning of the call, arrays of it included: equal tokens, equal results."""
-        given = self.options.meaning, dict(self.scalars), self.fields
-        return digest((self.definition.token, *given))
+        meaning = self.options.meaning
+        return digest((self.definition.token, meaning, dict(self.scalars), self.fields))
 
     @property
     def spacings(self) -> dict[str, Spacing]:

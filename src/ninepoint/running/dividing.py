@@ -225,7 +225,7 @@ def follow(program: Program, made: list[Any]) -> None:
     layer = own.layer
     whole.layer = whole.blocks(layer.name)
     whole.passed = own.passed | passed
-    layer.further = whole.layer, passed, bool(whole.sources) or whole.rereads
+    layer.further = whole.layer, passed
     own.further = whole
 
 

@@ -39,7 +39,7 @@ from ..blocks import (
     cut_as,
     grid_of,
     grouped,
-    meta_of,
+    nothing,
     outputs_of,
     pieces_of,
     refuse_unknown,
@@ -188,7 +188,8 @@ class Computation:
     def results(self, chunks: Chunks) -> list[Any]:
         """The results as arrays of Dask, cut as these chunks of the fields."""
         rule, axes = self.blocks(), tuple(range(len(self.chunks)))
-        metas = [meta_of(self.arrays[0], len(axes), output.dtype) for output in self.outputs]
+        like, none = self.arrays[0]._meta, (0,) * len(axes)
+        metas = [nothing(like, none, output.dtype) for output in self.outputs]
         if self.alone:
             job: Any = rule.job
             if rule.given:
@@ -200,6 +201,7 @@ class Computation:
             graph = HighLevelGraph.from_collections(rule.name, rule, below)
             blocks = untyped.Array(graph, rule.name, self.chunks, meta=metas[0])
         self.layer, self.asked = blocks.dask.layers[rule.name], chunks
+        self.layer.origin = Origin(self, 0)
         self.passed = frozenset((rule.name, *self.names))
         found = []
         for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
@@ -258,12 +260,11 @@ def takes_whole(nodes: Sequence[Node], fields: Arrays, whole: Chunks = ()) -> bo
     core = {axis for node in nodes for axis in node.works_along}
     for own in [chunks, *(field.chunks for field in fields if hasattr(field, "chunks"))]:
         for axis, sizes in enumerate(own, -len(own)):
+            fits = sizes in (chunks[axis], (1,))
             if axis in core:
                 fits = len(sizes) == 1
             elif any(map(math.isnan, sizes)):
                 fits = len(sizes) == len(chunks[axis])
-            else:
-                fits = sizes in (chunks[axis], (1,))
             if not fits:
                 return False
     return True
@@ -454,7 +455,6 @@ def costs_of(arrays: Arrays, most: float = math.inf) -> tuple[list[Cost], int]:
     """
     graph: Any = HighLevelGraph.merge(*(array.dask for array in arrays))
     asked = {array.name for array in arrays}
-    own: dict[int, Computation] = {}
     costs: list[Cost] = []
     others = 0
     # As a scheduler asks for them.
@@ -463,9 +463,8 @@ def costs_of(arrays: Arrays, most: float = math.inf) -> tuple[list[Cost], int]:
             continue
         layer = graph.layers[name]
         origin = getattr(layer, "origin", None)
-        if origin is not None:
-            own[id(origin.computation.layer)] = origin.computation
-        one = own.get(id(layer))
+        # Other layers may stand above that of the blocks.
+        one = origin.computation if origin and origin.computation.layer is layer else None
         if one is None:
             others += len(layer)
             asked |= graph.dependencies[name]

@@ -264,15 +264,19 @@ class Lazy(Layer):
         self.name, self.job, self.chunks, self.fields = name, job, chunks, fields
         self.places: frozenset[Place] | None = None
         self.placed = bool(_config.get("ninepoint.placement", True))
-        # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
-        # it reads again what these read.
-        self.further: tuple[Layer, frozenset[str], bool] | None = None
+        # Another layer of the same blocks, for when nobody asks for arrays named so.
+        self.further: tuple[Lazy, frozenset[str]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: one for name, one in self.__dict__.items() if name != "_written"}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.name!r}>"
+
+    @property
+    def rereads(self) -> bool:
+        """Whether chunks or pieces of sources may be read more than once."""
+        return any(not isinstance(one, Field) or one.rereads for one in self.fields)
 
     def _asked(self) -> Iterable[Place]:
         if self.places is not None:
@@ -320,8 +324,7 @@ class Lazy(Layer):
 
             workers = tell()
         # A chunk that is read for all its faces would be read for each.
-        read = any(isinstance(one, Field) and one.rereads for one in self.fields)
-        return workers > limits.current.workers_together and not read
+        return workers > limits.current.workers_together and not self.rereads
 
     def __getitem__(self, key: Any) -> Any:
         return self._written[key]
@@ -349,12 +352,12 @@ class Lazy(Layer):
         if self.places is not None:
             asked &= self.places
         if self.further is not None:
-            layer, passed, rereads = self.further
+            layer, passed = self.further
             others = {key[0] for key in keys if type(key) is tuple}
             # In `dask.compute(y, z)` Dask may ask for the chunks of a whole result `y`, of which
             # nobody knows yet what it asks for, after those of `z` are chosen.
             whole = any(isinstance(key, str) and key.startswith("finalize-") for key in keys)
-            if others.isdisjoint(passed) and not (rereads and whole):
+            if others.isdisjoint(passed) and not (layer.rereads and whole):
                 return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
         culled = Lazy(name, self.job, self.chunks, self.fields)
         culled.places, culled.placed, culled.annotations = asked, self.placed, self.annotations
@@ -370,17 +373,15 @@ class Lazy(Layer):
 
         That of Dask looks for keys in tuples, not in the tasks that it has now.
         """
-        own = {key for key, task in self._written.items() if not isinstance(task, DataNode)}
         made: dict[Any, Any] = {}
         bound = False
-        for key, task in self._written.items():
-            if key not in own:
-                made[key] = task
-                continue
-            other = clone_key(key, seed)
-            renamed = {d: clone_key(d, seed) for d in task.dependencies if d in keys or d in own}
-            made[other] = task.substitute(renamed, key=other)
-            if bind_to is not None and not renamed:
-                made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
+        for old, task in self._written.items():
+            key = clone_key(old, seed)
+            names = {
+                d: clone_key(d, seed) for d in task.dependencies if d in keys or d in self._written
+            }
+            made[key] = task.substitute(names, key=key)
+            if bind_to is not None and not names:
+                made[key] = Task(key, chunks.bind, made[key], TaskRef(bind_to))
                 bound = True
         return MaterializedLayer(made, annotations=self.annotations), bound

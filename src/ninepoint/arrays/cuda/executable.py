@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import starmap
 from typing import Any, TypeAlias
@@ -32,7 +33,7 @@ from ...base.remembered import Remembered
 from ...language.errors import mistake
 from .. import accepted
 from ..accepted import listed
-from ..arranging import SOMEWHERE, core_last, memory_order, merged_axes, standing
+from ..arranging import SOMEWHERE, Turned, core_last, memory_order, standing, together
 from ..layout import Axes, Border, Region, Shape, layout
 from ..regions import Node
 from . import lying
@@ -224,9 +225,12 @@ def _starts(
     ndim = program.ndim
     # All axes are alike at points: they are as few as can be.
     free = len(lead) + len(core) if program.at_points else len(lead)
-    few, merged = merged_axes((*lead, *core)[:free], [one.steps[:free] for one in arrays])
-    axes = (*few, *(*lead, *core)[free:]) or (1,)
-    steps = [(*own, *one.steps[free:]) or (1,) for own, one in zip(merged, arrays, strict=True)]
+    lengths = *lead, *core
+    few = together(lengths[:free], [one.steps[:free] for one in arrays])
+    how = Turned(tuple(range(len(lengths))), (*few, *[()] * len(lengths[free:])))
+    merged = [replace(one, lies=how.of(one.lies)) for one in arrays]
+    axes = merged[0].lies.shape or (1,)
+    steps = [one.steps or (1,) for one in merged]
     core = axes[-ndim:]
     # Whether distances in a frame, or places looked at along an axis, do not fit in 32 bits.
     reaches = [max(core) + max(map(abs, (*program.reach.lo, *program.reach.hi))), math.prod(core)]

@@ -10,7 +10,7 @@ ends, and nowhere else.
 
 Parts are linked by actors of a Dask cluster (`Keeper`), or by messages of MPI, where each process
 has its own part and drives itself.  Of a communicator no more is asked than mpi4py's `Get_rank`,
-`Get_size`, `allgather`, `Isend` and `Irecv`, so that nothing has to be imported here.
+`Get_size`, `allgather`, `isend` and `recv`, so that nothing has to be imported here.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ import os
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ...arrays.accepted import Arrays, broadcast_shape, checked_out, write
 from ...arrays.blocks import pieces_of
+from ...arrays.launching import cut
 from ...arrays.layout import Array, Shape, Span, hull
 from ...arrays.regions import Block, Domain, Looking, along, rings, spans_of
 from ...backends.memory import empty
@@ -38,13 +39,11 @@ from ...base.tracebacks import door
 from ...language.signature import Lines, counted
 from ..iterate import Iteration, Scalars, advance, iterate
 
-T = TypeVar("T")
-
 # What each step is (`iteration.motion.Motion`, which knows nothing of slabs): a `call` on fields
 # of some `types`, the first `states` of which are the state, with `scalars` of their own.  Its
-# `nodes` look along each axis as far as `looks` says, and work along the last `ndim`; `program`
+# `nodes` look along each axis as far as `looking` says, and work along the last `ndim`; `program`
 # makes one of some steps with their numbers, `repeated` of given scalars.  `between` says how many
-# steps to do between two exchanges, and `unit` how long shorter blocks of them are.
+# steps to do between two exchanges, and `together` how many are one pass over memory.
 Motion: TypeAlias = Any
 
 # Marks our messages among others of the communicator.
@@ -153,10 +152,11 @@ class Slab:
     def __init__(
         self, parts: Parts, links: Keeper | _Messages, fields: Sequence[Array], plan: Iteration
     ) -> None:
-        self.longest, self.unit = parts.longest, parts.motion.unit(parts.longest)
+        self.longest, self.unit = parts.longest, min(parts.longest, parts.motion.together)
         self._parts, self._links, self._plan = parts, links, plan
         self._count, self.ended = parts.motion.states, False
-        self._frame, self._own = parts.frames[links.part], parts.owned[links.part]
+        self._own, frame = parts.owned[links.part], parts.frames[links.part]
+        self._has = along(parts.shape, parts.axis, frame)
         self._fields = [
             self._framed(k, field) if k in parts.cut else np.asarray(field, parts.motion.types[k])
             for k, field in enumerate(fields)
@@ -175,8 +175,7 @@ class Slab:
         program, given = parts.motion.program(first, length)
         views = [self._view(one, own) for one in self._spare]
         outs = dict(zip(program.wanted, views, strict=True))
-        region = along(shape, parts.axis, own)
-        domain = Domain(shape, along(shape, parts.axis, self._frame), region)
+        domain = Domain(shape, self._has, along(shape, parts.axis, own))
         block = Block(tuple(self._fields), domain)
         made = program.run(block, outs, self._plan.threads, given)
         for target, result in zip(views, made, strict=True):
@@ -218,18 +217,13 @@ class Slab:
 
     def _view(self, array: Array, span: Span) -> Array:
         """The part of a frame that stands so along the axis."""
-        part = slice(span[0] - self._frame[0], span[1] - self._frame[0])
-        index: tuple[Any, ...] = (..., part, *(slice(None),) * (-self._parts.axis - 1))
-        view: Array = array[index]
-        return view
+        return cut(array, self._has, along(self._parts.shape, self._parts.axis, span))
 
     def _framed(self, number: int, field: Array) -> Array:
         """A frame with the part's own points of a field; a state has all axes of the shape."""
         shape = self._parts.shape if number < self._count else field.shape
-        length = self._frame[1] - self._frame[0]
-        made = empty(
-            with_length(shape, self._parts.axis, length), self._parts.motion.types[number]
-        )
+        shape = with_length(shape, self._parts.axis, self._has.shape[self._parts.axis])
+        made = empty(shape, self._parts.motion.types[number])
         self._view(made, self._own)[...] = field
         return made
 
@@ -248,20 +242,10 @@ class Slab:
                     give[part].append(self._view(one, here))
                 elif part == me:
                     into[owner].append(self._view(one, there))
-        # Copies: the points may be others before they have left.
-        leave = {
-            part: np.concatenate([one.reshape(-1).view(np.uint8) for one in views])
-            for part, views in give.items()
-        }
-        come = {
-            owner: np.empty(sum(view.nbytes for view in views), np.uint8)
-            for owner, views in into.items()
-        }
-        self._links.exchange(leave, come)
+        come = self._links.exchange(give, into)
         for owner, views in into.items():
-            ends = np.cumsum([view.nbytes for view in views])
-            for view, points in zip(views, np.split(come[owner], ends[:-1]), strict=True):
-                view[...] = points.view(view.dtype).reshape(view.shape)
+            for view, points in zip(views, come[owner], strict=True):
+                view[...] = points
 
 
 class Lost(OSError):
@@ -289,16 +273,15 @@ class Keeper:
         self._going: list[Any] = []
         self.slab = Slab(own, self, [np.block(pieces) for pieces in fields], plan)
 
-    def begin(self, others: Arrays) -> None:
-        """Begin; `others` are the actors that have the parts."""
-        self._others = [_proxy(one) for one in others]
-
-    def go(self, first: int, last: int, numbers: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
+    def go(
+        self, actors: Arrays, first: int, last: int, numbers: Sequence[Mapping[str, Any]]
+    ) -> tuple[int, bool]:
         """Do the steps from the one to before the other; `numbers` are the scalars of each.
 
-        Gives how many steps are done then, and whether the last of them changed so little that
-        the iteration ends.
+        The `actors` have the parts.  Gives how many steps are done then, and whether the last of
+        them changed so little that the iteration ends.
         """
+        self._others = list(map(_proxy, actors))
         self._scalars.know(first, numbers)
         *_, step = first, *advance(self.slab, replace(self._plan, steps=last), first)
         return step, self.slab.ended
@@ -315,15 +298,15 @@ class Keeper:
             self._stopped = True
             self._news.notify_all()
 
-    def exchange(self, give: Mapping[int, Array], into: Mapping[int, Array]) -> None:
-        """Give bytes to others, and fill arrays with those that they give."""
+    def exchange(self, give: Mapping[int, Arrays], others: Iterable[int]) -> dict[int, Arrays]:
+        """Give arrays to some others; what some give."""
         self._turn += 1
-        for other, points in give.items():
-            self._say(other, points)
-        for other, room in into.items():
-            room[...] = self._wait(other)
+        for other, arrays in give.items():
+            # Copies: the points may be others before they have left.
+            self._say(other, [one.copy() for one in arrays])
+        return {other: self._wait(other) for other in others}
 
-    def together(self, value: T) -> list[T]:
+    def together(self, value: Any) -> list[Any]:
         """What all parts have to say."""
         self._turn += 1
         parts = range(len(self._others))
@@ -391,41 +374,74 @@ def on_ranks(motion: Motion, fields: Sequence[Any], plan: Iteration) -> list[Any
     ValueError
         If the parts do not go together, in every process.
     """
-    axis = -motion.ndim
-    links = _Messages(plan.comm)
+    axis, links = -motion.ndim, _Messages(plan.comm)
     arrays = [np.asarray(field, dtype) for field, dtype in zip(fields, motion.types, strict=True)]
-    facts = _facts(motion, plan, arrays, axis)
-    told = links.together(facts)
-    for rank, other in enumerate(told):
-        if "wrong" in other:
-            raise ValueError(f"process {rank} of {len(told)}: {other['wrong']}")
-    shape = broadcast_shape([array.shape for array in arrays])
-    for rank, other in enumerate(told):
-        for name, value in facts["alike"].items():
-            if other["alike"][name] != value:
-                raise ValueError(
-                    f"process {rank} has {name} {other['alike'][name]}, and process {links.part} "
-                    f"has {value}; all of them must do the same, each on its own part."
-                )
-    lengths, cut = tuple(other["length"] for other in told), _cut_fields(told, arrays, axis)
-    n, shapes = sum(lengths), [array.shape for array in arrays]
-    refused = refusal(
-        motion,
-        [with_length(one, axis, n) if own else one for one, own in zip(shapes, cut, strict=True)],
-        axis,
-    )
-    if refused:
+    alike = {
+        "the stencil and numbers": motion.call.token,
+        "steps=": plan.steps,
+        "every=": plan.every,
+        "until=": plan.until,
+        "the types": [dtype.str for dtype in motion.types],
+    }
+    cores = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    place = socket.gethostname(), cores
+    told = links.together((alike, [array.shape for array in arrays], place))
+    wholes = _alike(told, axis, links.part)
+    motion.check()
+    lengths, along_it = tuple(whole[axis] for whole in wholes), list[bool]()
+    for k in range(len(arrays)):
+        own = tuple(shapes[k][axis] if len(shapes[k]) >= -axis else 1 for _, shapes, _ in told)
+        # Else it is the same all along the axis.
+        along_it.append(own == lengths)
+        if own != lengths and set(own) != {1}:
+            raise ValueError(
+                f"field {k} is cut along the axis {axis} otherwise than the state is; "
+                "give each process the same points of both."
+            )
+    whole, n, count = wholes[links.part], sum(lengths), motion.states
+    shapes = [
+        with_length(array.shape, axis, n) if own else array.shape
+        for array, own in zip(arrays, along_it, strict=True)
+    ]
+    if refused := refusal(motion, shapes, axis):
         raise ValueError(f"a state cannot be cut along the axis {axis}: {refused}.")
-    count, target = motion.states, list[Array]()
+    target = list[Array]()
     if plan.out is not None:
-        target = checked_out(plan.out, [shape] * count, motion.types[:count])
-    numbers = tuple(k for k, own in enumerate(cut) if own or k < motion.states)
-    parts = Parts(motion, with_length(shape, axis, n), axis, lengths, numbers, plan.in_a_row)
-    slab = Slab(parts, links, arrays, _threads(links, plan))
-    made = iterate(slab, plan)
+        target = checked_out(plan.out, [whole] * count, motion.types[:count])
+    numbers = tuple(k for k, own in enumerate(along_it) if own or k < count)
+    parts = Parts(motion, with_length(whole, axis, n), axis, lengths, numbers, plan.in_a_row)
+    if plan.threads is None and not os.environ.get(VARIABLE, "").strip():
+        # Those that use the same cores share them.
+        beside = [place for *_, place in told].count(place)
+        plan = replace(plan, threads=max(1, thread_count() // beside))
+    made = iterate(Slab(parts, links, arrays, plan), plan)
     for given, own in zip(target, made, strict=False):
         write(given, own)
     return target or made
+
+
+def _alike(told: Sequence[Any], axis: int, part: int) -> list[Shape]:
+    """The shapes of the parts of all processes, which are alike but along the axis."""
+    wholes = []
+    for rank, (facts, shapes, _) in enumerate(told):
+        try:
+            whole = broadcast_shape(shapes)
+            if len(whole) < -axis:
+                raise ValueError(f"the state has {len(whole)} axes, and the stencil {-axis}.")
+        except ValueError as error:
+            raise ValueError(f"process {rank} of {len(told)}: {error}") from None
+        wholes.append(whole)
+        rest = list(whole)
+        del rest[axis]
+        facts["axes that are not cut of the lengths"] = rest
+    for rank, (facts, *_) in enumerate(told):
+        for name, value in told[part][0].items():
+            if facts[name] != value:
+                raise ValueError(
+                    f"process {rank} has {name} {facts[name]}, and process {part} has {value}; "
+                    "all of them must do the same, each on its own part."
+                )
+    return wholes
 
 
 @door
@@ -485,7 +501,7 @@ class _Messages:
     """What processes of MPI tell each other; see `Slab`."""
 
     def __init__(self, comm: Any) -> None:
-        for name in ("Get_rank", "Get_size", "allgather", "Isend", "Irecv"):
+        for name in ("Get_rank", "Get_size", "allgather", "isend", "recv"):
             if not hasattr(comm, name):
                 raise TypeError(
                     f"comm={comm!r} must be a communicator of mpi4py, such as MPI.COMM_WORLD."
@@ -493,60 +509,15 @@ class _Messages:
         self._comm = comm
         self.part: int = comm.Get_rank()
 
-    def exchange(self, give: Mapping[int, Array], into: Mapping[int, Array]) -> None:
-        """Give bytes to others, and fill arrays with those that they give."""
-        coming = [self._comm.Irecv(room, other, _TAG) for other, room in into.items()]
-        going = [self._comm.Isend(points, other, _TAG) for other, points in give.items()]
-        for request in (*coming, *going):
-            request.Wait()
+    def exchange(self, give: Mapping[int, Arrays], others: Iterable[int]) -> dict[int, Arrays]:
+        """Give arrays to some others; what some give."""
+        going = [self._comm.isend(arrays, other, _TAG) for other, arrays in give.items()]
+        come = {other: self._comm.recv(None, other, _TAG) for other in others}
+        for one in going:
+            one.wait()
+        return come
 
-    def together(self, value: T) -> list[T]:
+    def together(self, value: Any) -> list[Any]:
         """What all processes have to say."""
-        told: list[T] = self._comm.allgather(value)
+        told: list[Any] = self._comm.allgather(value)
         return told
-
-
-def _facts(motion: Motion, plan: Iteration, arrays: Sequence[Array], axis: int) -> dict[str, Any]:
-    """What others must know of a process, or what is wrong there."""
-    try:
-        motion.check()
-        shape = broadcast_shape([array.shape for array in arrays])
-        if len(shape) < -axis:
-            raise ValueError(f"the state has {len(shape)} axes, and the stencil {-axis}.")
-    except ValueError as error:
-        return {"wrong": str(error)}
-    rest = list(shape)
-    del rest[axis]
-    alike = {
-        "the stencil and numbers": motion.call.token,
-        "steps=": plan.steps,
-        "every=": plan.every,
-        "until=": plan.until,
-        "the types": [dtype.str for dtype in motion.types],
-        "axes that are not cut of the lengths": rest,
-    }
-    lengths = [array.shape[axis] if array.ndim >= -axis else 1 for array in arrays]
-    return {"alike": alike, "length": shape[axis], "lengths": lengths}
-
-
-def _cut_fields(told: Sequence[Any], arrays: Sequence[Array], axis: int) -> list[bool]:
-    """Whether each field is cut as the state is; else it is the same all along the axis."""
-    found = []
-    for k in range(len(arrays)):
-        found.append(all(facts["lengths"][k] == facts["length"] for facts in told))
-        if not found[-1] and any(facts["lengths"][k] != 1 for facts in told):
-            raise ValueError(
-                f"field {k} is cut along the axis {axis} otherwise than the state is; "
-                "give each process the same points of both."
-            )
-    return found
-
-
-def _threads(links: _Messages, plan: Iteration) -> Iteration:
-    """The plan, with the threads of a process: those that use the same cores share them."""
-    cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
-    place = socket.gethostname(), tuple(cores)
-    beside = links.together(place).count(place)
-    if plan.threads is not None or os.environ.get(VARIABLE, "").strip():
-        return plan
-    return replace(plan, threads=max(1, thread_count() // beside))
