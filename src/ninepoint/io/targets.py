@@ -37,9 +37,8 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -74,7 +73,6 @@ from .run import LOST, STAYS, How, Region, Room, Unit, Units
 # look for nested arrays in groups, and would wonder about it there.
 FOLDER = ".ninepoint"
 
-DESCRIBED = "zarr.json"
 UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
 
 
@@ -100,13 +98,17 @@ def _save(found: Contents, path: str, how: How) -> str | None:
         return found.told(path, units, how)
     if not begun:
         return None
-    # The store is told from another one that has had its name.
-    put = partial(_write, path, token_hex(8))
+    # A piece of zeros is a file as well: it tells that it is written.
+    zarr, config = imported("zarr"), {"write_empty_chunks": True}
+    arrays = {
+        one.name: zarr.open_array(path, path=one.name, mode="r+").with_config(config)
+        for one in found.variables
+    }
     scratch = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.scratch")
     if not how.part:
         # Each part of a store would need all of what lies there.
         found = _scratched(found, scratch, how)
-    found.write(units, put, path, how, STAYS)
+    found.write(units, partial(_write, arrays), path, how, STAYS)
     if not _missing(path, found):
         _finish(path)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -219,24 +221,9 @@ def _begun(path: str, found: Contents, own: Collection[Unit], how: How) -> bool:
     return unfinished
 
 
-def _write(path: str, once: str, name: str, block: np.ndarray, region: Region) -> None:
+def _write(arrays: Mapping[str, Any], name: str, block: np.ndarray, region: Region) -> None:
     """Write whole shards or chunks."""
-    _opened(os.path.join(path, name), once)[region] = block
-
-
-# What is set for zarr is set for all threads.
-_opening = threading.Lock()
-
-
-@lru_cache(maxsize=16)
-def _opened(folder: str, once: str) -> Any:
-    """Open an array for writing, once in a process and for each store that has had its name.
-
-    A piece of zeros is a file as well: it tells that it is written.
-    """
-    zarr = imported("zarr")
-    with _opening, zarr.config.set({"array.write_empty_chunks": True}):
-        return zarr.open_array(folder, mode="r+")
+    arrays[name][region] = block
 
 
 def _notes(path: str, found: Contents) -> str:
@@ -253,7 +240,7 @@ def _is_unfinished(path: str) -> bool:
 
 def _finish(path: str) -> None:
     """Take away what says that it is not complete; to do it twice does no harm."""
-    name = os.path.join(path, DESCRIBED)
+    name = os.path.join(path, "zarr.json")
     described = json.loads(Path(name).read_text(encoding="utf-8"))
     if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
         write_whole(name, json.dumps(described, indent=2).encode())
@@ -525,13 +512,11 @@ def tiff(stack: Any, frame: Shape, path: str, how: How, described: dict[str, Any
 
 def _lay_out_tiff(stack: Any, options: Mapping[str, Any], path: str) -> Put:
     """Describe every page; the pixels are missing."""
-    tifffile = imported("tifffile")
     dtype = stack.dtype.newbyteorder("=")
-    tifffile.imwrite(path, shape=stack.shape, dtype=dtype, **options)
-    with tifffile.TiffFile(path) as file:
-        count = len(file.pages)
-        start, last = (file.pages[number].dataoffsets[0] for number in (0, count - 1))
-    assert last == start + stack.nbytes // count * (count - 1), "pages follow each other"
+    # Pages follow each other.
+    start, _ = imported("tifffile").imwrite(
+        path, shape=stack.shape, dtype=dtype, returnoffset=True, **options
+    )
     return _mapped(start, stack, path)
 
 
