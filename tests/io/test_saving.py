@@ -174,6 +174,8 @@ def test_what_is_no_store_is_not_replaced(tmp_path):
                         ("link", r"is a link.*save to '.*a\.zarr'")]:  # fmt: skip
         with pytest.raises(FileExistsError, match=words):
             npt.save(lazy(), tmp_path / f"{name}.zarr", overwrite=True)
+        with pytest.raises(FileExistsError, match=words):
+            npt.save(lazy(), tmp_path / f"{name}.zarr", overwrite=True, dry=True)
     assert (tmp_path / "folder.zarr" / "thesis").exists()
 
 
