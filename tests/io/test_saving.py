@@ -207,7 +207,7 @@ def test_a_dry_run_writes_nothing_and_progress_is_told_once_for_each_number(tmp_
         assert text.startswith("Give each thread ")
         assert "smooth: " in text
     assert not os.listdir(tmp_path)
-    assert "6 of 6 units of part (1, 3)" in npt.save(
+    assert "7 of 7 units of part (1, 3)" in npt.save(
         lazy(), tmp_path / "a.zarr", chunks=10, part=(1, 3), dry=True
     )
     path = tmp_path / "a.zarr"

@@ -382,7 +382,8 @@ def netcdf(result: Any, path: str, how: How) -> str | None:
         dtype = one.array.dtype
         if dtype.name not in (*NUMBERS, "bool", "float32", "float64"):
             cure = "convert them, with array.astype('float64')"
-            cure = "save as .zarr" if dtype.kind == "c" else cure
+            if dtype.kind == "c":
+                cure = "save as .zarr"
             raise TypeError(f"NetCDF cannot hold the {dtype} values{one.of}: {cure}")
 
     def lay_out(path: str, laid: Contents) -> Put:
