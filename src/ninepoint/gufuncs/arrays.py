@@ -36,6 +36,7 @@ from ..arrays.accepted import (
     quoted,
 )
 from ..arrays.foreign import Applied, asked, asks
+from ..arrays.layout import Shape
 from ..backends.cache import Outside
 from ..backends.numba.users import whole_line
 from ..backends.threads import run_parallel, thread_count
@@ -90,30 +91,34 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
     compiled = compile_for(definition, call.types, given.dtypes)
     outs = listed(given.options.get("out"))
     if outs:
-        targets = _targets(definition, compiled, call, outs)
+        _check_outs(definition, compiled, call, outs)
         before_writing(outs)
-    else:
-        targets = [np.empty(call.shape(k), one.dtype) for k, one in enumerate(compiled.outputs)]
     # NumPy takes an array that is input and result for one that is read element by element.
-    stays = are_apart(outs, call.inputs)
-    made = targets if stays else [np.empty_like(one) for one in targets]
+    moved = {"axes", "axis", "keepdims"} & given.options.keys()
+    shapes = [call.shape(k) for k in range(len(call.cores))]
+    made = outs
+    if not are_apart(outs, call.inputs) or moved or [one.shape for one in outs] != shapes:
+        pairs = zip(shapes, compiled.outputs, strict=True)
+        made = [np.empty(shape, one.dtype) for shape, one in pairs]
     inputs = [*call.inputs, *given.scalars.values()]
     try:
-        _compute(compiled, inputs, made, given.options.get("threads"))
+        _compute(compiled, call.stack, inputs, made, given.options.get("threads"))
     except Outside as error:
         raise _outside(definition, *error.args) from None
     except WrongShape as error:
         raise wrong_shape(definition, *error.args) from None
-    if not stays:
-        for target, one in zip(targets, made, strict=True):
-            target[...] = one
-    return bare(outs) if outs else call.given(made)
+    if not outs:
+        return call.given(made)
+    if made is not outs:
+        for out, one in zip(outs, listed(call.given(made)), strict=True):
+            out[...] = one
+    return bare(outs)
 
 
-def _targets(
+def _check_outs(
     definition: GufuncDefinition, compiled: Compiled, call: Items, outs: Sequence[Any]
-) -> list[Any]:
-    """Views of the arrays that take the results, core axes last, if they can."""
+) -> None:
+    """Raise unless arrays can take the results."""
     if len(outs) != len(compiled.outputs):
         raise ValueError(
             f"out has {len(outs)} arrays, but '{definition.name}' has "
@@ -132,15 +137,17 @@ def _targets(
         # It may have more axes in front, along which the result is repeated.
         if array.shape[max(0, array.ndim - len(wanted)) :] != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
-    return [call.last(array, k) for k, array in enumerate(outs)]
 
 
 def _compute(
-    compiled: Compiled, inputs: Sequence[Any], outs: Sequence[Any], threads: int | None
+    compiled: Compiled,
+    stack: Shape,
+    inputs: Sequence[Any],
+    outs: Sequence[Any],
+    threads: int | None,
 ) -> None:
     """Compute the results for all items of the stack."""
     several = thread_count(threads)
-    stack = outs[0].shape[: outs[0].ndim - len(compiled.outputs[0].core)]
     count = max(stack, default=1)
     # Counted from behind the stack, as in inputs; 0 if there is none.
     axis = stack.index(count) - len(stack) if stack else 0
@@ -148,8 +155,13 @@ def _compute(
 
     def part(begin: int, end: int) -> float:
         """Compute the results for some items, and say how long it takes [s]."""
-        pairs = zip((*inputs, *outs), kinds, strict=True)
-        own = [_cut(one, kind, axis, begin, end) for one, kind in pairs]
+        own = []
+        for one, kind in zip((*inputs, *outs), kinds, strict=True):
+            back = len(kind.core) - axis
+            # Where it is repeated it is taken whole.
+            if axis and one.ndim >= back and one.shape[-back] > 1:
+                one = one[(..., slice(begin, end), *(slice(None),) * (back - 1))]
+            own.append(one)
         begun = time.perf_counter()
         given = list(own)
         for k, (one, kind) in enumerate(zip(own, kinds, strict=True)):
@@ -167,19 +179,10 @@ def _compute(
     left = max(0.0, part(0, first) - _CALL) / first * (count - first)
     parts = 1
     if left >= limits.current.handoff_seconds:
-        parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
+        parts = max(_PARTS * several, int(left / _LONGEST))
     step = -(-(count - first) // parts) or 1
-    places = range(first, count, step)
-    tasks = (partial(part, k, min(k + step, count)) for k in places)
+    tasks = (partial(part, k, k + step) for k in range(first, count, step))
     run_parallel(tasks, several if parts > 1 else 1)
-
-
-def _cut(array: Any, kind: Operand, axis: int, begin: int, end: int) -> Any:
-    """Some items of an array along an axis of the stack; all if it is repeated there."""
-    back = len(kind.core) - axis
-    if not axis or array.ndim < back or array.shape[-back] == 1:
-        return array
-    return array[(..., slice(begin, end), *(slice(None),) * (back - 1))]
 
 
 def _in_order(array: Any, kind: Operand) -> bool:
@@ -298,15 +301,16 @@ def _core_dims(
     names = dict(dims)
     found: list[list[Hashable]] = []
     for value, name, core in zip(inputs, definition.inputs, signature.inputs, strict=True):
+        found.append([])
         if not is_xarray(value):
-            found.append([])
+            # xarray asks for none of what has no names.
             continue
         if value.ndim < len(core):
             raise too_few_axes(signature, name, core, value.shape)
         given = [dims[size] for size in core if size in dims]
         left = [dim for dim in value.dims if dim not in given]
         rest = iter(left[len(left) - len(core) + len(given) :])
-        found.append([dims[size] if size in dims else next(rest) for size in core])
+        found[-1] = [dims[size] if size in dims else next(rest) for size in core]
         before = dict(names)
         for size, dim in zip(core, found[-1], strict=True):
             if before.get(size, dim) != dim:
@@ -316,8 +320,6 @@ def _core_dims(
                     f"{name}.rename({{{dim!r}: {before[size]!r}}})."
                 )
             names.setdefault(size, dim)
-    for own, core in zip(found, signature.inputs, strict=True):
-        own += [] if own else [names.setdefault(size, size) for size in core]
     return found, [[names.get(size, size) for size in core] for core in signature.outputs]
 
 

@@ -174,21 +174,17 @@ class _Loop(_GufuncWrapper):
     """
 
     def gen_prologue(self, builder, pyapi):
-        self._thread = cgutils.alloca_once_value(builder, pyapi.voidptr(None))
-        held = self._call(builder, "PyGILState_Check")
-        with builder.if_then(builder.icmp_signed("!=", held, held.type(0))):
-            builder.store(pyapi.save_thread(), self._thread)
+        self._held = pyapi.gil_ensure()
+        self._thread = pyapi.save_thread()
 
     def gen_epilogue(self, builder, pyapi):
         # All that NumPy looks for, on machines of any kind.
-        self._call(builder, "feclearexcept", llvm.IntType(32)(0x1F))
-        thread = builder.load(self._thread)
-        with builder.if_then(cgutils.is_not_null(builder, thread)):
-            pyapi.restore_thread(thread)
-
-    def _call(self, builder, name, *values):
-        kind = llvm.FunctionType(llvm.IntType(32), [value.type for value in values])
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
+        word = llvm.IntType(32)
+        kind = llvm.FunctionType(word, [word])
+        clear = cgutils.get_or_insert_function(builder.module, kind, "feclearexcept")
+        builder.call(clear, [word(0x1F)])
+        pyapi.restore_thread(self._thread)
+        pyapi.gil_release(self._held)
 
 
 def _stored(definition: GufuncDefinition, outputs: Sequence[Operand]) -> Any:

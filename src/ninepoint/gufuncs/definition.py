@@ -192,20 +192,17 @@ class GufuncDefinition:
         # An array for a result may be left out.
         self.defaults = {**function.defaults, **dict.fromkeys(self.outs)}
         self.arguments = Parameters(function, self.defaults)
-        self._check()
+        check_parameters(function, self.kind, {*CALL_OPTIONS} - ({"out"} & {*self.outs}))
+        for name, _ in options.sizes:
+            self.check_size(name)
+        for value in function.constants.values():
+            if isinstance(value, SelfReference) and value.name == self.name:
+                raise mistake("recursion", function.place, self.name)
         self.token = digest(("gufunc", meaning(function), str(signature), options))
         _definitions.add(self.token, self)
 
     def __reduce__(self) -> Any:
         return _restored, (self.token, _packed(self.function), self.signature, self.options)
-
-    def _check(self) -> None:
-        check_parameters(self.function, self.kind, {*CALL_OPTIONS} - ({"out"} & {*self.outs}))
-        for name, _ in self.options.sizes:
-            self.check_size(name)
-        for value in self.function.constants.values():
-            if isinstance(value, SelfReference) and value.name == self.name:
-                raise mistake("recursion", self.function.place, self.name)
 
     def check_size(self, name: str) -> None:
         """Raise unless a size is one that has to be told."""
@@ -377,11 +374,6 @@ class Items:
     def shape(self, number: int) -> Shape:
         """The shape of a result with its core axes last."""
         return self.stack + self.cores[number]
-
-    def last(self, array: Any, number: int) -> Any:
-        """An array for a result, with its core axes last and without those that are kept."""
-        axes = self._axes[number]
-        return _moved(array, axes, last(len(axes)))[(..., *(0,) * self._kept)]
 
     def placed(self, result: Any, number: int) -> Any:
         """A result, whose core axes are the last, as the call wants it; without axes a number."""

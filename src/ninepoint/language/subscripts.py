@@ -286,12 +286,12 @@ def elsewhere(value: Value, first: Offset, along: Offset, shape: Offset) -> Valu
 
 def made(array: np.ndarray, maker: Any, owner: object) -> Any:
     """The buffer that an array is the beginning of, if its elements can be numbers."""
-    known = callable(maker) and maker in _MAKERS and array.dtype.name in _KINDS
+    known = maker in _MAKERS and array.dtype.name in _KINDS
     if not known or not array.ndim or array.size > _MOST:
         return array
     # What an empty one holds is nobody's business, but the same each time.
     numbers = (np.zeros_like(array) if maker is np.empty else array).ravel()
-    items = tuple(replace(lift(one), weak=False) for one in numbers)
+    items = tuple(strong(lift(one)) for one in numbers)
     return Buffer(value_type(array.dtype), array.shape, items, owner)
 
 
@@ -338,7 +338,7 @@ def _element(array: Array, where: Any) -> Value:
                 at = tuple(map(int, np.unravel_index(number, array.shape)))
                 return emit(Element(array.dtype, array.label, at))
             case _:
-                return replace(lift(array.flat[number]), weak=False)
+                return strong(lift(array.flat[number]))
 
     if isinstance(where, int):
         return item(where)

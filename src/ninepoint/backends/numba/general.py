@@ -183,7 +183,8 @@ def _looks(function: Function, kinds: Arguments, request: Request) -> Box:
     Each read is checked when it happens too: one that nobody sees here is an error then.
     """
     declared, boxes = request.neighborhood, list[Box]()
-    reading.neighborhood, reading.count = declared, declared and len(declared)
+    reading.neighborhood = declared
+    reading.count = None if declared is None else len(declared)
     names = {one.name for one in kinds.fields}
     for node, offsets in _reads(function, names, follow=declared is None):
         name = ast.unparse(node.value)

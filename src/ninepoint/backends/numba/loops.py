@@ -47,19 +47,19 @@ Where results are made at every other point, `i` and `j` are points all the same
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
 from ...analysis.footprint import watched
 from ...analysis.ranges import ranges
-from ...language.ir import Atom, Body, Histogram, Offset, added
+from ...language.ir import Atom, Body, Offset, added
 from ...lowering.chain import Absent
 from ...lowering.rolling import Kept, together
 from ..compiled import Module
 from ..llvm import library
 from .points import indented, plus
-from .rows import WORD, Layout, RowFunction, Terms, as_tuple, row_function, sliding_function
+from .rows import WORD, Layout, RowFunction, Terms, as_tuple, row_function
 
 # What text may call.
 LIBRARY = vars(library).keys() - {"np", "math"}
@@ -99,30 +99,23 @@ class Loops(Layout):
 
     # The functions that make a row.
 
-    def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
-        """What makes one row of a stage or of the result, or several; its name ends so."""
-        name, every, stores = f"{kept.stage.names[0]}_{word}", 1, list[str]()
-        if isinstance(kept.stage, Histogram):
-            return self._once(sliding_function(name, kept, self))
-        if kept is self.result:
-            every, stores = self.every[-1], self.stores * (len(values) // len(kept.stage.names))
-        return self._once(row_function(self, name, body, values, every, stores))
-
     def _rows_at_once(self, kept: Kept) -> RowFunction | None:
         """Several rows of a stage or of the result."""
         stage = kept.stage
         prefix = f"{stage.names[0]}_a"
         written, _ = together(replace(self.kernel, body=stage.body, outputs=stage.values), prefix)
-        if written is None:
+        if written is None or kept in self.alike:
             return None
         self.known |= ranges(written)
         return self._function(kept, "rows", written.body, written.outputs)
 
-    def _once(self, function: RowFunction) -> RowFunction:
-        """The function, under the name of one that does the same if there is one already.
+    def _function(self, kept: Kept, word: str, body: Body, values: Sequence[Atom]) -> RowFunction:
+        """What makes one row of a stage or of the result, or several; its name ends so.
 
-        The same but for names: the steps of an iteration differ in nothing else.
+        Under the name of one that does the same if there is one already, the same but for names:
+        the steps of an iteration differ in nothing else.
         """
+        function = row_function(self, kept, word, body, values)
         known: dict[str, str] = {}
 
         def anonymous(word: re.Match[str]) -> str:
@@ -140,48 +133,41 @@ class Loops(Layout):
         lines: list[str] = []
         for function in self._written.values():
             lines += ["", "", *function.constants] if function.constants else []
-            lines += ["", "", f"@row_function({how})", *function.lines]
+            head = f"def {function.name}({', '.join(function.parameters)}):"
+            lines += ["", "", f"@row_function({how})", head, *indented(function.body)]
         text = "\n".join([*lines[1:], "", "", *band, ""])
         used = set(WORD.findall(text))
         modules = {"math": "import math\n", "np": "import numpy as np\n"}
-        head = [
+        first = [
             f'"""{title}: written by ninepoint; changes made here are lost."""\n',
             *(line for name, line in modules.items() if name in used),
             "from ninepoint.backends.llvm.library import (",
             *(f"    {name}," for name in sorted(LIBRARY & used)),
             ")",
         ]
-        return "\n".join([*head, "", text])
+        return "\n".join([*first, "", text])
 
     # The loops over rows, or over planes and their rows.
 
-    def _band(self) -> list[str]:
-        lines = ["n = out0.shape[-1]"]
+    def _band(self) -> Iterator[str]:
+        yield "n = out0.shape[-1]"
         for axis in self.edges.axes:
             # 1 where the array goes on, which it does for all borders or for none.
             ends = f"ends{-axis}_{self.edges.borders[0]}"
-            lines.append(f"before{-axis} = 1 if {ends}[0] == 0 else 0")
-            lines.append(f"after{-axis} = 1 if {ends}[1] == 0 else 0")
-        lines += self.buffers()
+            yield f"before{-axis} = 1 if {ends}[0] == 0 else 0"
+            yield f"after{-axis} = 1 if {ends}[1] == 0 else 0"
+        yield from self.buffers()
         for function in self.functions:
-            lines += [f"{name} = {room}" for name, room in function.buffers.items()]
+            for name, room in function.buffers.items():
+                yield f"{name} = {room}"
         if not self.outer:
             turns = self._turn()
         else:
             turns = self._in_turns() if self.several else self._rolling()
         for axis in reversed(range(-self.kernel.ndim, self.axis)):
             turns = self._over(axis, turns)
-        return [*lines, "for b in range(out0.shape[0]):", *indented([*self._alike(), *turns])]
-
-    def _alike(self) -> list[str]:
-        """Make the stages whose rows are all the same."""
-        lines: list[str] = []
-        for kept, function in zip(self.kept, self.functions, strict=False):
-            if kept in self.alike:
-                lines += self._plane(self._row(kept, function), kept)
-        for index in reversed(self.outer if lines else []):
-            lines = [f"for {index} in range(1):", *indented(lines)]
-        return lines
+        yield "for b in range(out0.shape[0]):"
+        yield from indented(turns)
 
     def _over(self, axis: int, lines: list[str]) -> list[str]:
         """Lines for each of the results along an axis."""
@@ -201,12 +187,9 @@ class Loops(Layout):
         """Turns of several rows, and single ones before these and after."""
         count, turn, length = self.kernel.rows, self._turn(), self.length(-2)
         before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
-        many = length
-        if self.edges.axes and self.kept:
-            # So many rows before the last one some stage has none to make.
-            ended = max(k.high[-2] - self.ended(k, -2, True) for k in self.kept)
-            goes_on = max(k.high[-2] - self.needs[k.stage.names[0]].hi[-2] for k in self.kept)
-            many = f"max(0, {plus(length, -ended, self.on('after', -2, ended - goes_on))})"
+        # So many rows before the last one some stage has none to make.
+        ended = max((k.high[-2] - self.ended(k, -2, True) for k in self.kept), default=0)
+        many = f"max(0, {plus(length, -ended)})" if ended else length
         return [
             *before,
             f"many = {many} // {count} * {count}",
@@ -224,13 +207,12 @@ class Loops(Layout):
         several = self.several if rows > 1 else [None] * len(self.functions)
         lines: list[str] = []
         for kept, function, many in zip(self.stages, self.functions, several, strict=True):
-            if kept in self.alike:
-                continue
             lines += self._row(kept, many, rows=rows) if many else []
-            for down in range(rows):
+            count = 1 if kept in self.alike else rows
+            for down in range(count):
                 at = plus(self.turn, kept.high[self.axis] + down) if self.turn else ""
                 row = [] if many else self._row(kept, function, down)
-                test = self._there(kept, at) if rows == 1 else ""
+                test = self._there(kept, at) if count == 1 else ""
                 plane = self._plane([*row, *self._ends_of(kept, down)], kept)
                 lines += [f"if {test}:", *indented(plane)] if test and plane else plane
                 if at:
@@ -241,6 +223,10 @@ class Loops(Layout):
         """Where a turn makes a plane of a stage, or a row: a condition, empty for everywhere."""
         if not self.turn:
             return ""
+        if kept in self.alike:
+            # Once for all.
+            first, _ = self.limits(kept, self.axis)
+            return " and ".join([*(f"{one} == 0" for one in self.outer[:-1]), f"{at} == {first}"])
         begin = kept.low[self.axis] - kept.high[self.axis]
         tests = [f"{self.turn} >= {begin}"] * (begin > -self.warm)
         if kept is self.result:
@@ -292,16 +278,15 @@ class Loops(Layout):
 
     # What the border's rule asks for.
 
-    def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
+    def _ends_of(self, kept: Kept, down: int = 0) -> Iterator[str]:
         """The ends of a row of a stage, if it is stored, and what lies beyond them."""
-        row, lines = self.made(kept, down), list[str]()
+        row = self.made(kept, down)
         # The first axis decides at a corner: its ends are written last.
         for axis, name in product(self.edges.axes, kept.stage.names):
             one = self.edges.absent.get(name)
             if one and any(one.reach.sides[axis]):
-                lines.append(self._absent(kept, row, axis, name, one))
-        beyond = f"row({{}}, {self.place(kept, row)})"
-        return [*lines, *self._beyond(kept, -1, beyond, self.first(kept))]
+                yield self._absent(kept, row, axis, name, one)
+        yield from self._beyond(kept, -1, f"row({{}}, {self.place(kept, row)})", self.first(kept))
 
     def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> str:
         """Write the ends of an array's row, or all of it where it is at an end of the axis."""
@@ -322,12 +307,11 @@ class Loops(Layout):
         ends = f"ends{-axis}_{one.border}, constant{one.constant}[0]"
         return f"{word}({', '.join(given)}, {low}, {high}, {self.length(axis)}, {ends})"
 
-    def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> list[str]:
+    def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> Iterator[str]:
         """Write what lies beyond the ends of an axis, whose first element is `at`.
 
         Of planes and rows that are kept in turn, those that are known by the `turn` of one.
         """
-        lines = list[str]()
         for name in kept.stage.names:
             if name not in self.edges.beyond:
                 continue
@@ -337,9 +321,9 @@ class Loops(Layout):
             ends = (
                 f"{low}, {high}, {self.length(axis)}, ends{-axis}_{border}, constant{constant}[0]"
             )
-            call = f"beyond_in_turn({rows}, {turn}, {ends})" if turn else f"beyond({rows}, {ends})"
-            lines += [call] * (low < 0 or high > 0)
-        return lines
+            if low < 0 or high > 0:
+                call = f"beyond_in_turn({rows}, {turn}," if turn else f"beyond({rows},"
+                yield f"{call} {ends})"
 
 
 def _row_text(array: str, place: str, first: str) -> str:

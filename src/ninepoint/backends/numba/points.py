@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -52,7 +52,7 @@ from ...language.ir import (
     Ref,
     Weight,
 )
-from ...loops.nodes import SHORT
+from ...loops.nodes import BITS, SHORT
 from ...loops.operations import Operations, number
 from ...lowering.windows import quantile_position
 
@@ -274,27 +274,26 @@ class Point(Operations):
         """An element so far from an offset along some axes."""
         raise NotImplementedError
 
-    def written(self, name: str, expr: Expr) -> list[str]:
+    def written(self, name: str, expr: Expr) -> Iterator[str]:
         """The lines that compute one operation."""
         match expr:
             case Element():
                 self._as_stored(name, expr.array)
-                index = ", ".join(map(str, expr.index))
-                return [f"{name} = {expr.array}[{index}]"]
+                yield f"{name} = {expr.array}[{', '.join(map(str, expr.index))}]"
             case Reduce():
-                return self._window(name, expr)
+                yield from self._window(name, expr)
             case Gather():
-                return self._gather(name, expr)
+                yield self._gather(name, expr)
             case Inside():
-                return self._inside(name, expr)
+                yield from self._inside(name, expr)
             case Loop():
-                return self._loop(name, expr)
+                yield from self._loop(name, expr)
             case Carried():
                 self.declare(name, expr)
                 own = Ref(expr.dtype, f"{expr.loop.name}_c{expr.number}")
-                return [f"{name} = {self._as(own, Ref(expr.dtype, name))}"]
+                yield f"{name} = {self._as(own, Ref(expr.dtype, name))}"
             case _:
-                return [f"{name} = {self.text(name, expr)}"]
+                yield f"{name} = {self.text(name, expr)}"
 
     def _as_stored(self, name: str, array: str) -> None:
         self.types[name] = computed(self.storage[array]).name
@@ -308,7 +307,7 @@ class Point(Operations):
     def _window(self, name: str, reduce: Reduce) -> list[str]:
         """A loop over the window, at this point; what is not written out comes here."""
         own = self.declare(name, reduce)
-        inner = [line for a in reduce.body for line in self._item(name, a, reduce)]
+        inner = [self._item(name, assign, reduce) for assign in reduce.body]
         item, known = self.atom(reduce.result), window_range(reduce, self.known)
         window = Window(name, reduce, SHORT[own], inner, item, known)
         kind, machine = reduce.kind, self.machine(reduce.result)
@@ -318,12 +317,12 @@ class Point(Operations):
         if kind == "mean":
             of = reduce.result.dtype if reduce.result.dtype.is_integer else reduce.dtype
             total = SHORT["int64" if of is DType.BOOL else of.numpy.name]
-        if "$extreme" in program:
-            # There is none of complex numbers, which are only added and multiplied.
-            extreme = _extreme("max" if "max" in kind else "min", machine)
-            program = program.replace("$extreme", extreme)
-        divisor = max(0.0, window.count - reduce.quantile)
-        return window.lines(program, total=total, count=window.count, divisor=divisor)
+        words = {
+            "count": window.count,
+            "divisor": max(0.0, window.count - reduce.quantile),
+            "extreme": _extreme("min" in kind, machine),
+        }
+        return window.lines(program, total=total, **words)
 
     def ranked(self, window: Window) -> list[str]:
         """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
@@ -333,8 +332,8 @@ class Point(Operations):
         two = (f"select($buffer, $at, {rank})" for rank in ("$low", "$low + 1"))
         return window.ranked(gathered, "", *two)
 
-    def _item(self, name: str, assign: Assign, reduce: Reduce) -> list[str]:
-        """The lines that make an element of a window, or a part of that."""
+    def _item(self, name: str, assign: Assign, reduce: Reduce) -> str:
+        """The line that makes an element of a window, or a part of that."""
         inner, expr = assign.name, assign.value
         dims = [f"d{axis}" for axis in range(len(reduce.shape))]
         if inner not in self.known:
@@ -349,22 +348,22 @@ class Point(Operations):
                 if expr.lanes > 1 and last in along:
                     along[last] = f"{expr.lanes} * {along[last]}"
                 text = self.element(expr.field, expr.offset, along)
-                return [f"{inner} = {self._guarded(name, inner, reduce, text)}"]
+                return f"{inner} = {self._guarded(name, inner, reduce, text)}"
             case Weight():
                 machine = self.types[inner] = machine_type(expr.dtype, self.known[inner])
                 values = (Const(expr.dtype, text).value for text in expr.texts)
                 texts = [number(machine, value) for value in values]
                 table = self._table(f"{inner}_{name}", texts, machine)
-                return [f"{inner} = {table}[{_flat(reduce.shape)}]"]
+                return f"{inner} = {table}[{_flat(reduce.shape)}]"
             case Element():
                 self._as_stored(inner, expr.array)
                 places = self._picked(f"{inner}_{name}", expr, dims)
-                return [f"{inner} = {expr.array}[{', '.join(places)}]"]
+                return f"{inner} = {expr.array}[{', '.join(places)}]"
             case _:
                 text = self.text(inner, expr)
                 if isinstance(expr, Binary) and expr.op == "*":
                     text = self._guarded(name, inner, reduce, text)
-                return [f"{inner} = {text}"]
+                return f"{inner} = {text}"
 
     def _guarded(self, name: str, inner: str, reduce: Reduce, text: str) -> str:
         """A value that is 0 where the result does not depend on it."""
@@ -392,22 +391,21 @@ class Point(Operations):
 
     # Loops, and reads at computed offsets.
 
-    def _loop(self, name: str, loop: Loop) -> list[str]:
+    def _loop(self, name: str, loop: Loop) -> Iterator[str]:
         self.declare(name, loop)
         bounds = turn_ranges(loop, self.known)
         turn = Ref(loop.index.dtype, f"{name}_n0")
         self.known[turn.name], self.types[turn.name] = bounds[loop.index.name], "int64"
         alias: dict[str, Atom] = {loop.index.name: turn}
         owns = [Ref(ref.dtype, f"{name}_c{k}") for k, (ref, _) in enumerate(loop.carried)]
-        before: list[str] = []
         for own, (ref, atom), after in zip(owns, loop.carried, loop.next, strict=True):
             alias[ref.name] = own
             # The last turn may leave more than any turn begins with.
             last = bounds[ref.name] | interval(after, bounds)
             self.known[own.name] = bounds[ref.name]
             self.types[own.name] = machine_type(ref.dtype, last, self.least)
-            before.append(f"{own.name} = {self._as(atom, own)}")
-        before.append(f"{turn.name} = 0")
+            yield f"{own.name} = {self._as(atom, own)}"
+        yield f"{turn.name} = 0"
         body, results = copied(loop.body, loop.next, lambda own, _: f"{name}_{own}", alias=alias)
         lines: list[str] = []
         for old, one in zip(loop.body, body, strict=True):
@@ -426,48 +424,47 @@ class Point(Operations):
                 "    if turns == 1:",
                 f"        {owns[0].name} = False",
             ]
-        return [*before, f"while {owns[0].name}:", *indented(lines)]
+        yield f"while {owns[0].name}:"
+        yield from indented(lines)
 
-    def _gather(self, name: str, expr: Gather) -> list[str]:
+    def _gather(self, name: str, expr: Gather) -> str:
         self._as_stored(name, expr.field)
         along = {
             axis: self.atom(step, "int64")
             for axis, step in enumerate(expr.index)
             if step != Const(DType.INT, "0")
         }
-        return [f"{name} = {self.element(expr.field, expr.offset, along)}"]
+        return f"{name} = {self.element(expr.field, expr.offset, along)}"
 
-    def _inside(self, name: str, expr: Inside) -> list[str]:
+    def _inside(self, name: str, expr: Inside) -> Iterator[str]:
         """Note an index that is outside, and take one that is not."""
         low, high, active = expr.low, expr.high, self.atom(expr.active)
         self.types[name] = "int64"
-        lines = [f"{name} = {self.atom(expr.index, 'int64')}"]
+        yield f"{name} = {self.atom(expr.index, 'int64')}"
         if interval(expr.index, self.known).within(Interval(low, high)):
-            return lines
+            return
         if not expr.place:
             # It is inside wherever it is read.
-            return [*lines, f"{name} = {name} if {active} else {high}"]
+            yield f"{name} = {name} if {active} else {high}"
+            return
         self.looks = True
         if expr.place not in self.places:
             self.places.append(expr.place)
-        return [
-            *lines,
-            f"if {name} < {low} or {name} > {high}:",
-            f"    if {active}:",
-            f"        note(notes, {self.places.index(expr.place) + 1}, {name})",
-            "        turns = 1",
-            f"    {name} = {high}",
-        ]
+        yield f"if {name} < {low} or {name} > {high}:"
+        yield f"    if {active}:"
+        yield f"        note(notes, {self.places.index(expr.place) + 1}, {name})"
+        yield "        turns = 1"
+        yield f"    {name} = {high}"
 
 
-def _extreme(kind: str, machine: str) -> str:
-    """What every element replaces."""
+def _extreme(least: bool, machine: str) -> str:
+    """What every element replaces that is looked for as the least, or the greatest."""
     if machine == "bool":
-        return str(kind == "min")
-    if machine.startswith("float"):
-        return f"{SHORT[machine]}({'inf' if kind == 'min' else '-inf'})"
+        return str(least)
+    if machine not in BITS:
+        return f"{SHORT[machine]}({'inf' if least else '-inf'})"
     info = np.iinfo(machine)
-    return f"{SHORT[machine]}({info.max if kind == 'min' else info.min})"
+    return f"{SHORT[machine]}({info.max if least else info.min})"
 
 
 def filled(program: str, name: str, words: Mapping[str, object]) -> str:
@@ -493,9 +490,9 @@ def plus(*terms: str | int) -> str:
     return f"{text} + {step}" if step > 0 else f"{text} - {-step}"
 
 
-def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
+def indented(lines: Iterable[str]) -> list[str]:
     """Lines inside of something."""
-    return ["    " * depth + line for line in lines]
+    return ["    " + line for line in lines]
 
 
 def _apart(reduce: Reduce, prefix: str) -> Reduce:

@@ -41,17 +41,17 @@ class Seen(types.Type):
         super().__init__(f"field({array}, {box.lo}, {box.hi})")
 
 
+_PARTS = ("array", "place", "outside")
+
+
 @register_model(Seen)
-class _SeenModel(models.StructModel):
-    def __init__(self, manager: Any, kind: Any) -> None:
-        place = types.UniTuple(types.int64, kind.array.ndim)
-        notes = types.Array(types.int64, 1, "A")
-        super().__init__(
-            manager, kind, [("array", kind.array), ("place", place), ("outside", notes)]
-        )
+def _model(manager, kind):
+    place, outside = types.UniTuple(types.int64, kind.array.ndim), types.Array(types.int64, 1, "A")
+    parts = zip(_PARTS, (kind.array, place, outside), strict=True)
+    return models.StructModel(manager, kind, list(parts))
 
 
-for _part in ("array", "place", "outside"):
+for _part in _PARTS:
     make_attribute_wrapper(Seen, _part, _part)
 
 
@@ -114,23 +114,10 @@ def near(place, offset, low, high, outside, axis):
     raise IndexError("outside its neighborhood")
 
 
-@intrinsic
-def halted(typingctx, outside):
-    """Whether the run was told to stop; read anew each time, from what other threads write."""
-
-    def codegen(context, builder, signature, args):
-        view = make_array(signature.args[0])(context, builder, args[0])
-        flag = cgutils.gep(builder, view.data, STOP)
-        value = builder.load_atomic(flag, ordering="monotonic", align=8)
-        return builder.icmp_signed("!=", value, value.type(0))
-
-    return types.boolean(outside), codegen
-
-
 @register_jitable
 def go_on(outside):
-    """See whether the run was told to stop."""
-    if halted(outside):  # type: ignore[call-arg]
+    """See whether the run was told to stop; anew at each point, for a result may lie there."""
+    if outside[STOP]:
         raise RuntimeError("stopped")
 
 
@@ -198,19 +185,13 @@ def _masked(array, mask):
     return masked
 
 
-def _ask_first() -> None:
-    """Have masks asked for before what Numba's own indices take, whoever used Numba before."""
-    context = cpu_target.typing_context
-    context.refresh()
-    known = context._lookup_global(operator.getitem)
-    known.templates = tuple(
-        sorted(
-            known.templates, key=lambda one: getattr(one, "_overload_func", None) is not _masked
-        )
-    )
-
-
-_ask_first()
+# Masks are asked for before what Numba's own indices take, whoever used Numba before.
+_context = cpu_target.typing_context
+_context.refresh()
+_getitem = _context._lookup_global(operator.getitem)
+_getitem.templates = tuple(
+    sorted(_getitem.templates, key=lambda one: getattr(one, "_overload_func", None) is not _masked)
+)
 
 
 @by_type()

@@ -49,7 +49,7 @@ from __future__ import annotations
 import math
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TypeAlias
@@ -122,12 +122,6 @@ class RowFunction:
     constants: tuple[str, ...]
     rows: Rows
     buffers: Mapping[str, str]
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """Its text."""
-        head = f"def {self.name}({', '.join(self.parameters)}):"
-        return (head, *indented(self.body))
 
 
 # Texts and numbers that are added.
@@ -283,9 +277,8 @@ class Layout:
         found: int = -(self.low[-1] * least // LINE) * LINE // least
         return found
 
-    def buffers(self) -> list[str]:
+    def buffers(self) -> Iterator[str]:
         """The lines that make room for what is kept."""
-        lines: list[str] = []
         for kept in self.kept:
             low, high = self.room(kept)
             axes = range(self.axis + 1, -1)
@@ -297,9 +290,7 @@ class Layout:
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
-                kind = f"np.{self.machines[name]}"
-                lines.append(f"{name} = np.empty({shape}, dtype={kind})")
-        return lines
+                yield f"{name} = np.empty({shape}, dtype=np.{self.machines[name]})"
 
     # Places.
 
@@ -342,18 +333,18 @@ class Layout:
 
 
 def row_function(
-    layout: Layout,
-    name: str,
-    body: Body,
-    values: Sequence[Atom],
-    every: int,
-    stores: Sequence[str],
+    layout: Layout, kept: Kept, word: str, body: Body, values: Sequence[Atom]
 ) -> RowFunction:
-    """Write the function that makes a row, or several: some values of a body.
+    """Write the function that makes a row of a stage or of the result, or several.
 
-    Its columns are `every` so many of those that it reads.  Its results are converted by the
-    functions that `stores` names, "" for none.
+    These are some values of a body; the function's name ends in the word.
     """
+    name, every, stores = f"{kept.stage.names[0]}_{word}", 1, list[str]()
+    if isinstance(kept.stage, Histogram):
+        return _sliding_function(name, kept, kept.stage, layout)
+    if kept is layout.result:
+        # Its columns are so many of those that it reads, and functions convert what is stored.
+        every, stores = layout.every[-1], layout.stores * (len(values) // len(kept.stage.names))
     point = _Row(layout, body)
     # What is done before the loop over the row, and for a point.
     once: list[str] = []
@@ -431,10 +422,8 @@ class _Row(Point):
 _Parts: TypeAlias = tuple[str, Mapping[str, str], Mapping[str, tuple[Sequence[object], str]]]
 
 
-def sliding_function(name: str, kept: Kept, layout: Layout) -> RowFunction:
+def _sliding_function(name: str, kept: Kept, stage: Histogram, layout: Layout) -> RowFunction:
     """Write the function that finds the element of a rank at each point of a stage's row."""
-    stage = kept.stage
-    assert isinstance(stage, Histogram)
     storage = dict(layout.kernel.fields)[stage.read.field]
     # How far the window's first element is from where the block begins and from the row's column.
     steps = [o - least for o, least in zip(stage.read.offset, layout.reach.lo, strict=True)]

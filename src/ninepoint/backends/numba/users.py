@@ -216,13 +216,14 @@ class _BoundedLower(Lower):
         self.context.lower = self
 
     def lower_inst(self, inst):
-        array, indexed = None, getattr(inst, "value", None)
+        array: Any = None
+        indexed: Any = getattr(inst, "value", None)
         if isinstance(inst, ir.SetItem | ir.StaticSetItem):
             array, indexed = inst.target, inst
         elif isinstance(indexed, ir.Expr) and "getitem" in indexed.op:
             array = indexed.value
         name = "" if array is None else array.name.partition(".")[0]
-        row = self.loc.line - self.func_ir.loc.line
+        row = inst.loc.line - self.func_ir.loc.line
         # The function, the row below its `def`, and the name of the array that is indexed.
         self.place = self.func_ir.func_id.func_name, row, "" if name.startswith("$") else name
         kind = array and self.typeof(array.name)
