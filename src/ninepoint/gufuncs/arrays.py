@@ -34,6 +34,7 @@ from ..arrays.accepted import (
     is_xarray,
     listed,
     quoted,
+    write,
 )
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.layout import Shape
@@ -111,7 +112,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
         return call.given(made)
     if made is not outs:
         for out, one in zip(outs, listed(call.given(made)), strict=True):
-            out[...] = one
+            write(out, one)
     return bare(outs)
 
 
@@ -172,7 +173,7 @@ def _compute(
         compiled.call(*given)
         for target, one in zip(own[len(inputs) :], given[len(inputs) :], strict=True):
             if target is not one:
-                target[...] = one
+                write(target, one)
         return time.perf_counter() - begun
 
     first = count // _FIRST or 1
