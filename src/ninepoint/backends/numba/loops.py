@@ -178,7 +178,7 @@ class Loops(Layout):
     def _rolling(self) -> list[str]:
         """A turn for each plane, or row, of the result, and for those before the first."""
         turn = self._turn()
-        if not self.warm and not self.thins:
+        if not self.warm:
             return self._over(self.axis, turn)
         stop = plus(*self.points(self.axis))
         return [f"for {self.turn} in range({-self.warm}, {stop}):", *indented(turn)]
@@ -230,7 +230,8 @@ class Loops(Layout):
         begin = kept.low[self.axis] - kept.high[self.axis]
         tests = [f"{self.turn} >= {begin}"] * (begin > -self.warm)
         if kept is self.result:
-            tests += [f"{self.turn} % {self.every[self.axis]} == 0"] * self.thins
+            every = self.every[self.axis]
+            tests += [f"{self.turn} % {every} == 0"] * (every > 1 and self.warm > 0)
         elif self.edges.axes:
             first, stop = self.limits(kept, self.axis)
             tests = [f"{first} <= {at} < {stop}"]

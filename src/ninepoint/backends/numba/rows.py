@@ -210,8 +210,6 @@ class Layout:
         self.result = Kept(result, here, here, self.axis, 1)
         self.stages = (*self.kept, self.result)
         self.needs["out0"] = self.ends["out0"] = Box(here, here)
-        # Whether results are made at some of the planes of an axis that all have a turn.
-        self.thins = any(one.count > 1 for one in self.kept) and self.every[self.axis] > 1
         # How many planes are made before the first of the result.
         self.warm = max((kept.warm for kept in self.kept), default=0)
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
@@ -404,11 +402,11 @@ class _Row(Point):
             label, column = self.rows[row]
             text = f"{label}[{plus('j', origin[-1] - column, *along.values())}]"
         else:
-            index = [[place] for place in (*self.layout.indices, "j")]
-            for axis, place in along.items():
-                index[axis].append(place)
-            steps = [o - low for o, low in zip(origin, self.layout.reach.lo, strict=True)]
-            places = [plus(*one, step) for one, step in zip(index, steps, strict=True)]
+            axes = zip((*self.layout.indices, "j"), origin, self.layout.reach.lo, strict=True)
+            places = [
+                plus(index, along.get(axis, 0), offset - low)
+                for axis, (index, offset, low) in enumerate(axes)
+            ]
             text = f"{field}[{', '.join(['b', *places])}]"
         load = self.layout.loads.get(field)
         return f"{load}({text})" if load else text
