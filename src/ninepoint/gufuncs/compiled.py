@@ -261,7 +261,7 @@ def inferred(definition: GufuncDefinition, types: Types) -> Types:
     given: Any = found if isinstance(found, kinds.BaseTuple) else (found,)
     if len(given) != len(outputs):
         raise mistake("result-count", place, str(definition.signature), len(outputs), len(given))
-    dtypes: list[np.dtype] = []
+    dtypes = list[np.dtype]()
     for number, (kind, core) in enumerate(zip(given, outputs, strict=True), 1):
         axes, element = getattr(kind, "ndim", None), _element(kind)
         if axes == 0:
@@ -325,7 +325,7 @@ def _stored_type(definition: GufuncDefinition, found: Any, name: str) -> np.dtyp
     """The dtype that holds all that is stored in an array of this name."""
     statements = [one for block in found.blocks.values() for one in block.body]
     sources = {one.target.name: one.value for one in statements if isinstance(one, ir.Assign)}
-    dtypes: list[np.dtype] = []
+    dtypes = list[np.dtype]()
     for one in statements:
         if isinstance(one, ir.SetItem | ir.StaticSetItem):
             root: Any = one.target

@@ -368,9 +368,10 @@ class Items:
     _axes: Sequence[Shape]
     _kept: int
 
-    def shape(self, number: int) -> Shape:
-        """The shape of a result with its core axes last."""
-        return self.stack + self.cores[number]
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the results with their core axes last."""
+        return [self.stack + core for core in self.cores]
 
     def placed(self, result: Any, number: int) -> Any:
         """A result, whose core axes are the last, as the call wants it; without axes a number."""

@@ -217,7 +217,7 @@ def _reads(
         return eval(compile(ast.Expression(node), function.file, "eval"), names | more)
 
     # What names are in each turn of a loop, or always; what is not known here varies.
-    turns: dict[str, Sequence[Any]] = {}
+    turns = dict[str, Sequence[Any]]()
     stored = [one.id for one in nodes if isinstance(one, ast.Name) and type(one.ctx) is ast.Store]
     for node in nodes if follow else ():
         with suppress(Exception):

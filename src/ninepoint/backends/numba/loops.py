@@ -129,7 +129,7 @@ class Loops(Layout):
         the steps of an iteration differ in nothing else.
         """
         function = row_function(self, kept, word, body, values)
-        known: dict[str, str] = {}
+        known = dict[str, str]()
 
         def anonymous(word: re.Match[str]) -> str:
             name = word.group()
@@ -196,7 +196,7 @@ class Loops(Layout):
         Or several rows at once, which each stage has.
         """
         several = self.several if rows > 1 else [None] * len(self.functions)
-        lines: list[str] = []
+        lines = list[str]()
         for kept, function, many in zip(self.stages, self.functions, several, strict=True):
             lines += self._row(kept, many, rows=rows) if many else []
             count = 1 if kept in self.alike else rows

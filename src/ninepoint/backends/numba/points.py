@@ -407,7 +407,7 @@ class Point(Operations):
             yield f"{own.name} = {self._as(atom, own)}"
         yield f"{turn.name} = 0"
         body, results = copied(loop.body, loop.next, lambda own, _: f"{name}_{own}", alias=alias)
-        lines: list[str] = []
+        lines = list[str]()
         for old, one in zip(loop.body, body, strict=True):
             self.known[one.name] = bounds[old.name]
             expr = _apart(one.value, one.name) if isinstance(one.value, Reduce) else one.value

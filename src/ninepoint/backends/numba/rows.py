@@ -103,24 +103,21 @@ def as_tuple(items: list[str]) -> str:
 # Rows.
 
 
-# Rows of a field or of a stage, at an offset along all axes but the last: what each is called in
-# the text, and the column that it begins at.
-Rows: TypeAlias = Mapping[tuple[str, Offset], tuple[str, int]]
-
-
 @frozen
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    Some of its `parameters` are those of its `rows`; o0, o1, ... are its results, `n` is how many
-    columns these have, and `i` and the like are its place.  Its `buffers` are made once, so.
+    Some of its `parameters` are its `rows` of fields and of stages, at offsets along all axes but
+    the last: what each is called in the text, and the column that it begins at.  o0, o1, ... are
+    its results, `n` is how many columns these have, and `i` and the like are its place.  Its
+    `buffers` are made once, so.
     """
 
     name: str
     parameters: tuple[str, ...]
     body: tuple[str, ...]
     constants: tuple[str, ...]
-    rows: Rows
+    rows: Mapping[tuple[str, Offset], tuple[str, int]]
     buffers: Mapping[str, str]
 
 
@@ -175,7 +172,7 @@ class Layout:
         shorts = map(short, self.dtypes if self.converts else ())
         self.stores = [one.store if one else "" for one in shorts]
         # Where reads stand that may be outside of their neighborhood.
-        self.places: list[str] = []
+        self.places = list[str]()
 
     def _keep_stages(self) -> None:
         """Tell what is kept of each stage, and how far all of them reach."""
@@ -345,8 +342,8 @@ def row_function(
         every, stores = layout.every[-1], layout.stores * (len(values) // len(kept.stage.names))
     point = _Row(layout, body)
     # What is done before the loop over the row, and for a point.
-    once: list[str] = []
-    lines: list[str] = []
+    once = list[str]()
+    lines = list[str]()
     for assign in body:
         own, expr = assign.name, assign.value
         if not isinstance(expr, Read):
@@ -386,7 +383,7 @@ class _Row(Point):
         super().__init__(known, types, storage)
         self.layout, self.places = layout, layout.places
         # From which column on rows are read.
-        columns: dict[str, int] = {}
+        columns = dict[str, int]()
         for assign in body:
             for name, low, _ in extents(assign.value):
                 columns[name] = min(columns.get(name, low[-1]), low[-1])
@@ -524,7 +521,7 @@ class _Tile:
         # How many elements its windows have together.
         self.elements = len(self.planes) * (self.rows + height - 1) * (self.columns + width - 1)
         # Of each run its plane and its row, where it begins and what comes after it.
-        self.runs: list[int] = []
+        self.runs = list[int]()
         for *steps, row, column, length in lines:
             first = column - self.left
             plane = self.planes.index(tuple(steps))

@@ -116,7 +116,7 @@ def jitted(
         )
 
     # What functions that are being made are called by their own texts.
-    active: dict[str, Any] = {}
+    active = dict[str, Any]()
 
     def made(function: Function, **first: Any) -> Any:
         # Numba imports the module of what it kept on disk.
