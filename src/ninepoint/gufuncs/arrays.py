@@ -206,17 +206,15 @@ def wrong_shape(definition: GufuncDefinition, number: int, shape: tuple[int, ...
 
 def _outside(definition: GufuncDefinition, name: str, row: int, array: str) -> IndexError:
     """The error that says at which of the user's lines an array was left."""
-    span = definition.function.place
-    for one in with_helpers(definition.function):
-        if one.name == name:
-            span = whole_line(one, one.definition.lineno + row)
-            break
+    function = definition.function
+    named = (one for one in with_helpers(function) if one.name == name)
+    spans = (whole_line(one, one.definition.lineno + row) for one in named)
     where = repr(array) if array else "an array"
     return IndexError(
         Diagnostic(
             "outside-array",
             f"'{definition.name}' reads or writes outside {where}.",
-            span,
+            next(spans, function.place),
             "an index here is outside its array",
             f"{definition.name}.debug(...) computes in Python, and says which index it is.",
         )

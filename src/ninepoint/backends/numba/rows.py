@@ -138,7 +138,7 @@ class Layout:
         dtypes: Sequence[np.dtype] = (),
         edges: Edges | None = None,
     ) -> None:
-        self.reach, self.dtypes = reach, dtypes
+        self.reach = reach
         # Without axes where the array goes on at all ends.
         self.edges = edges or Edges(())
         # What is needed of a stage where the array goes on, and where it ends.
@@ -163,13 +163,12 @@ class Layout:
         # What a kernel is given after its arrays.
         self.coefficients = [name for name, *_ in kernel.coefficients]
         self.scalars = [*dict(kernel.scalars)]
-        self.others = [*self.coefficients, *self.scalars, "notes"]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
         self.converts = HALVES and not slides and not edges
         fields = kernel.fields if self.converts else ()
         self.loads = {name: one.load for name, dtype in fields if (one := short(dtype))}
-        shorts = map(short, self.dtypes if self.converts else ())
+        shorts = map(short, dtypes if self.converts else ())
         self.stores = [one.store if one else "" for one in shorts]
         # Where reads stand that may be outside of their neighborhood.
         self.places = list[str]()
@@ -366,7 +365,8 @@ def row_function(
     written = (*once, *over, *indented(lines))
     used = set(WORD.findall("\n".join(written)))
     labels = (label for label, _ in point.rows.values())
-    known = (*labels, *layout.whole, *point.buffers, *outs, "n", *layout.others)
+    arrays = (*labels, *layout.whole, *point.buffers, *outs)
+    known = (*arrays, "n", *layout.coefficients, *layout.scalars, "notes")
     parameters = tuple(one for one in known if one in used)
     return RowFunction(
         name, parameters, written, tuple(point.constants), point.rows, point.buffers
