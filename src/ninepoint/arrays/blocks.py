@@ -333,7 +333,7 @@ def surrounded(
         if apart:
             target[:axis] = [slice(None)] * axis
         else:
-            face, source[axis] = face[axis, steps[axis]], slice(None)
+            face = face[axis, steps[axis]]
         result[tuple(target)] = face[tuple(source)]
     return result
 
@@ -437,11 +437,6 @@ def whole_of(job: Job, *blocks: Any) -> Any:
 
 
 # Arrays that lie where chunks lie.
-
-
-def meta_of(like: Any, ndim: int, dtype: np.dtype) -> Any:
-    """Give an array without elements, of the kind that chunks like this one make."""
-    return nothing(like._meta, (0,) * ndim, dtype)
 
 
 def nothing(like: Any, shape: Shape, dtype: np.dtype) -> Any:

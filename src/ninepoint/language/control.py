@@ -82,7 +82,6 @@ class Frame(ABC):
     def __post_init__(self) -> None:
         self.active = (*self.active, self.function)
         self.hidden |= self.function.file == statistics.__file__
-        self.returned = self.span(self.function.definition)
 
     def begin(self, names: Mapping[str, Any]) -> None:
         """Begin a path with these names, on which nothing has ended."""
@@ -304,13 +303,13 @@ class Frame(ABC):
     # Kinds of loops.
 
     def _for(self, node: ast.For) -> None:
-        steps, counted = self.eval(node.iter), None
+        steps, few = self.eval(node.iter), False
+        counted = partial(self._counted, node, steps)
         if isinstance(steps, Steps):
-            self._counted(node, steps)
+            counted()
             return
         if isinstance(steps, range):
             # Tried, for its turns may need to know their number.
-            counted = partial(self._counted, node, steps, len(steps))
             few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
             if not few and self._tried(counted) is None:
                 return
@@ -323,7 +322,7 @@ class Frame(ABC):
         reading.written_out += 1
         error = self._tried(turns)
         reading.written_out -= 1
-        if isinstance(error, NotUnderstood) and counted and not reading.written_out:
+        if isinstance(error, NotUnderstood) and few and not reading.written_out:
             # Too long, if anything: then the turns must not know their number.
             error = self._tried(counted) and error
         if error is not None:
@@ -342,8 +341,9 @@ class Frame(ABC):
             return error
         return None
 
-    def _counted(self, node: ast.For, steps: Steps | range, most: int = 0) -> None:
+    def _counted(self, node: ast.For, steps: Steps | range) -> None:
         """A loop over a range."""
+        most = len(steps) if isinstance(steps, range) else 0
         start, step = steps.start, steps.step
         self.at(node.iter)
         low, count = (start, steps.stop) if step > 0 else (steps.stop, start)
@@ -355,8 +355,9 @@ class Frame(ABC):
         def turn(number: Any) -> None:
             self.at(node.target)
             value = number if step == 1 else number * step
-            first = isinstance(start, int) and start == 0
-            self.assign(node.target, value if first else value + start)
+            if not isinstance(start, int) or start:
+                value = value + start
+            self.assign(node.target, value)
             self.block(node.body)
 
         CarriedLoop(self, node, lambda number: count > number, turn, most).follow()
@@ -415,7 +416,7 @@ class CarriedLoop:
 
     def __post_init__(self) -> None:
         frame = self.frame
-        self.first = truth(self.test(0))
+        self.first = self.test(0)
         frame.at(self.node)
         self.span = here.span
         self.before = frame.names
@@ -476,7 +477,7 @@ class CarriedLoop:
             self.going: Any = False
             if ended is not True:
                 with under(ended, False):
-                    again = truth(self.test(index + 1))
+                    again = self.test(index + 1)
                 # Whether nothing but a way out of it ends it.
                 self.endless = again is True
                 self.going = logical("&", unary("not", ended), again)

@@ -68,7 +68,6 @@ from .values import (
     is_known,
     is_number,
     reading,
-    settled,
     several,
     words,
 )
@@ -250,7 +249,7 @@ class Expressions(Frame):
                     value = self.holds(node, value)
                 else:
                     self.check_numbers(f"'{symbol}'", value)
-                return settled(unary(symbol, value))
+                return unary(symbol, value)
             case ast.BinOp(left=left, op=op, right=right):
                 return self.binary(SYMBOLS.get(type(op), "@"), self.eval(left), self.eval(right))
             case ast.BoolOp(op=op, values=values):
@@ -303,7 +302,7 @@ class Expressions(Frame):
                 raise mistake("bad-operand", "'*'", f"{words(left)} and {right}")
             return left * right
         self.check_numbers(f"'{op}'", left, right)
-        return settled(binary(op, left, right))
+        return binary(op, left, right)
 
     def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
         value, both = self.eval(nodes[0]), isinstance(op, ast.And)

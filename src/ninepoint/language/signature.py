@@ -58,12 +58,6 @@ def with_options(own: Signature, options: Mapping[str, Any]) -> Signature:
     return Signature([*parameters, *more])
 
 
-def options_of(call: Callable[..., Any]) -> dict[str, Any]:
-    """The options of a function, given by name only, with their defaults."""
-    found = inspect.signature(call).parameters.values()
-    return {p.name: p.default for p in found if p.kind is Parameter.KEYWORD_ONLY}
-
-
 def as_read(options: Mapping[str, Any]) -> Callable[[_F], _F]:
     """The function with a signature for readers, in which these stand for its `**options`."""
 

@@ -6,6 +6,7 @@ heat(other, 0.5)      others like it    what was bound does them at once
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +16,7 @@ from ..base.remembered import Remembered
 from ..base.tracebacks import shorten
 from ..language.decorated import Decorated
 from ..language.definitions import ArrayFunction
-from ..language.signature import filled, options_of, signature_text
+from ..language.signature import filled, signature_text
 from ..program.definition import Call, Definition, Leaves, leaves_of, numbers_key
 from ..program.options import Place
 from ..program.waiting import before_writing, waiting
@@ -76,7 +77,9 @@ class OnArrays(Decorated, ArrayFunction):
         parameters = definition.parameters
         self._numbers = [(name, parameters.index(name)) for name in definition.scalars]
         words = f"{self._kind} of {', '.join(parameters)}"
-        super().__init__(definition, options_of(type(self).__call__), definition.live, words)
+        of_call = inspect.signature(type(self).__call__).parameters.values()
+        options = {one.name: one.default for one in of_call if one.kind is one.KEYWORD_ONLY}
+        super().__init__(definition, options, definition.live, words)
 
     @property
     def parameters(self) -> tuple[str, ...]:

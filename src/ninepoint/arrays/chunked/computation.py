@@ -39,7 +39,7 @@ from ..blocks import (
     cut_as,
     grid_of,
     grouped,
-    meta_of,
+    nothing,
     outputs_of,
     pieces_of,
     refuse_unknown,
@@ -188,7 +188,8 @@ class Computation:
     def results(self, chunks: Chunks) -> list[Any]:
         """The results as arrays of Dask, cut as these chunks of the fields."""
         rule, axes = self.blocks(), tuple(range(len(self.chunks)))
-        metas = [meta_of(self.arrays[0], len(axes), output.dtype) for output in self.outputs]
+        like, none = self.arrays[0]._meta, (0,) * len(axes)
+        metas = [nothing(like, none, output.dtype) for output in self.outputs]
         if self.alone:
             job: Any = rule.job
             if rule.given:
