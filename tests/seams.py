@@ -41,7 +41,7 @@ from ninepoint.backends.pipeline import compile_chain
 from ninepoint.base import limits as limit
 from ninepoint.base.limits import Limits
 from ninepoint.inspecting.measuring import asked
-from ninepoint.lowering.notes import Note, Work, notes, work
+from ninepoint.lowering.notes import Note, notes, work
 from ninepoint.program import program
 
 
@@ -76,12 +76,12 @@ class PlanOf:
     notes: tuple[Note, ...]
     passes: tuple[tuple[str, ...], ...]
     whole: Mapping[str, str]
-    work: Work | None
+    loads: float
 
     @property
     def text(self) -> str:
         """The notes as lines."""
-        return "\n".join(line for note in self.notes for line in (note.subject, *note.lines))
+        return "\n".join(line for note in self.notes for line in (note[0], *note[1]))
 
 
 def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
@@ -98,7 +98,7 @@ def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
         else tuple(notes(forms.stored, forms.wholesome, forms.lowered, forms.request.schedule)),
         passes=tuple(tuple(node.label for node in group.nodes) for group in plan.groups),
         whole=plan.whole,
-        work=None if forms is None else work(forms.lowered),
+        loads=0.0 if forms is None else work(forms.lowered)[0],
     )
 
 

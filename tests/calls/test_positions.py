@@ -68,9 +68,9 @@ def general(x):
     return x[0, 1] + k + shifted(x, npt.index()[1])
 
 
-@npt.stencil(boundary="nearest")
+@npt.stencil(boundary=("nearest", "constant"))
 def plain(x):
-    return x[-1, 0] * len(x) + x[0, 1] * x.shape[1] + x.size - x.ndim
+    return x[-1, 0] * len(x) + x[0, -1] * x.shape[1] + x.size - x.ndim + npt.index(x)[0]
 
 
 @npt.stencil(boundary="keep")

@@ -41,7 +41,7 @@ def message(run, *arguments):
     if isinstance(error, npt.StencilError):
         check_place(error)
         return str(error)
-    return f"{type(error).__name__}: {error}"
+    return " ".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
 
 
 def check_place(error):

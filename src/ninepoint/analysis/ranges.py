@@ -257,8 +257,11 @@ def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
     match expr.op:
         case "&" | "|" | "^":
             result = _bits(expr.op, a, b)
+        case "%" if expr.dtype.is_integer and a.low >= 0 and a.high < b.low:
+            result = a
         case "%" if expr.dtype.is_integer:
-            result = _modulo(a, b)
+            low, high = min(0, b.low + 1), max(0, b.high - 1)
+            result = Interval(low, min(high, a.high) if a.low >= 0 and b.low >= 0 else high)
         case "**" | "<<" if not (expr.dtype.is_integer and b.within(Interval(0, 64))):
             return of_type(expr.dtype)
         case "minimum" | "maximum":
@@ -312,13 +315,6 @@ def _between(expr: Binary, a: Interval, b: Interval) -> Interval:
     # A square is not negative.
     least = 0 if product and expr.left == expr.right else -math.inf
     return Interval(max(min(found), least), max(found), nan)
-
-
-def _modulo(a: Interval, b: Interval) -> Interval:
-    if a.low >= 0 and a.high < b.low:
-        return a
-    low, high = min(0, b.low + 1), max(0, b.high - 1)
-    return Interval(low, min(high, a.high) if a.low >= 0 and b.low >= 0 else high)
 
 
 def _bits(op: str, a: Interval, b: Interval) -> Interval:

@@ -30,17 +30,15 @@ from ..language.ir import (
     Gather,
     Histogram,
     Kernel,
-    Loop,
     Named,
     Offset,
     Read,
-    Reduce,
     Ref,
     Select,
     Stage,
     State,
     Values,
-    inside,
+    deeply,
     made_as,
     mapped,
     needed,
@@ -241,17 +239,17 @@ class Turn:
             return None
         if any(isinstance(stage, Histogram) for stage in kernel.stages):
             return None
-        return in_bodies(kernel, lambda _, body, values: (mapped(body, self._expression), values))
+        return in_bodies(
+            kernel,
+            lambda _, body, values: (mapped(body, lambda one: deeply(one, self._read)), values),
+        )
 
-    def _expression(self, expr: Any) -> Any:
-        match expr:
-            case Read(axes=axes, lanes=lanes):
-                if isinstance(self.how, tuple):
-                    axes = tuple(map(self.how.index, axes))
-                elif axes:
-                    lanes *= self.how
-                return replace(expr, offset=self.offset(expr.offset), axes=axes, lanes=lanes)
-            case Reduce() | Loop():
-                return inside(expr, self._expression)
-            case _:
-                return expr
+    def _read(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Read):
+            return expr
+        axes, lanes = expr.axes, expr.lanes
+        if isinstance(self.how, tuple):
+            axes = tuple(map(self.how.index, axes))
+        elif axes:
+            lanes *= self.how
+        return replace(expr, offset=self.offset(expr.offset), axes=axes, lanes=lanes)

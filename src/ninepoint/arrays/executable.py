@@ -123,7 +123,7 @@ class Executable:
         pairs = zip(map(how.of, outs), compiled.out_dtypes, strict=False)
         self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
         alike = all(field.shape == shape for field in fields)
-        stays = does is call and how == Turned(tuple(range(len(shape))))
+        stays = how == Turned(tuple(range(len(shape))))
         self._how = None if stays and alike and not self._apart else how
         fields = self._laid(fields)
         self._way = does.way(fields)
@@ -289,9 +289,11 @@ class Way:
         program, shape, border = call.compiled, fields[0].shape, call.border
         self._constants = check_values(border, call.cval, program)
         self._lead = len(shape) - program.ndim
-        core = shape[self._lead :]
+        # How many fields are copied where neighbours are missing: all but lines of positions.
         self._fields = len(fields)
-        size = sum(dtype.itemsize for dtype in program.field_dtypes)
+        self._copied = self._fields - len(program.positions)
+        size = sum(dtype.itemsize for dtype in program.field_dtypes[: self._copied])
+        core = shape[self._lead :]
         self._plan = plan = layout(core, program.reaches, border, size, every=program.every)
         # The shapes of results along core axes.
         self.shapes = [extent.shape for extent in plan.extents]
@@ -380,8 +382,8 @@ class Way:
     def _steps(self, rows: Span, count: int, threads: int) -> Steps:
         """How so many threads do some points along the first axis, of so many images."""
         pieces, zones = self._plan.done(*rows)
-        # Machine code that is told by a table fills no blocks with ghosts.
-        fills = not self._plan.border.uses("ghost")
+        # Machine code that is told by a table fills no blocks of positions, or with ghosts.
+        fills = not (self._plan.border.uses("ghost") or self._program.positions)
         told = [
             one
             for one in pieces
@@ -456,6 +458,12 @@ class Way:
     def _block(self, k: int, field: Array, gather: Gather, images: slice) -> Array:
         """A block of a field with all that stands outside: elements of it, constants, ghosts."""
         dtype = self._program.field_dtypes[k]
+        if k >= self._copied:
+            # Of positions none beyond the array is asked for, and any will do.
+            axis = 1 + self._program.positions[k - self._copied].axis
+            line = field[tuple(slice(None if n == axis else 1) for n in range(field.ndim))]
+            places = gather.sources[axis - 1].clip(0)
+            return np.broadcast_to(line.take(places, axis), (len(field), *gather.shape))
         block, constant = empty((len(field), *gather.shape), dtype), self._constants[k]
         pad = native.padding()
         if pad is not None and field.dtype == dtype:

@@ -13,7 +13,6 @@ values beside the rows (columns, channels)                (channels, columns)
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any
@@ -138,8 +137,12 @@ def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
     positions = [np.arange(n).reshape(-1, *(1,) * (last - k)) for k, n in enumerate(lengths)]
     try:
         value = function(one.step, *positions)
-    except TypeError:
-        _check_signature(function, name, one, positions)
+    except TypeError as error:
+        told = ", ".join(("step", *"ijklmn"[: len(positions)]))
+        error.add_note(
+            f"npt.{one.kind} calls '{name}' with the step and an array of positions for each axis "
+            f"along the edge, as {name}({told})."
+        )
         raise
     if not is_dask(value):
         value = widened(np.asarray(value))
@@ -149,21 +152,6 @@ def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
             "numbers along the edge."
         )
     return value
-
-
-def _check_signature(function: Any, name: str, one: Condition, positions: Sequence[Any]) -> None:
-    """Raise where a function does not take what it is called with."""
-    told = ", ".join(("step", *"ijklmn"[: len(positions)]))
-    try:
-        inspect.signature(function).bind(one.step, *positions)
-    except TypeError as error:
-        raise TypeError(
-            f"npt.{one.kind} calls '{name}' with the step and an array of positions for each axis "
-            f"along the edge, as {name}({told}), which it does not take: {error}."
-        ) from None
-    except ValueError:
-        # Functions without a signature, as those of NumPy.
-        pass
 
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:

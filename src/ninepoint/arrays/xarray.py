@@ -171,9 +171,12 @@ class Named:
                     f"dimension {dim!r} does not exist; the fields have {quoted(self.dims)}."
                 )
         self._sizes = {dim: n for field in named for dim, n in field.sizes.items()}
-        lengths = {dim: self._sizes[dim] for dim in self.core}
-        self.fields = [_along(field, lengths) for field in named]
-        self._first, self.named = first, named
+        self._first, self.named, self.fields = first, named, list[Any]()
+        for field in named:
+            missing = {dim: self._sizes[dim] for dim in self.core if dim not in field.dims}
+            if missing:
+                field = xr.DataArray(field.variable.set_dims(missing | dict(field.sizes)))
+            self.fields.append(field)
 
     def edge(self, value: Any, dim: Hashable, dims: Dims) -> Any:
         """The data of values along the edges that end `dim`, in the order of the other `dims`.
@@ -261,12 +264,9 @@ def arranged(field: Any, dims: Dims) -> Any:
 
 def restored(data: Any, dims: Dims, like: Any) -> Any:
     """Give data, whose axes are the last of these dimensions, the names of a DataArray."""
-    dims = dims[len(dims) - data.ndim :]
-    data = data[tuple(slice(None) if dim in like.dims else 0 for dim in dims)]
-    left = [dim for dim in dims if dim in like.dims]
-    if tuple(left) != like.dims:
-        data = data.transpose([left.index(dim) for dim in like.dims])
-    return like.copy(data=data)
+    own = xr.Variable(dims[len(dims) - data.ndim :], data)
+    own = own.isel({dim: 0 for dim in own.dims if dim not in like.dims})
+    return like.copy(data=own.transpose(*like.dims).data)
 
 
 def _named(field: Any, first: Any) -> Any:
@@ -316,15 +316,6 @@ def _between(values: np.ndarray, factor: int) -> np.ndarray | None:
     # Numbers that grow beyond the last one begin again at the other end.
     grows = (found[1:] > found[:-1]) == (step > 0)
     return found if np.all(grows) and _step(found) is not None else None
-
-
-def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
-    """Give the field with all these dimensions."""
-    missing = {dim: n for dim, n in lengths.items() if dim not in field.dims}
-    if not missing:
-        return field
-    variable = field.variable.set_dims(missing | dict(field.sizes))
-    return xr.DataArray(variable, field.coords, name=field.name)
 
 
 # The spacing of evenly spaced coordinates, as a number.

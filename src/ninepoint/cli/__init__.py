@@ -54,9 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     try:
         options = parser.parse_args(arguments)
-    except SystemExit:
+    finally:
         _flush()
-        raise
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: print(
@@ -73,8 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                   file=sys.stderr)  # fmt: skip
         return INTERRUPTED
     except BrokenPipeError:
-        _leave_stdout()
-        return DONE
+        _flush()
     except _EXPECTED as error:
         words = str(error) or type(error).__name__
         _say(options, words if isinstance(error, StencilError) else f"ninepoint: {words}")
@@ -83,17 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flush() -> None:
+    """Print what is left, if anybody reads it."""
     try:
         # None where the program was started without one.
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        _leave_stdout()
-
-
-def _leave_stdout() -> None:
-    """Whoever read the output has enough, as `head` has; Python would complain at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read it has enough, as `head` has; Python would complain at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(options: Namespace, words: str) -> None:
@@ -198,7 +193,8 @@ def make_parser() -> ArgumentParser:
     for title, rows in _rows().items():
         _add(apply.add_argument_group(title), rows)
     words = "type of the field, again for each further one"
-    explain.add_argument("--dtype", action="append", metavar="D", help=words)
+    explain.add_argument("--dtype", type=dtype, action="append", default=[],
+                         metavar="D", help=words)  # fmt: skip
     _add(explain.add_mutually_exclusive_group(), (
         ("--ir", "", None, "show the intermediate form instead"),
         ("--source", "", None, "show the generated code instead"),
@@ -232,7 +228,7 @@ def _rows() -> dict[str, _Rows]:
              "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their "
              "own"),
             ("--cval", "V", literal, "value of fill and constant"),
-            ("--dtype", "D", str,
+            ("--dtype", "D", dtype,
              "type of the result, such as uint8; floats are rounded to integers"),
             ("--overflow", "", ("saturate", "wrap"),
              "what happens to a number that --dtype cannot hold"),
@@ -267,6 +263,14 @@ def param(text: str) -> tuple[str, Any]:
     if not equals or not name.strip().isidentifier():
         raise ArgumentTypeError(f"{text!r} is not of the form name=value")
     return name.strip(), literal(value)
+
+
+def dtype(text: str) -> Any:
+    """Read the name of a dtype."""
+    try:
+        return imported("numpy").dtype(text)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{text}: there is no such type; uint8 is one") from error
 
 
 def part(text: str) -> tuple[int, int]:

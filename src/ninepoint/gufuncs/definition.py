@@ -23,6 +23,7 @@ import pickle
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numba
@@ -242,8 +243,8 @@ def _packed(function: Function) -> bytes:
             Unusable: lambda one: (Unusable, (one.words, one.value)),
             # As what `numba.stencil` was given.
             StencilFunc: lambda one: (
-                _stencil,
-                (one.kernel_ir.func_id.func, one.mode, one.options),
+                partial(numba.stencil, **one.options),
+                (one.kernel_ir.func_id.func,),
             ),
         }
     )
@@ -255,10 +256,6 @@ def _packed(function: Function) -> bytes:
             "use a function of Python instead."
         ) from error
     return content.getvalue()
-
-
-def _stencil(function: Any, mode: str, options: Mapping[str, Any]) -> Any:
-    return numba.stencil(mode, **options)(function)
 
 
 # Calls.
@@ -371,9 +368,10 @@ class Items:
     _axes: Sequence[Shape]
     _kept: int
 
-    def shape(self, number: int) -> Shape:
-        """The shape of a result with its core axes last."""
-        return self.stack + self.cores[number]
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the results with their core axes last."""
+        return [self.stack + core for core in self.cores]
 
     def placed(self, result: Any, number: int) -> Any:
         """A result, whose core axes are the last, as the call wants it; without axes a number."""

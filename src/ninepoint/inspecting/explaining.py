@@ -35,7 +35,7 @@ from ..language.errors import SLOWER, StencilError, cure
 from ..language.ir import Box, Kernel, Offset, Reduce, Ref
 from ..language.signature import Explanation, Lines, counted, many, signature_text
 from ..language.text import kernel_text
-from ..lowering.notes import Note, notes, work
+from ..lowering.notes import notes, work
 from ..lowering.rolling import rows_kept
 from ..program.definition import Definition
 from ..program.graph import Graph, Node
@@ -142,20 +142,20 @@ def _tell_kernel(page: Lines, node: Node, there: bool = False) -> None:
     if forms is not None:
         _numbers(page, node, forms.simplified)
     if forms is not None and not there:
-        schedule = forms.request.schedule
-        found = notes(forms.stored, forms.wholesome, forms.lowered, schedule)
+        found = notes(forms.stored, forms.wholesome, forms.lowered, forms.request.schedule)
         texts = []
-        for note in found or [Note("as written", ("no window, and nothing to share",))]:
-            texts += [f"{note.subject}:", *(f"  {line}" for line in note.lines)]
+        for subject, lines in found or [("as written", ["no window, and nothing to share"])]:
+            texts += [f"{subject}:", *(f"  {line}" for line in lines)]
         page.add("algorithm", *texts)
-        counted = work(forms.lowered)
-        lanes = ", ".join(f"{round(count, 1):g} in {name}" for name, count in counted.lanes)
+        loads, stores, lanes = work(forms.lowered)
         if lanes:
-            page.add("lanes", f"{counted.widest} bits at the widest: {lanes}")
+            counts = ", ".join(f"{round(count, 1):g} in {name}" for name, count in lanes.items())
+            widest = np.dtype([*lanes][-1]).itemsize * 8
+            page.add("lanes", f"{widest} bits at the widest: {counts}")
         page.add(
             "operations",
-            f"{many(counted.operations, 'operation')}, {many(counted.loads, 'load')} and "
-            f"{many(counted.stores, 'store')} a point",
+            f"{many(sum(lanes.values()), 'operation')}, {many(loads, 'load')} and "
+            f"{many(stores, 'store')} a point",
         )
     inside, outside = _bytes(node)
     page.add(
@@ -225,11 +225,8 @@ def _lying(page: Lines, one: Asked) -> None:
     core = behind(one.options.get("axes"), len(shape), last.ndim)
     ends = range(-last.ndim, 0)
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
-    program = last.compiled
     # What other calls make for it lies in memory as the fields do.
-    made = len(program.field_dtypes) - len(program.positions) - len(whole)
-    read = [*whole, *whole[:1] * made]
-    for label, text in told(program, read, len(whole)):
+    for label, text in told(last.compiled, whole):
         page.add(label, text)
 
 

@@ -26,6 +26,7 @@ pickled.  What is written is seen: the files of a unit appear when they are whol
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import os
 import pickle
@@ -59,6 +60,7 @@ from .run import (
     Unit,
     Units,
     Writer,
+    boxes,
     compute,
     grown,
     lengths,
@@ -193,8 +195,16 @@ class Contents:
         return HELD * max(sizes, default=0)
 
     def share(self, part: tuple[int, int] | None) -> list[Unit]:
-        """The units of a part, of each variable a box of them."""
-        return [(one.name, *place) for one in self.variables for place in one.units.share(part)]
+        """The units of a part, of each variable neighbours: it reads little beside its own."""
+        number, parts = part or (0, 1)
+        found = list[Unit]()
+        for one in self.variables:
+            counts = one.units.counts
+            units = [(one.name, *place) for place in np.ndindex(counts)]
+            near = boxes({one.name: counts}, units, max(1, len(units) // parts))
+            first, last = (len(units) * n // parts for n in (number, number + 1))
+            found += list(itertools.chain(*near))[first:last]
+        return found
 
     @property
     def arrays(self) -> list[Any]:

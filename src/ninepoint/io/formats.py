@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from io import BytesIO
 from mmap import ACCESS_READ, mmap
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -322,12 +322,11 @@ def page_places(file: BinaryIO) -> tuple[int, ...]:
     head = file.read(16)
     if head[:4] not in TIFF_SIGNATURES:
         raise ValueError(f"it is no TIFF: it begins with {head[:4]!r}")
-    order: Literal["little", "big"] = "little" if head[:2] == b"II" else "big"
-    # How many entries a page has; of each its tag, its type, how many values, and these; the place
-    # of the next page.
-    parts = ("Q", "HHQ8s", "Q") if 43 in head[2:4] else ("H", "HHI4s", "I")
-    sign = "<" if order == "little" else ">"
-    many, entry, place = (struct.Struct(sign + part) for part in parts)
+    order = "<" if head[:2] == b"II" else ">"
+    # How many entries a page has; of each its tag, its type, how many values, and two halves of
+    # the first one, or two short ones; the place of the next page.
+    parts = ("Q", "HHQHH4x", "Q") if 43 in head[2:4] else ("H", "HHIHH", "I")
+    many, entry, place = (struct.Struct(order + part) for part in parts)
     places: dict[int, bool] = {}
     (at,) = place.unpack_from(head, place.size)
     while at:
@@ -339,8 +338,10 @@ def page_places(file: BinaryIO) -> tuple[int, ...]:
             if entries > MOST_ENTRIES:
                 raise ValueError(f"its page {len(places)} claims to have {entries} tags")
             kinds = {
-                tag: int.from_bytes(value[: 2 if kind == SHORT else 4], order)
-                for tag, kind, _, value in entry.iter_unpack(file.read(entry.size * entries))
+                tag: first if kind == SHORT or order == "<" else second
+                for tag, kind, _, first, second in entry.iter_unpack(
+                    file.read(entry.size * entries)
+                )
                 if tag in (KIND, OLD_KIND)
             }
             places[at] = not kinds.get(KIND, 0) & 0b101 and kinds.get(OLD_KIND) != 2

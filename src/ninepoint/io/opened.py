@@ -24,9 +24,8 @@ The convention of 0.4 (NGFF) has them at the top, that of 0.5, which is written,
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -105,13 +104,13 @@ def open_labelled(
 
     Variables have the file's stamp, or `stamps` of their own.
     """
-    stamps = stamps or defaultdict(partial(readable, path))
     if not group:
         group, _, variable = (variable or "").strip("/").rpartition("/")
     where = f"{path}/{group}" if group else path
     with opening(where, lambda reason: ValueError(f"{where!r} cannot be opened: {reason}")):
         dataset = _dataset(path, engine, group)
     every = {str(name): one for name, one in dataset.variables.items()}
+    stamps = stamps or dict.fromkeys(every, readable(path))
     bounds = {one.attrs.get("bounds") or one.encoding.get("bounds") for one in every.values()}
     numeric = {name: one for name, one in every.items() if one.ndim and one.dtype.kind in "biufc"}
     names = [name for name in map(str, dataset.data_vars) if name in numeric]
@@ -165,9 +164,7 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
             "resume=True."
         )
     if isinstance(node, zarr.Array):
-        if variable is not None:
-            raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
-        refuse_level(path, level)
+        refuse(path, variable, level)
         return _plain(path, node)
     name = (variable or "").strip("/")
     if name and name in node:
@@ -186,7 +183,7 @@ def _from_group(path: str, group: Any, variable: str | None, level: int | None) 
     said = inner if isinstance(inner, Mapping) else group.attrs
     if said.get("multiscales") is not None and variable is None:
         return _image(path, where, group, said, level)
-    refuse_level(where, level)
+    refuse(where, None, level)
     arrays = {name: one for name, one in group.arrays() if one.ndim and one.dtype.kind in "biufc"}
     if variable is None and not arrays:
         below_here = [name for name, _ in group.groups()]
@@ -221,7 +218,7 @@ def _dims(array: Any) -> tuple[str, ...]:
     """The names of its dimensions, if it has them all."""
     named = getattr(array.metadata, "dimension_names", None)
     named = named or array.attrs.get("_ARRAY_DIMENSIONS")
-    if not named or len(named) != array.ndim or not all(named) or len(set(named)) < len(named):
+    if not named or not all(named) or len(set(named)) != array.ndim:
         return ()
     return tuple(map(str, named))
 
@@ -282,8 +279,10 @@ def pick(
     return variables[0]
 
 
-def refuse_level(path: str, level: int | None) -> None:
-    """Raise where a level is asked for of what has none."""
+def refuse(path: Any, variable: str | None, level: int | None) -> None:
+    """Raise where a variable or a level is asked for of what has none."""
+    if variable is not None:
+        raise ValueError(f"{path!r} holds no variables, so variable={variable!r} means nothing.")
     if level:
         raise ValueError(
             f"level={level} means nothing for {path!r}: smaller copies of an image (overviews) "
@@ -330,11 +329,6 @@ class Opened:
     pieces: Shape
     shards: Sequence[int] | None = None
     layer: str = OPEN
-
-    @property
-    def ndim(self) -> int:
-        """How many axes it has."""
-        return len(self.shape)
 
     def __getitem__(self, index: tuple[Any, ...]) -> np.ndarray:
         """Read of a file that is still the same, or say where it cannot be read.

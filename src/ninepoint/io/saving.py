@@ -162,32 +162,26 @@ def save(
         raise ValueError("the path of save is empty; give one such as 'out.zarr'")
     text = os.path.abspath(text)
     suffix = os.path.splitext(text)[1].lower()
-    if suffix and suffix not in (".zarr", *HDF5, ".npy", *IMAGES):
+    writers = {".zarr": save_zarr, **dict.fromkeys(HDF5, netcdf), ".npy": npy}
+    writers |= dict.fromkeys((*IMAGES, ""), _save_images)
+    if suffix not in writers:
         raise ValueError(
-            f"save cannot tell the format of {text!r}: the name should end in .zarr, "
-            f"{', '.join((*HDF5, '.npy', *IMAGES))}"
+            f"save cannot tell the format of {text!r}: the name should end in "
+            f"{', '.join(filter(None, writers))}"
         )
     for name, cut in (("chunks", chunks), ("shards", shards)):
         if cut is not None and suffix != ".zarr" and (name == "shards" or suffix not in HDF5):
             cure = "a .zarr store has both" if name == "shards" else "a .zarr store or a .nc has"
             what = suffix or "folder of images"
             raise ValueError(f"{name}={cut!r}: a {what} has no {name}; {cure}")
-    told: Any = None
-    if suffix == ".zarr":
-        told = save_zarr(result, text, how)
-    elif suffix in HDF5:
-        told = netcdf(result, text, how)
-    elif suffix == ".npy":
-        told = npy(result, text, how)
-    else:
-        dtype = getattr(result, "dtype", None)
-        if not suffix and dtype is not None and dtype.kind not in "bu":
-            name = os.fspath(path)
-            raise TypeError(
-                f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
-                f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
-            )
-        told = _save_images(result, text, how)
+    dtype = getattr(result, "dtype", None)
+    if not suffix and dtype is not None and dtype.kind not in "bu":
+        name = os.fspath(path)
+        raise TypeError(
+            f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
+            f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
+        )
+    told = writers[suffix](result, text, how)
     return told if isinstance(told, str) else Path(path).expanduser()
 
 

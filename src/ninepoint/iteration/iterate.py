@@ -162,21 +162,11 @@ def change(after: Any, before: Any, enough: float = math.inf) -> float:
         return float(library.max(far))
     if is_cupy(after):
         return float(_changes(after, before).max())
-    return _furthest(after, before, enough)[0]
+    return furthest(after, before, enough)[0]
 
 
-def place_of_change(
-    after: np.ndarray, before: np.ndarray, enough: float
-) -> tuple[int, ...] | None:
-    """Where an element changed by more than `enough`, the most of those near it; None if none."""
-    greatest, place = _furthest(after, before, enough)
-    if greatest <= enough:
-        return None
-    return tuple(map(int, np.unravel_index(place, after.shape)))
-
-
-def _furthest(after: np.ndarray, before: np.ndarray, enough: float) -> tuple[float, int]:
-    """The greatest of these changes, and of which element it is."""
+def furthest(after: np.ndarray, before: np.ndarray, enough: float) -> tuple[float, int]:
+    """The greatest of these changes, and of which element it is, in order."""
     greatest, place = 0.0, 0
     # The first state may be of another shape, if calls are given the fields as they are.
     a, b = after.reshape(-1), np.broadcast_to(before, after.shape).reshape(-1)

@@ -66,7 +66,7 @@ from ..program.program import (
     targets,
     unfit,
 )
-from .iterate import NOBODY, UNMADE, Iteration, Scalars, change, place_of_change
+from .iterate import NOBODY, UNMADE, Iteration, Scalars, change, furthest
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -222,10 +222,9 @@ class Motion:
                 )
         return shape
 
-    def looks(self, axis: int) -> tuple[int, int]:
+    def looking(self, axis: int) -> Looking:
         """How far a step looks along an axis, counted from the end."""
-        one = Looking(self.nodes, self.step.wanted, self.graph.given, axis)
-        return one.low, one.high
+        return Looking(self.nodes, self.step.wanted, self.graph.given, axis)
 
     @cached_property
     def together(self) -> int:
@@ -247,7 +246,8 @@ class Motion:
         """
         asked = self.schedule.steps
         # Further away than the next part there is nothing to gain.
-        far = [part[axis] // max(-a, b) for axis in cut for a, b in [self.looks(axis)] if a < b]
+        looks = [(part[axis], self.looking(axis)) for axis in cut]
+        far = [n // max(-one.low, one.high) for n, one in looks if one.low < one.high]
         return max(1, min([asked if asked > 1 else STEPS, row, *far]))
 
 
@@ -263,10 +263,8 @@ class Ahead:
         self._motion, self._plan, self._shape = motion, plan, shape
         assert plan.until is not None
         self._until = plan.until
-        self._place: tuple[int, ...] | None = None
-        wanted, given = motion.step.wanted, motion.graph.given
-        axes = range(-len(shape), 0)
-        self._axes = [Looking(motion.nodes, wanted, given, axis) for axis in axes]
+        self._place: Sequence[Any] | None = None
+        self._axes = [motion.looking(axis) for axis in range(-len(shape), 0)]
 
     @staticmethod
     def helps(motion: Motion, plan: Iteration) -> bool:
@@ -279,8 +277,12 @@ class Ahead:
 
     def notice(self, states: PlainArrays, before: PlainArrays) -> None:
         """Note where the last step, which was not the last of all, changed much."""
-        places = (place_of_change(*pair, self._until) for pair in zip(states, before, strict=True))
-        self._place = next((place for place in places if place is not None), None)
+        for pair in zip(states, before, strict=True):
+            greatest, place = furthest(*pair, self._until)
+            if not greatest <= self._until:
+                self._place = np.unravel_index(place, self._shape)
+                return
+        self._place = None
 
     def sure(self, first: int, arrays: PlainArrays, steps: int) -> bool:
         """Whether none of so many steps is the last; the first of the arrays are the state."""

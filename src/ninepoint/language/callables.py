@@ -19,7 +19,6 @@ among what is no NaN are an operation of their own, for which see `lowering.wind
 
 from __future__ import annotations
 
-import builtins
 import functools
 import math
 from dataclasses import replace
@@ -244,10 +243,9 @@ def _cast(target: type, value: Any = 0) -> Any:
         return cast(real_number(value, "int()"), DType.INT)
     if target is float:
         return _weak(real_number(value, "float()"), DType.F64)
-    storage, lifted = np.dtype(target), lift(value)
+    storage = np.dtype(target)
     dtype, rounds = value_type(storage), short(storage) is not None
-    if lifted.dtype.is_complex and not dtype.is_complex:
-        raise mistake("bad-operand", f"np.{storage.name}", "complex numbers")
+    lifted = lift(value) if dtype.is_complex else real_number(value, f"np.{storage.name}")
     if rounds and dtype is not lifted.dtype:
         lifted = cast(lifted, DType.F64)
     if rounds or dtype.is_integer:
@@ -296,11 +294,9 @@ def window_of(value: Any, name: str, axis: Any = None, *, ordered: bool = False)
         raise NotUnderstood(f"'{name}' of the whole array '{value.name}'")
     if isinstance(value, np.ndarray) or is_number(value):
         raise mistake("bad-operand", f"'{name}'", words(value))
-    window = lift(value)
+    window = real_number(value, f"'{name}'") if ordered else lift(value)
     if not window.shape:
         raise mistake("bad-operand", f"'{name}'", "a single number")
-    if ordered and window.dtype.is_complex:
-        raise mistake("bad-operand", f"'{name}'", "complex numbers")
     return window
 
 
@@ -479,7 +475,7 @@ def _average(value: Any, axis: Any = None, weights: Any = None) -> Any:
     window = window_of(value, "np.average", axis)
     if weights is None:
         return reduce("mean", window)
-    if isinstance(weights, tuple | list):
+    if isinstance(weights, tuple):
         weights = np.array(weights)
     if isinstance(weights, np.ndarray):
         items = weights.ravel().tolist()
@@ -608,8 +604,8 @@ FUNCTIONS: dict[Any, Builder] = {
         lambda kind, value, axis=None: reduce(kind, window_of(value, kind, axis)),
     ),
     np.ptp: _peak_to_peak,
-    builtins.any: partial(_any_all, "any", "|"),
-    builtins.all: partial(_any_all, "all", "&"),
+    any: partial(_any_all, "any", "|"),
+    all: partial(_any_all, "all", "&"),
     np.amin: partial(_extreme, "min"),
     np.amax: partial(_extreme, "max"),
     np.count_nonzero: lambda value: reduce("sum", truth(window_of(value, "np.count_nonzero"))),

@@ -25,6 +25,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from inspect import BoundArguments, Signature
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,9 @@ _METHODS = frozenset("sum prod mean min max std var median any all argmin argmax
 
 _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
-# What tells how large an array is.
+# What tells how large an array is, and what that is of how long it is along each axis.
 _MEASURES = (len, np.shape, np.ndim, np.size)
+_MEASURED: dict[str, Any] = {"shape": tuple, "ndim": len, "len": itemgetter(0), "size": math.prod}
 
 # NumPy's older names of arguments.
 _NAMED = {"a_min": "min", "a_max": "max"}
@@ -110,7 +112,7 @@ class Given:
         if not callable(function):
             raise mistake("unknown-function", self.name)
         if function in _MEASURES and len(self.args) == 1 and isinstance(self.args[0], Field):
-            return _measured(_whole_shape(self.args[0]), function.__name__)
+            return _MEASURED[function.__name__](_whole_shape(self.args[0]))
         if function in _STRUCTURE:
             return self._arranged(function)
         shape = is_shape(function)
@@ -215,7 +217,7 @@ def attribute(base: Any, name: str) -> Any:
         if isinstance(base, Field):
             shape = _whole_shape(base)
         if shape or isinstance(base, np.ndarray):
-            return _measured(shape, name)
+            return _MEASURED[name](shape)
     match base:
         case Value() if name in ("real", "imag"):
             return FUNCTIONS[getattr(np, name)](base)
@@ -277,26 +279,14 @@ def _position(field: Any = None, /) -> Any:
     for axis in range(count):
         label = f"{'index' if field else 'place'}{axis}"
         reading.positions[label] = Position(axis, "elements" if field else "results")
-        found.append(emit(Read(DType.INT, label, (0,) * count), weak=True))
+        place: Any = emit(Read(DType.INT, label, (0,) * count), weak=True)
         if reading.factors:
-            found[axis] = Index(found[axis].atom, True)
+            place = Index(place.atom, True)
             if not field:
                 # Of several results around an element those of one phase are k * I + r.
-                found[axis] = found[axis] * reading.factors[axis] + reading.phase[axis]
+                place = place * reading.factors[axis] + reading.phase[axis]
+        found.append(place)
     return tuple(found) if count > 1 else found[0]
-
-
-def _measured(shape: tuple[Any, ...], name: str) -> Any:
-    """The `shape`, `ndim`, `len` or `size` of an array that is so long along each axis."""
-    match name:
-        case "shape":
-            return shape
-        case "ndim":
-            return len(shape)
-        case "len":
-            return shape[0]
-        case _:
-            return math.prod(shape)
 
 
 # Stages.

@@ -609,33 +609,22 @@ def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
     return tuple(Assign(assign.name, change(assign.value)) for assign in body)
 
 
-def inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
-    """The operation with what stands inside it changed."""
-    return replace(expr, body=mapped(expr.body, change))
+def deeply(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The operation changed, after what stands inside it."""
+    if isinstance(expr, Reduce | Loop):
+        expr = replace(expr, body=mapped(expr.body, lambda inner: deeply(inner, change)))
+    return change(expr)
 
 
 def shifted(expr: Expr, by: Offset) -> Expr:
     """The operation at the point that lies `by` from here."""
-    match expr:
-        case Read() | Gather():
-            return replace(expr, offset=added(expr.offset, by))
-        case Reduce() | Loop():
-            return inside(expr, lambda inner: shifted(inner, by))
-        case _:
-            return expr
 
+    def moved(one: Expr) -> Expr:
+        if isinstance(one, Read | Gather):
+            return replace(one, offset=added(one.offset, by))
+        return one
 
-def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """The operation on other arrays in the place of some."""
-    match expr:
-        case Read() | Gather():
-            return replace(expr, field=names.get(expr.field, expr.field))
-        case Element():
-            return replace(expr, array=names.get(expr.array, expr.array))
-        case Reduce() | Loop():
-            return inside(expr, lambda inner: of_arrays(inner, names))
-        case _:
-            return expr
+    return deeply(expr, moved)
 
 
 def within(body: Iterable[Assign]) -> Iterator[Assign]:

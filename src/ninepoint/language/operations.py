@@ -177,9 +177,8 @@ def binary(op: str, left: Any, right: Any) -> Any:
         return Index(in_common(op, DType.INT, a, b).atom, True, (), line)
     if op in (*_BITWISE, "<<", ">>") and not (a.dtype.is_integer and b.dtype.is_integer):
         raise mistake("bad-operand", f"'{op}'", "floats")
-    if op in _ORDERED and (a.dtype.is_complex or b.dtype.is_complex):
-        name = f"np.{op}" if op in _EXTREMES else f"'{op}'"
-        raise mistake("bad-operand", name, "complex numbers")
+    for one in (a, b) if op in _ORDERED else ():
+        real_number(one, f"np.{op}" if op in _EXTREMES else f"'{op}'")
     mixed = _mixed(a, b)
     if mixed:
         if op in COMPARISONS:
@@ -382,7 +381,7 @@ def _compared(op: str, left: Value, right: Value) -> Any:
     if left.dtype is not DType.UINT:
         left, right, op = right, left, MIRRORED[op]
     above = op in (">", ">=", "!=")
-    found = binary(op, left, _word(right))
+    found = binary(op, left, cast(right, DType.UINT))
     return (right < 0) | found if above else (right >= 0) & found
 
 
@@ -390,7 +389,7 @@ def _extreme(op: Any, left: Value, right: Value) -> Value:
     """The lesser of mixed integers, an int; or the greater, of uint64."""
     if left.dtype is not DType.UINT:
         left, right = right, left
-    right = replace(right, weak=False)
+    right = strong(right)
     natural = in_common("maximum", DType.INT, right, lift(0))
     found = in_common(op, DType.UINT, left, natural)
     return found if op == "maximum" else in_common(op, DType.INT, found, right)
@@ -403,7 +402,8 @@ def _divided(op: str, left: Value, right: Value) -> Any:
     """
     signed = left if left.dtype is DType.INT else right
     negative = signed < 0
-    size = _word(emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape))
+    absolute = emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape)
+    size = cast(absolute, DType.UINT)
     top, bottom = (size, right) if signed is left else (left, size)
     rest = top % bottom
     inexact = rest != 0
@@ -412,10 +412,6 @@ def _divided(op: str, left: Value, right: Value) -> Any:
     # Of two of uint64 the remainder is the lesser.
     turned = rest - bottom if signed is right else in_common("-", DType.UINT, bottom, rest)
     return select(negative & inexact, turned, rest)
-
-
-def _word(value: Value) -> Value:
-    return replace(cast(value, DType.UINT), weak=False)
 
 
 OPERATORS |= {ufunc: partial(binary, op) for ufunc, op in UFUNCS.items()}

@@ -8,7 +8,7 @@
 
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
                | Call(function, (value | array)*)
-    statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Return | Call
+    statement := Let | Variable | Assign | Store | View | Laid | For | While | If | Return | Call
 
 Every value has a machine type: "bool", "int8" to "uint64", "float32", "float64", "complex64" or
 "complex128".  Both operands of an operation have one type, and conversions are operations.  An
@@ -41,6 +41,9 @@ BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 6
 FLOATS = ("float32", "float64")
 # The type of each part of a complex number.
 PARTS = {"complex64": "float32", "complex128": "float64"}
+
+# A line of the cache [bytes]: memory begins at one.
+LINE = 64
 
 # What types are called in texts: by their first letter and their bits, as i16 and c128.
 SHORT = {kind: kind[0] + re.sub("[a-z]+", "", kind) for kind in (*BITS, *FLOATS, *PARTS)}
@@ -119,7 +122,7 @@ class Size:
 
 @frozen
 class Call:
-    """What a function of the module returns; `type` is empty if it returns nothing."""
+    """What a function of the module gives."""
 
     type: str
     function: str
@@ -178,11 +181,16 @@ class View:
 
 
 @frozen
-class Alloc:
-    """Bind an array to new memory, which begins at a line of the cache and lives as the call."""
+class Laid:
+    """Bind an array to memory at an address, of these lengths.
+
+    A dense one has no `strides`, the bytes between elements along each axis.
+    """
 
     array: Array
+    address: Value
     shape: Values
+    strides: Values = ()
 
 
 @frozen
@@ -225,14 +233,14 @@ class Return:
 
 
 Statement: TypeAlias = (
-    Let | Variable | Assign | Store | View | Alloc | For | While | If | Return | Call
+    Let | Variable | Assign | Store | View | Laid | For | While | If | Return | Call
 )  # fmt: skip
 Block: TypeAlias = tuple[Statement, ...]
 
 
 @frozen
 class Function:
-    """A function: its parameters, and what it does.
+    """A function: its parameters, what it does, and the type of what it gives, by default 0.
 
     A function of a `row` is compiled by itself, and what it writes lies apart from what it reads.
     Any other function stands where it is called.
@@ -241,7 +249,7 @@ class Function:
     name: str
     parameters: tuple[Name | Array, ...]
     body: Block
-    result: str = ""
+    result: str
     row: bool = False
 
 

@@ -26,9 +26,9 @@ from ..language.definitions import parsed
 from ..language.functions import SYMBOLS
 from ..language.ir import COMPARISONS
 from .nodes import (
+    LINE,
     PARTS,
     SHORT,
-    Alloc,
     Array,
     Assign,
     Block,
@@ -36,6 +36,7 @@ from .nodes import (
     For,
     Function,
     If,
+    Laid,
     Let,
     Load,
     Module,
@@ -166,8 +167,8 @@ class _Reader:
             self.functions[key] = Function(
                 node.name + f".{count}" * bool(count),
                 tuple(body.parameters),
-                (*body.front, *lines),
-                body.result,
+                (*body.front, *lines, *body.frees),
+                body.result or "int64",
                 bool(node.decorator_list),
             )
         return self.functions[key]
@@ -212,6 +213,8 @@ class _Body:
         self.variables = set[str]()
         self.front = list[Statement]()
         self.lines = self.front
+        # What gives back its memory at its end.
+        self.frees = list[Statement]()
         self.made = 0
         self.result = ""
         self.parameters = list[Name | Array]()
@@ -509,14 +512,23 @@ class _Body:
         function = self.reader.function(node, known)
         given = tuple(arg for arg in known if not isinstance(arg, str))
         call = Call(function.result, function.name, given)
-        if function.result and any(isinstance(arg, Array) for arg in given):
+        if any(isinstance(arg, Array) for arg in given):
             # It may change what later values are read from.
             return self._kept(call)
         return call
 
     def _method(self, place: str, name: str, node: ast.Call) -> Known:
         if place in ("c", "machine"):
-            return self._done_here(f"{place}:{name}", list(map(self._value, node.args)))
+            args = list(map(self._value, node.args))
+            match name, args:
+                case "view", [str(kind), *words]:
+                    begin, *sizes = map(_word, words)
+                    ndim = len(sizes) // 2
+                    array = Array(kind, ndim, self._fresh())
+                    laid = Laid(array, begin, tuple(sizes[:ndim]), tuple(sizes[ndim:]))
+                    self.lines.append(laid)
+                    return array
+            return self._done_here(f"{place}:{name}", args)
         if place not in ("np", "math"):
             raise NotRead(ast.unparse(node))
         if name == "empty":
@@ -525,7 +537,15 @@ class _Body:
             lengths = shape if isinstance(shape, tuple) else (shape,)
             numbers = tuple(self._kept(_word(one)) for one in lengths)
             array = Array(kind, len(numbers), self._fresh(), dense=True)
-            self.lines.append(Alloc(array, numbers))
+            size: Value = word(array.itemsize)
+            for one in numbers:
+                size = applied("*", size, one)
+            memory = self._done_here("c:malloc", [applied("+", size, word(LINE))])
+            self.frees.append(Call("int64", "c:free", (memory,)))
+            failed = compared("==", memory, word(0))
+            self.lines.append(If(failed, (*self.frees, Return(word(1)))))
+            begin = applied("&", applied("+", memory, word(LINE - 1)), word(-LINE))
+            self.lines.append(Laid(array, begin, numbers))
             return array
         return self._function(name, [self._number(one) for one in node.args])
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
 from ..analysis.ranges import machine_type, ranges, turn_ranges, working_type
 from ..analysis.rewrite import bodies, reads
-from ..base.frozen import frozen
 from ..language.ir import (
     RANKED,
     Body,
@@ -39,13 +40,8 @@ from .schedule import Refused, Schedule
 from .staging import stages_of
 from .windows import small
 
-
-@frozen
-class Note:
-    """One choice: about what, what was chosen, and why nothing else was."""
-
-    subject: str
-    lines: tuple[str, ...]
+# One choice: about what, and what was chosen, with why nothing else was.
+Note: TypeAlias = tuple[str, Sequence[str]]
 
 
 def notes(stored: Kernel, wholesome: Kernel, lowered: Kernel, schedule: Schedule) -> list[Note]:
@@ -53,16 +49,16 @@ def notes(stored: Kernel, wholesome: Kernel, lowered: Kernel, schedule: Schedule
 
     Stages for windows are those of a `wholesome` kernel; what is `lowered` has others after them.
     """
-    found = [
-        Note(_name(one.value), _window(stored, one.value, schedule, lowered.rows))
+    found: list[Note] = [
+        (_name(one.value), _window(stored, one.value, schedule, lowered.rows))
         for one in stored.body
         if isinstance(one.value, Reduce)
     ]
     if lowered.rows > 1:
         words = f"{lowered.rows} made at once, which share what they load and compute"
-        found.append(Note("rows", (words,)))
+        found.append(("rows", [words]))
     elif made := lowered.stages[len(wholesome.stages) :]:
-        found.append(Note("neighbours share", tuple(_kept(stage, lowered) for stage in made)))
+        found.append(("neighbours share", [_kept(stage, lowered) for stage in made]))
     return found
 
 
@@ -98,30 +94,11 @@ def _name(reduce: Reduce) -> str:
     return f"{name} over {shape}{' elements' * (len(reduce.shape) == 1)}"
 
 
-@frozen
-class Work:
-    """Loads, stores and operations for each point.
-
-    `lanes` pairs each machine type with the operations done in it.  What several rows share
-    counts in part for each of them.
-    """
-
-    loads: float
-    stores: float
-    operations: float
-    lanes: tuple[tuple[str, float], ...]
-
-    @property
-    def widest(self) -> int:
-        """The bits of the widest lane."""
-        return max((np.dtype(name).itemsize * 8 for name, _ in self.lanes), default=0)
-
-
-def work(kernel: Kernel) -> Work:
-    """Count the work of a kernel whose stages are made.
+def work(kernel: Kernel) -> tuple[float, float, dict[str, float]]:
+    """Loads and stores for each point, and operations by their machine types, the widest last.
 
     Each stage counts once a point: what its rows have beyond the result's is small for images of
-    more than a few rows.
+    more than a few rows.  What several rows share counts in part for each of them.
     """
     rows, kernel = kernel.rows, abreast(kernel)
     known = ranges(kernel)
@@ -159,6 +136,5 @@ def work(kernel: Kernel) -> Work:
     count(kernel.body)
     stores = len(kernel.outputs) + len(kernel.stage_names)
     loads = lanes.pop(load, 0)
-    widths = sorted(lanes.items(), key=lambda pair: (np.dtype(pair[0]).itemsize, pair[0]))
-    shares = tuple((name, operations / rows) for name, operations in widths)
-    return Work(loads / rows, stores / rows, sum(lanes.values()) / rows, shares)
+    widths = sorted(lanes, key=lambda name: (np.dtype(name).itemsize, name))
+    return loads / rows, stores / rows, {name: lanes[name] / rows for name in widths}

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..language.ir import Box, Expr, Kernel, Reduce
+from ..language.ir import Box, Kernel, Reduce
 from .rolling import LONGEST, effort, rolled, suitable, together
 from .schedule import NEAR, Request, Schedule
 from .sharing import evened, flattened, shared
@@ -63,20 +63,17 @@ def fastest(kept: Kernel, forms: Mapping[str, Kernel], schedule: Schedule) -> Ke
 
     Both do the same operations; `forms` are the kernel after each pass.
     """
-    far = any(_adds_far(assign.value) for assign in forms["widened"].body)
+    # Several rows of 5 x 5 elements of float64, each with its weight, took twice as long (Zen 5).
+    far = any(
+        isinstance(one.value, Reduce)
+        and one.value.kind in ("sum", "mean")
+        and not one.value.result.dtype.is_integer
+        and max(one.value.shape) > NEAR
+        for one in forms["widened"].body
+    )
     in_place = None if far else flattened(forms["wholesome"], LONGEST)
     if in_place is not None and suitable(in_place, schedule):
         several = replace(in_place, rows=schedule.rows)
         if together(several)[0] is not None and effort(several) < effort(kept) * schedule.gain:
             return several
     return rolled(kept, schedule)
-
-
-def _adds_far(expr: Expr) -> bool:
-    """Whether an operation adds the floats of a window that is large.
-
-    Several rows of 5 x 5 elements of float64, each with its weight, took twice as long (Zen 5).
-    """
-    if not isinstance(expr, Reduce) or expr.kind not in ("sum", "mean"):
-        return False
-    return not expr.result.dtype.is_integer and max(expr.shape) > NEAR

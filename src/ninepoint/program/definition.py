@@ -492,8 +492,8 @@ class Call:
     @cached_property
     def token(self) -> str:
         """Names the meaning of the call, arrays of it included: equal tokens, equal results."""
-        given = self.options.meaning, dict(self.scalars), self.fields
-        return digest((self.definition.token, *given))
+        meaning = self.options.meaning
+        return digest((self.definition.token, meaning, dict(self.scalars), self.fields))
 
     @property
     def spacings(self) -> dict[str, Spacing]:

@@ -96,8 +96,11 @@ class Program:
         """Some calls of a graph as a program of their own, and which values that is given."""
         # Equal calls are one, so that a task that has many of them is short.
         calls: dict[str, Call] = {}
-        settled = [(node, node.call.settled()) for node in nodes]
-        nodes = [replace(node, call=calls.setdefault(call.token, call)) for node, call in settled]
+        nodes = [
+            replace(node, call=calls.setdefault(call.token, call))
+            for node in nodes
+            for call in [node.call.settled()]
+        ]
         sources = read_by(nodes)
         part = Graph([graph.names[v] for v in sources], [graph.dtypes[v] for v in sources])
         numbers = part.append(graph, {value: k for k, value in enumerate(sources)}, nodes)

@@ -29,9 +29,6 @@ import numpy as np
 c: Any = None
 machine: Any = None
 
-# What computes a block of a kernel is called so.
-BLOCK = "ninepoint_block"
-
 # Where the fields of an array are, in words, with 64-bit pointers, which is part of NumPy's binary
 # interface: NumPy's own headers compile it into other packages.  They are `PyArrayObject_fields`
 # in NumPy's ndarraytypes.h.
@@ -296,9 +293,13 @@ def done(held):
     c.pthread_mutex_unlock(crew + GATE)
     work(crew)
     machine.set(crew + OPEN, 0)
-    # What others have begun ends soon.
+    # What others have begun ends soon, as a rule.
+    end = nanoseconds() + machine.get(crew + SPIN)
     while machine.get(crew + BUSY) != 0:
-        c.sched_yield()
+        if nanoseconds() < end:
+            c.sched_yield()
+        else:
+            c.usleep(50)
     status = machine.get(crew + FAILED)
     machine.set(crew + OWNED, 0)
     return status

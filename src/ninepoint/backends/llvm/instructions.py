@@ -21,10 +21,7 @@ import numpy as np
 from ...base.frozen import frozen
 from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import COMPARISONS
-from ...loops.nodes import BITS, FLOATS, PARTS, SHORT
-
-# A line of the cache [bytes]: memory begins at one.
-LINE = 64
+from ...loops.nodes import BITS, FLOATS, LINE, PARTS, SHORT
 
 # LLVM's types of numbers.
 TYPES = {"bool": "i1", "float32": "float", "float64": "double"}

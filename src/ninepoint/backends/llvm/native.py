@@ -17,6 +17,7 @@ import struct
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import count, islice
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -24,8 +25,9 @@ import numpy as np
 
 from ...base.frozen import frozen
 from ...base.undisturbed import imported, undisturbed
+from ...loops.nodes import SHORT
 from .. import cache as disk
-from .entries import BLOCK, DATA, SHAPE, STRIDES
+from .entries import DATA, SHAPE, STRIDES
 
 # Object code, and the names of what it calls and does not hold.
 Code: TypeAlias = tuple[bytes, tuple[str, ...]]
@@ -102,7 +104,7 @@ def entry(code: Code, kinds: Sequence[Kind]) -> Callable[..., None] | None:
     if held is None:
         return None
     _keep_freed_memory()
-    place = held.get_function_address(BLOCK)
+    place = held.get_function_address("ninepoint_block")
     if shared() is None:
         return _block(place, kinds)
     return _function(address("entry"), _record(kinds, place))
@@ -214,27 +216,43 @@ def _llvm() -> Any:
 
 
 def kernel_code(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> Code:
-    """The code of a generated text, whose function computes a block (see `printing`)."""
+    """The code of a generated text, whose function computes a block."""
     # Imported here, not above: what is on disk needs no compiler.
     from ...loops.reading import functions_of, read
     from . import library
     from .printing import printed
 
-    types = [(kind.dtype.name, kind.ndim) for kind in kinds]
-    functions = functions_of(inspect.getsource(library))
-    loops = read(text, functions, _constants(library), types, fastmath=fastmath)
-    return _object_code(printed(loops, arrays_of(kinds)))
+    functions, names = functions_of(inspect.getsource(library)), ["block"]
+    whole = text + _block_text(kinds)
+    loops = read(whole, functions, _constants(library), names=names, fastmath=fastmath)
+    return _object_code(printed(loops, names))
+
+
+def _block_text(kinds: Sequence[Kind]) -> str:
+    """What calls `band` with views and values that are words at two addresses (see `entries`)."""
+    given, arrays = list[str](), arrays_of(kinds)
+    views, values = map("views[{}]".format, count()), map("values[{}]".format, count())
+    for k, kind in enumerate(kinds):
+        words, name = [*islice(views if k < arrays else values, kind.words)], kind.dtype.name
+        if kind.ndim:
+            given.append(f"machine.view(np.{name}, {', '.join(words)})")
+            continue
+        if kind.dtype.kind in "fc":
+            words = [f"float64_of_bits({one})" for one in words]
+        number = f"complex({', '.join(words)})" if kind.dtype.kind == "c" else words[0]
+        given.append(f"{SHORT[name]}({number})")
+    return f"\n\ndef block(views, values):\n    return band({', '.join(given)})\n"
 
 
 def shared_code() -> Code:
     """The code of what all kernels share: functions whose names begin with `ninepoint_`."""
     from ...loops.reading import read
     from . import entries
-    from .printing import printed_words
+    from .printing import printed
 
     names = "entry part pad begin member".split()
     loops = read(inspect.getsource(entries), {}, _constants(entries), names=names)
-    return _object_code(printed_words(loops, names), plain=True)
+    return _object_code(printed(loops, names), plain=True)
 
 
 def _constants(source: ModuleType) -> Mapping[str, float]:

@@ -10,18 +10,18 @@ it is called.  A variable lies on the stack, which LLVM takes apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import count, islice
 from typing import assert_never
 
 from ...loops.nodes import (
-    Alloc,
     Array,
     Assign,
     Call,
     For,
     Function,
     If,
+    Laid,
     Let,
     Load,
     Module,
@@ -38,34 +38,15 @@ from ...loops.nodes import (
     While,
     word,
 )
-from .entries import BLOCK
-from .instructions import LINE, TYPES, Instructions, Memory, constant, stored, table
-
-# How numbers are given that are shorter.
-_GIVEN = {"float32": "float64", "complex64": "complex128"}
+from .instructions import TYPES, Instructions, Memory, constant, stored, table
 
 
-def printed(loops: Module, arrays: int) -> str:
-    """Print the function `band` of the loops as that which computes a block (see `entries`).
-
-    It is given the address of views of its first arguments, which are so many arrays, and that of
-    its other values; it gives 0, or 1 without memory.
-    """
-    printer = _Module(loops)
-    writer = _Writer(printer, loops.function("band"))
-    writer.take_block(arrays)
-    writer.whole()
-    printer.define(BLOCK, "i64", ["i64", "i64"], "", writer)
-    return printer.text()
-
-
-def printed_words(loops: Module, names: Sequence[str]) -> str:
-    """Functions of words, which others call by their names after `ninepoint_`."""
+def printed(loops: Module, names: Sequence[str]) -> str:
+    """Print functions of words, which others call by their names after `ninepoint_`."""
     printer = _Module(loops)
     for name in names:
         source = loops.function(name)
         writer = _Writer(printer, source)
-        writer.take(None)
         writer.leave(f"ret i64 {writer.value(Call('int64', name, source.parameters))}")
         printer.define(f"ninepoint_{name}", "i64", ["i64"] * len(source.parameters), "", writer)
     return printer.text()
@@ -101,11 +82,9 @@ class _Module:
             return own
         kinds = [kind for parameter in source.parameters for kind in _types(parameter)]
         writer = _Writer(self, source)
-        writer.take(None)
         writer.block(source.body)
         if writer.open:
-            # A function with a result returned on each way through it.
-            writer.leave("unreachable" if source.result else "ret void")
+            writer.leave(f"ret {TYPES[source.result]} zeroinitializer")
         how = "alwaysinline"
         if source.row:
             # As one function that LLVM has optimised by itself, not as a part of others.
@@ -120,8 +99,7 @@ class _Module:
             sizes = [one.itemsize for one in source.parameters if isinstance(one, Array)]
             if max(sizes) > 1:
                 how += ' "prefer-vector-width"="512"'
-        result = TYPES[source.result] if source.result else "void"
-        self.define(own, f"internal {result}", kinds, how, writer)
+        self.define(own, f"internal {TYPES[source.result]}", kinds, how, writer)
         return own
 
 
@@ -138,21 +116,13 @@ class _Writer(Instructions):
 
     def __init__(self, module: _Module, source: Function) -> None:
         super().__init__(module.parts, " fast" if module.loops.fastmath else "")
-        self.module, self.source = module, source
+        self.module = module
         self.values = dict[str, str]()
         # Where each variable is.
         self.variables = dict[str, str]()
         self.arrays: dict[str, Memory] = dict(module.tables)
-        self._buffers = list[str]()
-        # Where control goes when all of it ends.
-        self._end = ""
-
-    # Functions.
-
-    def take(self, args: Iterable[str] | None) -> None:
-        """Give the parameters their names: %a0, %a1, ..., unless it is told others."""
-        given = iter(args or (f"%a{k}" for k in count()))
-        for parameter in self.source.parameters:
+        given = map("%a{}".format, count())
+        for parameter in source.parameters:
             first = next(given)
             if isinstance(parameter, Name):
                 self.values[parameter.name] = first
@@ -160,39 +130,6 @@ class _Writer(Instructions):
             shape = tuple(islice(given, parameter.ndim))
             strides = None if parameter.dense else tuple(islice(given, parameter.ndim))
             self.arrays[parameter.name] = Memory(parameter.element, first, shape, strides)
-
-    def take_block(self, arrays: int) -> None:
-        """Take the parameters out of memory: so many are arrays in the first place."""
-        given = list[str]()
-        base, at = self.address("%a0"), 0
-        for k, parameter in enumerate(self.source.parameters):
-            if k == arrays:
-                base, at = self.address("%a1"), 0
-            size = len(_types(parameter))
-            places = [self.further(base, "i64", str(at + n)) for n in range(size)]
-            at += size
-            if isinstance(parameter, Array):
-                first, *words = (self.new(f"load i64, ptr {place}") for place in places)
-                given += [self.address(first), *words]
-            else:
-                machine = _GIVEN.get(parameter.type, parameter.type)
-                at += machine == "complex128"
-                value = self.load(machine, places[0])
-                given.append(self.convert(value, machine, parameter.type))
-        self.take(given)
-
-    def whole(self) -> None:
-        """Write all of it, which gives back its memory, and gives 0, or 1 where there was none."""
-        (self._end,), status = self.labels(1), self.variable("i64")
-        self.do(f"store i64 1, ptr {status}")
-        self.block(self.source.body)
-        self.do(f"store i64 0, ptr {status}")
-        self.go(self._end)
-        self.at(self._end)
-        for place in self._buffers:
-            self.called("free", "void", [("i64", self.new(f"load i64, ptr {place}"))])
-        found = self.new(f"load i64, ptr {status}")
-        self.leave(f"ret i64 {found}")
 
     # Statements.
 
@@ -219,8 +156,10 @@ class _Writer(Instructions):
                 self.store(array.element, self._place(array, index), held)
             case View():
                 self._view(node)
-            case Alloc():
-                self.arrays[node.array.name] = self._allocate(node)
+            case Laid(array, address, shape, strides):
+                data = self.address(self.value(address))
+                lengths, steps = (tuple(map(self.value, one)) for one in (shape, strides))
+                self.arrays[array.name] = Memory(array.element, data, lengths, steps or None)
             case For():
                 self._for(node)
             case While():
@@ -273,24 +212,6 @@ class _Writer(Instructions):
             data = self.further(data, stored(node.array.element), self.value(node.first))
         strides = None if node.array.dense else self.strides(of)[count:]
         self.arrays[node.array.name] = Memory(node.array.element, data, of.shape[count:], strides)
-
-    def _allocate(self, node: Alloc) -> Memory:
-        """Memory for an array, which is given back at the end."""
-        shape = tuple(map(self.value, node.shape))
-        size = str(node.array.itemsize)
-        for length in shape:
-            size = self.new(f"mul nsw i64 {size}, {length}")
-        free = self.variable("i64")
-        self.front.append(f"  store i64 0, ptr {free}")
-        self._buffers.append(free)
-        given = self.new(f"add i64 {size}, {LINE}")
-        memory = self.called("malloc", "i64", [("i64", given)])
-        self.do(f"store i64 {memory}, ptr {free}")
-        (goes_on,) = self.labels(1)
-        self.choose(self.new(f"icmp ne i64 {memory}, 0"), goes_on, self._end)
-        behind = self.new(f"add i64 {memory}, {LINE - 1}")
-        begin = self.address(self.new(f"and i64 {behind}, {-LINE}"))
-        return Memory(node.array.element, begin, shape)
 
     # Values.
 
@@ -359,8 +280,7 @@ class _Writer(Instructions):
             else:
                 held = [self.value(arg)]
             args += zip(_types(parameter), held, strict=True)
-        kind = TYPES[node.type] if node.type else "void"
-        return self.called(self.module.function(node.function), kind, args)
+        return self.called(self.module.function(node.function), TYPES[node.type], args)
 
     def _by_machine(self, name: str, result: str, last: str, values: Sequence[str]) -> str:
         """What is done with memory at an address, or with code that begins there.

@@ -129,24 +129,20 @@ class Arguments:
         self.fields, self.tables, self.scalars = map(named, (Field, Coefficients, Scalar))
         self.pointwise = any(one.pointwise for one in self.fields)
 
-    def types(self, box: Box) -> tuple[Any, ...]:
+    def types(self, box: Box) -> Iterator[Any]:
         """Numba's types of them, of a kernel that looks so far."""
-
-        def kind(argument: Argument) -> Any:
+        for argument in self.given.values():
             match argument:
                 case Field(storage=storage, pointwise=True):
-                    return from_dtype(_exact(storage))
+                    yield from_dtype(_exact(storage))
                 case Field(storage=storage):
                     elements = from_dtype(computed(storage))
-                    return relative.Seen(
-                        types.Array(elements, box.ndim + 1, "A", readonly=True), box
-                    )
+                    block = types.Array(elements, box.ndim + 1, "A", readonly=True)
+                    yield relative.Seen(block, box)
                 case Coefficients(storage=storage, shape=shape):
-                    return types.Array(from_dtype(_exact(storage)), len(shape), "C")
+                    yield types.Array(from_dtype(_exact(storage)), len(shape), "C")
                 case Scalar(dtype=dtype):
-                    return from_dtype(dtype.numpy)
-
-        return tuple(map(kind, self.given.values()))
+                    yield from_dtype(dtype.numpy)
 
     def band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
         """What computes a block, for a number of outputs, and stores them by that rule."""
@@ -217,7 +213,7 @@ def _reads(
         return eval(compile(ast.Expression(node), function.file, "eval"), names | more)
 
     # What names are in each turn of a loop, or always; what is not known here varies.
-    turns: dict[str, Sequence[Any]] = {}
+    turns = dict[str, Sequence[Any]]()
     stored = [one.id for one in nodes if isinstance(one, ast.Name) and type(one.ctx) is ast.Store]
     for node in nodes if follow else ():
         with suppress(Exception):
@@ -254,7 +250,7 @@ def _inferred(
     function: Function, given: Arguments, box: Box, token: str, request: Request
 ) -> tuple[Any, Any]:
     """Numba's function of a point, and the type of what that gives."""
-    name, kinds = cache.identifier(function.name), given.types(box)
+    name, kinds = cache.identifier(function.name), tuple(given.types(box))
 
     def told(text: str, place: Span, error: Exception) -> Exception:
         if relative.NOT_WHOLE in text:

@@ -103,24 +103,21 @@ def as_tuple(items: list[str]) -> str:
 # Rows.
 
 
-# Rows of a field or of a stage, at an offset along all axes but the last: what each is called in
-# the text, and the column that it begins at.
-Rows: TypeAlias = Mapping[tuple[str, Offset], tuple[str, int]]
-
-
 @frozen
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    Some of its `parameters` are those of its `rows`; o0, o1, ... are its results, `n` is how many
-    columns these have, and `i` and the like are its place.  Its `buffers` are made once, so.
+    Some of its `parameters` are its `rows` of fields and of stages, at offsets along all axes but
+    the last: what each is called in the text, and the column that it begins at.  o0, o1, ... are
+    its results, `n` is how many columns these have, and `i` and the like are its place.  Its
+    `buffers` are made once, so.
     """
 
     name: str
     parameters: tuple[str, ...]
     body: tuple[str, ...]
     constants: tuple[str, ...]
-    rows: Rows
+    rows: Mapping[tuple[str, Offset], tuple[str, int]]
     buffers: Mapping[str, str]
 
 
@@ -141,7 +138,7 @@ class Layout:
         dtypes: Sequence[np.dtype] = (),
         edges: Edges | None = None,
     ) -> None:
-        self.reach, self.dtypes = reach, dtypes
+        self.reach = reach
         # Without axes where the array goes on at all ends.
         self.edges = edges or Edges(())
         # What is needed of a stage where the array goes on, and where it ends.
@@ -166,16 +163,15 @@ class Layout:
         # What a kernel is given after its arrays.
         self.coefficients = [name for name, *_ in kernel.coefficients]
         self.scalars = [*dict(kernel.scalars)]
-        self.others = [*self.coefficients, *self.scalars, "notes"]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
         self.converts = HALVES and not slides and not edges
         fields = kernel.fields if self.converts else ()
         self.loads = {name: one.load for name, dtype in fields if (one := short(dtype))}
-        shorts = map(short, self.dtypes if self.converts else ())
+        shorts = map(short, dtypes if self.converts else ())
         self.stores = [one.store if one else "" for one in shorts]
         # Where reads stand that may be outside of their neighborhood.
-        self.places: list[str] = []
+        self.places = list[str]()
 
     def _keep_stages(self) -> None:
         """Tell what is kept of each stage, and how far all of them reach."""
@@ -210,8 +206,6 @@ class Layout:
         self.result = Kept(result, here, here, self.axis, 1)
         self.stages = (*self.kept, self.result)
         self.needs["out0"] = self.ends["out0"] = Box(here, here)
-        # Whether results are made at some of the planes of an axis that all have a turn.
-        self.thins = any(one.count > 1 for one in self.kept) and self.every[self.axis] > 1
         # How many planes are made before the first of the result.
         self.warm = max((kept.warm for kept in self.kept), default=0)
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
@@ -347,8 +341,8 @@ def row_function(
         every, stores = layout.every[-1], layout.stores * (len(values) // len(kept.stage.names))
     point = _Row(layout, body)
     # What is done before the loop over the row, and for a point.
-    once: list[str] = []
-    lines: list[str] = []
+    once = list[str]()
+    lines = list[str]()
     for assign in body:
         own, expr = assign.name, assign.value
         if not isinstance(expr, Read):
@@ -371,7 +365,8 @@ def row_function(
     written = (*once, *over, *indented(lines))
     used = set(WORD.findall("\n".join(written)))
     labels = (label for label, _ in point.rows.values())
-    known = (*labels, *layout.whole, *point.buffers, *outs, "n", *layout.others)
+    arrays = (*labels, *layout.whole, *point.buffers, *outs)
+    known = (*arrays, "n", *layout.coefficients, *layout.scalars, "notes")
     parameters = tuple(one for one in known if one in used)
     return RowFunction(
         name, parameters, written, tuple(point.constants), point.rows, point.buffers
@@ -388,7 +383,7 @@ class _Row(Point):
         super().__init__(known, types, storage)
         self.layout, self.places = layout, layout.places
         # From which column on rows are read.
-        columns: dict[str, int] = {}
+        columns = dict[str, int]()
         for assign in body:
             for name, low, _ in extents(assign.value):
                 columns[name] = min(columns.get(name, low[-1]), low[-1])
@@ -404,11 +399,11 @@ class _Row(Point):
             label, column = self.rows[row]
             text = f"{label}[{plus('j', origin[-1] - column, *along.values())}]"
         else:
-            index = [[place] for place in (*self.layout.indices, "j")]
-            for axis, place in along.items():
-                index[axis].append(place)
-            steps = [o - low for o, low in zip(origin, self.layout.reach.lo, strict=True)]
-            places = [plus(*one, step) for one, step in zip(index, steps, strict=True)]
+            axes = zip((*self.layout.indices, "j"), origin, self.layout.reach.lo, strict=True)
+            places = [
+                plus(index, along.get(axis, 0), offset - low)
+                for axis, (index, offset, low) in enumerate(axes)
+            ]
             text = f"{field}[{', '.join(['b', *places])}]"
         load = self.layout.loads.get(field)
         return f"{load}({text})" if load else text
@@ -526,7 +521,7 @@ class _Tile:
         # How many elements its windows have together.
         self.elements = len(self.planes) * (self.rows + height - 1) * (self.columns + width - 1)
         # Of each run its plane and its row, where it begins and what comes after it.
-        self.runs: list[int] = []
+        self.runs = list[int]()
         for *steps, row, column, length in lines:
             first = column - self.left
             plane = self.planes.index(tuple(steps))

@@ -62,9 +62,6 @@ _SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", 
 _OWN = re.compile("ninepoint: (.*)")
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 
-# What is said of a mistake, from Numba's words, the place and the error itself.
-Words = Callable[[str, Span, Exception], Exception]
-
 
 def by_type(prefer_literal: bool = False) -> Callable[[Callable[..., Any]], Any]:
     """Make a function, called by machine code alone, of what chooses its text by types."""
@@ -119,7 +116,7 @@ def jitted(
         )
 
     # What functions that are being made are called by their own texts.
-    active: dict[str, Any] = {}
+    active = dict[str, Any]()
 
     def made(function: Function, **first: Any) -> Any:
         # Numba imports the module of what it kept on disk.
@@ -268,8 +265,13 @@ def first_use(function: Function, name: str) -> Span:
 
 
 @contextmanager
-def explained(function: Function, told: Words) -> Iterator[None]:
-    """Raise what Numba finds in a function as a mistake at the user's line, in these words."""
+def explained(
+    function: Function, told: Callable[[str, Span, Exception], Exception]
+) -> Iterator[None]:
+    """Raise what Numba finds in a function as a mistake at the user's line.
+
+    That is what is `told` of Numba's words, the place and the error itself.
+    """
     try:
         with warnings.catch_warnings():
             # What may be slow is told by a measurement.

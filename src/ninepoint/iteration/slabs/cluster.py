@@ -78,9 +78,10 @@ def on_cluster(
 
     def fits(axis: int) -> bool:
         """Whether an axis may be cut in so many parts."""
-        far = max(map(abs, (1, *motion.looks(axis))))
-        shapes = [field.shape for field in fields]
-        return shape[axis] >= 4 * parts * far and not refusal(motion, shapes, axis)
+        one, shapes = motion.looking(axis), [field.shape for field in fields]
+        return shape[axis] >= 4 * parts * max(1, -one.low, one.high) and not refusal(
+            motion, shapes, axis
+        )
 
     core = range(-motion.ndim, 0)
     # One that no step looks along needs no exchange; else it is the first, if it is long enough.
@@ -121,10 +122,12 @@ class _Actors:
         self._told: list[Mapping[str, Any]] = []
         # The actors, if there are any, and how many steps they have done.
         self._actors, self._futures, self._step = list[Any](), list[Any](), 0
-        # The step of which there are copies, if there are: of each of these parts two, by the
+        # The workers that have them, and those that have what they begin with.
+        self._addresses, self._holders = list[str](), tuple[str, ...]()
+        # The step of which there are copies, if there are: of each of some parts two, by the
         # workers that have them, its own one and the next one; and when others are due.
         self._copied, self._due = 0, 0.0
-        self._copies: tuple[Parts, list[dict[str, Any]]] | None = None
+        self._copies: tuple[Any, list[dict[str, Any]]] = None, []
 
     def forward(self, first: int, length: int) -> int:
         """Do as many steps as take about a leg's time; none where the state ended by itself."""
@@ -171,11 +174,20 @@ class _Actors:
         """Act on the state; again where a worker is lost, after the steps that were done."""
         while True:
             try:
-                if not self._actors:
-                    self._begin()
-                while self._step < self._done:
-                    self._go(min(self._done, self._step + self._leg))
-                return act()
+                with self._noticing():
+                    if not self._actors:
+                        self._begin()
+                    while self._step < self._done:
+                        self._go(min(self._done, self._step + self._leg))
+                    return act()
+            except CancelledError as error:
+                if not self._copies[1]:
+                    raise ConnectionError(
+                        f"{UNMADE}. {self._done} of {self.plan.steps} steps were done; with "
+                        "snapshots= another number than 0 a state goes on from its copies."
+                    ) from error
+                # Copies are gone: the fields may be there.
+                self._copies = None, []
             except Lost as error:
                 self._lost += 1
                 if self._lost > _TRIES:
@@ -183,47 +195,22 @@ class _Actors:
                         f"workers were lost {self._lost} times in an iteration ({error}); look at "
                         "their logs, most often they had no memory left."
                     ) from error
-                self._stop()
+            self._stop()
 
     def _begin(self) -> None:
         """Have actors begin with the last copies of the state, or with the fields."""
-        fields, self._step, holders = self._known()
-        try:
-            with self._noticing():
-                self._make(fields, holders)
-        except CancelledError as error:
-            if holders:
-                self._copies = None
-                raise Lost("the copies of a state are gone.") from error
-            raise ConnectionError(
-                f"{UNMADE}. {self._done} of {self.plan.steps} steps were done; with "
-                "snapshots= another number than 0 a state goes on from its copies."
-            ) from error
-        self._all("begin", self._actors)
-        self._needed = frozenset(self._addresses)
-
-    def _known(self) -> tuple[list[Any], int, frozenset[str]]:
-        """Fields to begin with, the step of their state, and the workers that have its copies."""
-        if self._copies is not None:
-            left, (parts, copies) = workers_of(self.client, NOBODY), self._copies
-            found = [
-                [pair for pair in one.items() if pair[0] in left and pair[1].status == "finished"]
-                for one in copies
-            ]
-            if all(found):
-                holders, futures = zip(*(one[0] for one in found), strict=True)
-                states = self._joined(parts, futures)
-                others = self.fields[self.motion.states :]
-                return [*states, *others], self._copied, frozenset(holders)
-        return self.fields, 0, frozenset()
-
-    def _make(self, fields: Arrays, holders: frozenset[str]) -> None:
-        """Make actors with their parts of the fields, which need workers that have copies."""
-        count, plan = self.motion.states, self.plan
+        fields, count, plan, self._step = self.fields, self.motion.states, self.plan, 0
+        left, (parts, copies) = workers_of(self.client, NOBODY), self._copies
+        found = [
+            [pair for pair in one.items() if pair[0] in left and pair[1].status == "finished"]
+            for one in copies
+        ]
+        if found and all(found):
+            holders, futures = zip(*(one[0] for one in found), strict=True)
+            fields = [*self._joined(parts, futures), *fields[count:]]
+            self._holders, self._step = holders, self._copied
         workers, self._parts = self._divided(fields)
         self._addresses, threads = list(workers), list(workers.values())
-        # Those without which there is nothing to be done.
-        self._needed = holders.union(workers)
         self._check()
         self._leg = self._leg or 4 * self._parts.longest
         states = [_arrays.broadcast_to(one, self._parts.shape) for one in fields[:count]]
@@ -237,9 +224,9 @@ class _Actors:
             )
             for part, address in enumerate(self._addresses)
         ]  # fmt: skip
-        self._wait(futures)
+        wait_for(futures, self._check_workers)
         self._actors = [future.result() for future in futures]
-        self._futures = futures
+        self._futures, self._holders = futures, ()
 
     def _divided(self, fields: Arrays) -> tuple[dict[str, int], Parts]:
         """The workers that are to have parts, with their threads, and these parts."""
@@ -265,7 +252,7 @@ class _Actors:
             # Once for each step, also of those that are done again.
             self._told += [self._scalars.at(step) for step in range(len(self._told), last)]
             numbers = self._told[self._step : last]
-        self._step, ended = self._all("go", self._step, last, numbers)[0]
+        self._step, ended = self._all("go", self._actors, self._step, last, numbers)[0]
         return bool(ended)
 
     def _copy(self) -> None:
@@ -285,7 +272,7 @@ class _Actors:
             self.client.submit(list, one, workers=[other], pure=False)
             for one, other in zip(taken, following, strict=True)
         ]
-        self._wait([*taken, *others])
+        wait_for([*taken, *others], self._check_workers)
         pairs = zip(self._addresses, taken, following, others, strict=True)
         self._copies = self._parts, [{own: one, other: two} for own, one, other, two in pairs]
         self._copied, now = self._step, time.monotonic()
@@ -294,12 +281,12 @@ class _Actors:
     def _state(self) -> list[Any]:
         """The state as Dask arrays in the chunks it was given in, which lie on the workers."""
         taken = self._taken()
-        self._wait(taken)
+        wait_for(taken, self._check_workers)
         whole = self._joined(self._parts, taken)
         held: list[Any] = self.client.persist(
             [one.rechunk(self.chunks, method="tasks") for one in whole]
         )
-        self._wait(_distributed.futures_of(held))
+        wait_for(_distributed.futures_of(held), self._check_workers)
         return held
 
     def _stop(self) -> None:
@@ -308,7 +295,7 @@ class _Actors:
             for future, one in zip(self._futures, self._actors, strict=True):
                 if future.status == "finished":
                     one.stop()
-        self._actors, self._futures = [], []
+        self._actors, self._futures, self._holders = [], [], ()
 
     def _check(self) -> None:
         """Raise where a worker cannot do its part."""
@@ -333,7 +320,7 @@ class _Actors:
             for number, field in enumerate(fields)
         ]
         held = self.client.persist(pieces)
-        self._wait(_distributed.futures_of(held))
+        wait_for(_distributed.futures_of(held), self._check_workers)
         given = [_nested(dict(one.dask), one.__dask_keys__()) for one in held]
         count = len(fields)
         return [given[k : k + count] for k in range(0, len(given), count)]
@@ -365,22 +352,17 @@ class _Actors:
             for number, dtype in enumerate(parts.motion.types[: parts.motion.states])
         ]
 
-    def _wait(self, futures: Sequence[Any]) -> None:
-        with self._noticing():
-            wait_for(futures, self._check_workers)
-
     def _all(self, method: str, *arguments: Any) -> list[Any]:
         """What a method of all actors gives."""
-        with self._noticing():
-            calls = [getattr(one, method)(*arguments) for one in self._actors]
-            while True:
-                with suppress(TimeoutError):
-                    return [one.result(timeout=0.5) for one in calls]
-                # One that waits for another, which raises, must not be waited for alone.
-                for one in calls:
-                    if one.done():
-                        one.result()
-                self._check_workers()
+        calls = [getattr(one, method)(*arguments) for one in self._actors]
+        while True:
+            with suppress(TimeoutError):
+                return [one.result(timeout=0.5) for one in calls]
+            # One that waits for another, which raises, must not be waited for alone.
+            for one in calls:
+                if one.done():
+                    one.result()
+            self._check_workers()
 
     @contextmanager
     def _noticing(self) -> Iterator[None]:
@@ -397,7 +379,7 @@ class _Actors:
         """Raise where a worker is gone, or will be found to be gone soon."""
         until = time.monotonic() + patience
         while True:
-            gone = self._needed - set(workers_of(self.client, NOBODY))
+            gone = {*self._addresses, *self._holders} - set(workers_of(self.client, NOBODY))
             # One that Dask has started in its place may have its address.
             actors = zip(self._addresses, self._futures, strict=False)
             gone |= {address for address, one in actors if one.status != "finished"}

@@ -23,7 +23,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,11 +39,9 @@ from ...base.tracebacks import door
 from ...language.signature import Lines, counted
 from ..iterate import Iteration, Scalars, advance, iterate
 
-T = TypeVar("T")
-
 # What each step is (`iteration.motion.Motion`, which knows nothing of slabs): a `call` on fields
 # of some `types`, the first `states` of which are the state, with `scalars` of their own.  Its
-# `nodes` look along each axis as far as `looks` says, and work along the last `ndim`; `program`
+# `nodes` look along each axis as far as `looking` says, and work along the last `ndim`; `program`
 # makes one of some steps with their numbers, `repeated` of given scalars.  `between` says how many
 # steps to do between two exchanges, and `together` how many are one pass over memory.
 Motion: TypeAlias = Any
@@ -275,16 +273,15 @@ class Keeper:
         self._going: list[Any] = []
         self.slab = Slab(own, self, [np.block(pieces) for pieces in fields], plan)
 
-    def begin(self, others: Arrays) -> None:
-        """Begin; `others` are the actors that have the parts."""
-        self._others = [_proxy(one) for one in others]
-
-    def go(self, first: int, last: int, numbers: Sequence[Mapping[str, Any]]) -> tuple[int, bool]:
+    def go(
+        self, actors: Arrays, first: int, last: int, numbers: Sequence[Mapping[str, Any]]
+    ) -> tuple[int, bool]:
         """Do the steps from the one to before the other; `numbers` are the scalars of each.
 
-        Gives how many steps are done then, and whether the last of them changed so little that
-        the iteration ends.
+        The `actors` have the parts.  Gives how many steps are done then, and whether the last of
+        them changed so little that the iteration ends.
         """
+        self._others = list(map(_proxy, actors))
         self._scalars.know(first, numbers)
         *_, step = first, *advance(self.slab, replace(self._plan, steps=last), first)
         return step, self.slab.ended
@@ -309,7 +306,7 @@ class Keeper:
             self._say(other, [one.copy() for one in arrays])
         return {other: self._wait(other) for other in others}
 
-    def together(self, value: T) -> list[T]:
+    def together(self, value: Any) -> list[Any]:
         """What all parts have to say."""
         self._turn += 1
         parts = range(len(self._others))
@@ -520,7 +517,7 @@ class _Messages:
             one.wait()
         return come
 
-    def together(self, value: T) -> list[T]:
+    def together(self, value: Any) -> list[Any]:
         """What all processes have to say."""
-        told: list[T] = self._comm.allgather(value)
+        told: list[Any] = self._comm.allgather(value)
         return told
