@@ -32,7 +32,7 @@ from ..base.frozen import frozen
 from . import statistics
 from .definitions import ArrayFunction, Definition, Function, stored_names
 from .dtypes import promote
-from .errors import Span, StencilError, here, mistake
+from .errors import StencilError, here, mistake
 from .ir import Atoms, Carried, Coefficients, Const, DType, Field, Loop, Ref
 from .operations import active, cast, lift, logical, select, truth, unary, under
 from .values import (
@@ -93,10 +93,6 @@ class Frame(ABC):
         if not self.hidden:
             here.place = self.function, node
 
-    def span(self, node: ast.AST) -> Span:
-        """Where mistakes in a part of the text point to."""
-        return here.span if self.hidden else self.function.span(node)
-
     def ended(self, loop: bool = False) -> Any:
         """The truth that the function has ended, or the loop, or else the turn of that."""
         return logical("|", self.done, self.broken if loop else self.left)
@@ -117,7 +113,8 @@ class Frame(ABC):
         """The truth of what an expression is; raises, as NumPy does, if it has several."""
         window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
-            raise mistake("bad-operand", self.span(node), "The truth", words(value))
+            self.at(node)
+            raise mistake("bad-operand", "The truth", words(value))
         return truth(value)
 
     def truth(self, node: ast.expr) -> Any:
@@ -126,15 +123,15 @@ class Frame(ABC):
     def items(self, iterable: ast.expr) -> tuple[Any, ...]:
         """What a loop goes through."""
         value = self.eval(iterable)
-        if isinstance(value, range | tuple):
-            if len(value) > LONGEST:
-                raise NotUnderstood("a very long loop", self.span(iterable))
+        known = isinstance(value, range | tuple)
+        if known and len(value) <= LONGEST:
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
             return tuple(map(constant, value))
+        self.at(iterable)
         if isinstance(value, Field) or is_number(value):
-            raise mistake("bad-operand", self.span(iterable), "A loop", words(value))
-        raise NotUnderstood("a loop whose range is not constant", self.span(iterable))
+            raise mistake("bad-operand", "A loop", words(value))
+        raise NotUnderstood("a very long loop" if known else "a loop whose range is not constant")
 
     def closure(self, node: ast.FunctionDef | ast.Lambda) -> Closure:
         """A function that is defined inside the kernel."""
@@ -170,7 +167,8 @@ class Frame(ABC):
             return self.result
         self.block(definition.body)
         if self.done is not True:
-            raise mistake("no-return", self.span(definition), definition.name)
+            self.at(definition)
+            raise mistake("no-return", definition.name)
         return self.result
 
     def statement(self, node: ast.stmt) -> None:

@@ -49,6 +49,7 @@ from .definitions import (
 from .dtypes import is_masked, widened
 from .errors import Span, StencilError, alike, mistake
 from .functions import from_numpy, is_shape
+from .signature import give_defaults
 
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]
@@ -291,9 +292,7 @@ def rebuild(
         exec(compile(ast.Module([definition], []), function.file, "exec"), names)
         made = names[definition.name]
         made.__name__ = function.name
-    defaults, last = function.defaults, {one.arg for one in given.kwonlyargs}
-    made.__defaults__ = tuple(v for k, v in defaults.items() if k not in last) or None
-    made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in last} or None
+    give_defaults(made, function.defaults)
     return made
 
 
