@@ -261,7 +261,9 @@ def is_number(value: Any) -> bool:
 
 def has_no_axes(value: Any) -> bool:
     """Whether a value is a number, or an array without axes."""
-    return not (is_dataset(value) or np.ndim(value))
+    # Of arrays of others NumPy would ask their library.
+    ndim = 1 if is_dataset(value) else getattr(value, "ndim", None)
+    return not (np.ndim(value) if ndim is None else ndim)
 
 
 def refuse_mask(value: object) -> None:

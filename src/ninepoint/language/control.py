@@ -418,12 +418,12 @@ class CarriedLoop:
         frame = self.frame
         self.first = self.test(0)
         frame.at(self.node)
-        self.span = here.span
         self.before = frame.names
-        self.stored = sorted(stored_names(self.node))
-        # The names that hold numbers, what these are before the first turn, and their types.
-        self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
-        self.held = tuple(self.before[name] for name in self.names)
+        self.stored = stored_names(self.node)
+        # The names that hold numbers, with what these are before the first turn, and their types.
+        self.held = {
+            n: self.before[n] for n in sorted(self.stored) if _is_numeric(self.before.get(n))
+        }
         self.initial = [lift(one) for one in _numbers(self.held)]
         self.types = [_Type(one.dtype, one.weak) for one in self.initial]
         self.level = reading.body.depth + 1
@@ -445,19 +445,20 @@ class CarriedLoop:
         # A literal takes the sign of what it meets first.
         for literal in [True] * reading.unsigned + [False] * _READ:
             self._read_turn(literal)
+            self.frame.at(self.node)
             if self.going is False and not literal:
                 return False
             # What the names hold at the end of the turn.
-            now = tuple(self.frame.names.get(name) for name in self.names)
+            now = {name: self.frame.names.get(name) for name in self.held}
             if not _is_numeric(now) or _layout(now) != _layout(self.held):
-                raise NotUnderstood("a name that is one thing or another", self.span)
+                raise NotUnderstood("a name that is one thing or another")
             self.now = [lift(one) for one in _numbers(now)]
             triples = zip(self.types, self.initial, self.now, strict=True)
             joined = [kind.joined(one, after) for kind, one, after in triples]
             if joined == self.types and not literal:
                 return True
             self.types = joined
-        raise NotUnderstood("a loop that changes the types of its values", self.span)
+        raise NotUnderstood("a loop that changes the types of its values")
 
     def _read_turn(self, literal: bool) -> None:
         frame, index = self.frame, Value(self.index, True)
@@ -465,10 +466,10 @@ class CarriedLoop:
         refs = self._refs([] if literal else self.types)
         if not literal:
             heads = (Value(r, kind.weak) for r, kind in zip(refs, self.types, strict=True))
-            frame.names |= zip(self.names, _rebuilt(self.held, heads), strict=True)
+            frame.names |= _rebuilt(self.held, heads)
         begins = frozenset(ref.name for ref in (*refs, self.index))
         outer = reading.body
-        self.body = Body(f"u{self.level}_", self.span, outer.limit, self.level, outer, begins)
+        self.body = Body(f"u{self.level}_", here.span, outer.limit, self.level, outer, begins)
         # What is computed in a turn is so only if the turn is.
         with reading.changed(body=self.body, path=()):
             self.turn(index)
@@ -489,21 +490,21 @@ class CarriedLoop:
     def _leave(self, start: Any) -> None:
         """Carry the values, and go on with those after the last turn."""
         frame = self.frame
-        more: list[str] = []
-        for name in sorted({*self.stored} - {*self.names}):
+        more: dict[str, Any] = {}
+        for name in sorted(self.stored - self.held.keys()):
             new, old = frame.names.get(name), self.before.get(name)
             if old is not None and old is not UNDEFINED:
                 alike = isinstance(old, Value) and isinstance(new, Value) and old.atom == new.atom
                 if old is not new and not alike:
-                    raise NotUnderstood("a name that is one thing or another", self.span)
+                    raise NotUnderstood("a name that is one thing or another")
             elif self.first is True and _is_numeric(new):
-                more.append(name)
+                more[name] = new
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):
-            raise NotUnderstood("a loop that returns no number", self.span)
+            raise NotUnderstood("a loop that returns no number")
         # What only the last turn tells: any number of the type will do before the first.
         last = (
-            tuple(frame.names[name] for name in more),
+            more,
             broken if isinstance(broken, Value) else (),
             () if done is False else (done, result),
         )
@@ -518,7 +519,7 @@ class CarriedLoop:
         )
         held, (others, left, returned) = _rebuilt((self.held, last), found)
         frame.begin(self.before)
-        frame.names |= zip([*self.names, *more], [*held, *others], strict=True)
+        frame.names |= held | others
         frame.broken = left or broken
         if returned:
             frame.done, frame.result = returned
@@ -577,6 +578,8 @@ def _numbers(value: Any) -> Iterator[Any]:
     match value:
         case Buffer(items=items):
             yield from items
+        case dict():
+            yield from _numbers((*value.values(),))
         case tuple():
             for one in value:
                 yield from _numbers(one)
@@ -594,6 +597,8 @@ def _rebuilt(value: Any, numbers: Iterator[Any]) -> Any:
     match value:
         case tuple():
             return tuple(_rebuilt(one, numbers) for one in value)
+        case dict():
+            return {name: _rebuilt(one, numbers) for name, one in value.items()}
         case Buffer(items=items):
             return replace(value, items=_rebuilt(items, numbers))
     return next(numbers)
