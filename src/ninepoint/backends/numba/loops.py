@@ -98,10 +98,10 @@ class Loops(Layout):
             lines += ["", "", f"@row_function({how})", head, *indented(function.body)]
         lines += ["", "", f"def band({', '.join(parameters)}):", *indented(self._band()), ""]
         used = set(WORD.findall("\n".join(lines)))
-        modules = {"math": "import math\n", "np": "import numpy as np\n"}
         first = [
             f'"""{title}: written by ninepoint; changes made here are lost."""\n',
-            *(line for name, line in modules.items() if name in used),
+            *["import math\n"] * ("math" in used),
+            *["import numpy as np\n"] * ("np" in used),
             "from ninepoint.backends.llvm.library import (",
             *(f"    {name}," for name in sorted(LIBRARY & used)),
             ")",
