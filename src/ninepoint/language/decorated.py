@@ -41,12 +41,12 @@ class Decorated:
 
     def __init__(self, definition: Any, options: Mapping[str, Any], live: Any, words: str) -> None:
         function = definition.function
-        own = signature(function.definition, definition.defaults)
+        text = function.definition
+        own = signature(text, definition.defaults)
         self.definition, self.__signature__ = definition, with_options(own, options)
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show the class instead.
-        text = function.definition
         told = None if isinstance(text, ast.Lambda) else ast.get_docstring(text)
         self.__doc__ = told or (
             f"A {words}; help(ninepoint.{type(self).__name__}.__call__) has the options of a call."

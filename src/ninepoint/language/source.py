@@ -255,8 +255,8 @@ def live_names(function: Function) -> dict[str, Any]:
         live = rebuild(live) if isinstance(live, Function) else live
         if isinstance(live, types.ModuleType):
             # A copy, for what the names in it meant is put there.
-            live = types.ModuleType(last)
-            vars(live).update(vars(value))
+            module, live = live, types.ModuleType(last)
+            vars(live).update(vars(module))
         space = names
         for one in modules:
             # Numba too looks into modules.
