@@ -49,7 +49,7 @@ from ..language.errors import Diagnostic
 from ..language.source import rebuild
 from ..program.options import Place
 from ..program.waiting import before_writing
-from .compiled import Compiled, Operand, WrongShape, compile_for
+from .compiled import Compiled, WrongShape, compile_for
 from .definition import Arguments, GufuncDefinition, Items, items, too_few_axes
 
 # Options of a call that those of stencils have, too, and refuse for the same kinds of arrays.
@@ -162,7 +162,10 @@ def _compute(
             if axis and one.ndim >= back and one.shape[-back] > 1:
                 one = one[(..., slice(begin, end), *(slice(None),) * (back - 1))]
             own.append(one)
-            if not _in_order(one, kind):
+            # Compiled code reads and writes items that lie in C's order.
+            item = one[(0,) * (one.ndim - len(kind.core))] if one.size else one
+            fits = one.dtype == kind.dtype and one.flags.aligned
+            if not (fits and item.flags.c_contiguous):
                 one = np.empty(one.shape, kind.dtype)
                 if k < len(inputs):
                     one[...] = own[k]
@@ -180,14 +183,6 @@ def _compute(
     step = -(-(count - first) // parts) or 1
     tasks = (partial(part, k, k + step) for k in range(first, count, step))
     run_parallel(tasks, several if takes_long else 1)
-
-
-def _in_order(array: Any, kind: Operand) -> bool:
-    """Whether compiled code reads an array where it lies: its core axes are in C's order."""
-    if array.dtype != kind.dtype or not array.flags.aligned:
-        return False
-    first = (0,) * (array.ndim - len(kind.core))
-    return not array.size or bool(array[first].flags.c_contiguous)
 
 
 # What goes wrong meanwhile, in the words that a user sees.
