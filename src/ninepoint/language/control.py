@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
@@ -30,7 +30,7 @@ import numpy as np
 
 from ..base.frozen import frozen
 from . import statistics
-from .definitions import ArrayFunction, Definition, Function, stored_names
+from .definitions import ArrayFunction, Definition, Function, own_nodes, stored_names
 from .dtypes import promote
 from .errors import StencilError, here, mistake
 from .ir import Atoms, Carried, Coefficients, Const, DType, Field, Loop, Ref
@@ -308,7 +308,7 @@ class Frame(ABC):
             return
         if isinstance(steps, range):
             # Tried, for its turns may need to know their number.
-            few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
+            few = len(steps) <= (_SHORT if ends_early(node) else _LONG)
             if not few and self._tried(counted) is None:
                 return
 
@@ -553,17 +553,12 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
             return False
 
 
-def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:
-    """Whether a loop may end before its time: by a return, or as it is `broken`."""
-    for node in nodes:
-        if isinstance(node, ast.Return) or (broken and isinstance(node, ast.Break)):
-            return True
-        # What breaks a loop inside ends that loop only.
-        inside = broken and not isinstance(node, ast.For | ast.While)
-        function = isinstance(node, ast.FunctionDef | ast.Lambda)
-        if not function and ends_early(ast.iter_child_nodes(node), inside):
-            return True
-    return False
+def ends_early(loop: ast.For) -> bool:
+    """Whether a loop may end before its time: by a return, or a break that is of no other loop."""
+    nodes = own_nodes(loop, ast.For, ast.While)
+    return any(isinstance(one, ast.Return) for one in own_nodes(loop)) or any(
+        isinstance(one, ast.Break) for one in nodes
+    )
 
 
 def _is_numeric(value: Any) -> bool:
