@@ -22,6 +22,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..language.dtypes import castable, is_masked, kind_of, most, widened
+from ..language.functions import origin
 from ..shapes import whole
 from .layout import Array, Axes, Border, Shape
 
@@ -61,7 +62,7 @@ def is_chunked(value: object) -> bool:
 
 def library_of(value: object) -> Any:
     """The module of a lazy array in chunks, which has the functions of arrays."""
-    name = type(value).__module__.partition(".")[0]
+    name = origin(type(value))
     return sys.modules["dask.array" if name == "dask" else name]
 
 
@@ -77,7 +78,7 @@ def is_device(value: object) -> bool:
         return False
     if is_cupy(value):
         return True
-    if kind.__module__.partition(".")[0] in ("ninepoint", "dask", "xarray"):
+    if origin(kind) in ("ninepoint", "dask", "xarray"):
         return False
     try:
         if hasattr(value, "__cuda_array_interface__"):
@@ -139,7 +140,7 @@ _CURES = {
 def refuse_foreign(value: object, what: str) -> None:
     """Raise a TypeError with the cure for an array that would be loaded, or lose its labels."""
     kind = type(value)
-    if kind.__module__.partition(".")[0] == "ninepoint":
+    if origin(kind) == "ninepoint":
         return
     name = what.strip("'") if what.startswith("'") else "x"
     for one in kind.__mro__:

@@ -49,7 +49,7 @@ from ..language.errors import Diagnostic
 from ..language.source import rebuild
 from ..program.options import Place
 from ..program.waiting import before_writing
-from .compiled import Compiled, Operand, WrongShape, compile_for
+from .compiled import Compiled, WrongShape, compile_for
 from .definition import Arguments, GufuncDefinition, Items, items, too_few_axes
 
 # Options of a call that those of stencils have, too, and refuse for the same kinds of arrays.
@@ -162,7 +162,10 @@ def _compute(
             if axis and one.ndim >= back and one.shape[-back] > 1:
                 one = one[(..., slice(begin, end), *(slice(None),) * (back - 1))]
             own.append(one)
-            if not _in_order(one, kind):
+            # Compiled code reads and writes items that lie in C's order.
+            item = one[(0,) * (one.ndim - len(kind.core))] if one.size else one
+            fits = one.dtype == kind.dtype and one.flags.aligned
+            if not (fits and item.flags.c_contiguous):
                 one = np.empty(one.shape, kind.dtype)
                 if k < len(inputs):
                     one[...] = own[k]
@@ -175,20 +178,11 @@ def _compute(
 
     first = count // _FIRST or 1
     left = max(0.0, part(0, first) - _CALL) / first * (count - first)
-    parts = 1
-    if left >= limits.current.handoff_seconds:
-        parts = max(_PARTS * several, int(left / _LONGEST))
+    takes_long = left >= limits.current.handoff_seconds
+    parts = max(_PARTS * several, int(left / _LONGEST)) if takes_long else 1
     step = -(-(count - first) // parts) or 1
     tasks = (partial(part, k, k + step) for k in range(first, count, step))
-    run_parallel(tasks, several if parts > 1 else 1)
-
-
-def _in_order(array: Any, kind: Operand) -> bool:
-    """Whether compiled code reads an array where it lies: its core axes are in C's order."""
-    if array.dtype != kind.dtype or not array.flags.aligned:
-        return False
-    first = (0,) * (array.ndim - len(kind.core))
-    return not array.size or bool(array[first].flags.c_contiguous)
+    run_parallel(tasks, several if takes_long else 1)
 
 
 # What goes wrong meanwhile, in the words that a user sees.
@@ -231,8 +225,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     if not dtypes and vars(config)["DISABLE_JIT"]:
         # Nobody says the types of what is not to be compiled.
         dtypes = [np.result_type(float, *call.types)] * len(call.cores)
-    elif not dtypes:
-        dtypes = [one.dtype for one in compile_for(definition, call.types, None).outputs]
+    dtypes = dtypes or [one.dtype for one in compile_for(definition, call.types, None).outputs]
     cores = definition.signature.inputs
     inputs = [
         np.broadcast_to(one.astype(dtype), call.stack + one.shape[one.ndim - len(core) :])
@@ -322,13 +315,10 @@ def on_pandas(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are columns or tables, with the labels that remain."""
     given.refuse(("out", "axes", "axis", "keepdims"), "is for arrays; give x.to_numpy() instead.")
     definition, signature = gufunc.definition, gufunc.definition.signature
-    labels = dict[Any, Any]()
-    arrays, named = [], None
+    labels, named = dict[Any, Any](), None
     for value, name, core in zip(given.inputs, definition.inputs, signature.inputs, strict=True):
-        arrays.append(value)
         if not is_pandas(value):
             continue
-        arrays[-1] = value.to_numpy()
         named = value.name if value.ndim == 1 and not labels else named
         for place, label in zip(_places(value.ndim, core), value.axes, strict=False):
             if not labels.setdefault(place, label).equals(label):
@@ -337,6 +327,7 @@ def on_pandas(gufunc: Any, given: Arguments) -> Any:
                     "them first, or give .to_numpy()."
                 )
     pandas: Any = sys.modules["pandas"]
+    arrays = (one.to_numpy() if is_pandas(one) else one for one in given.inputs)
     made = listed(gufunc(*arrays, **given.scalars, **given.options))
     for k, core in enumerate(signature.outputs):
         match [labels.get(place) for place in _places(np.ndim(made[k]), core)]:

@@ -335,8 +335,8 @@ def told(sizes: Any) -> dict[str, int]:
 
 def types_of(inputs: Sequence[np.dtype], scalars: Mapping[str, Any]) -> Types:
     """The types that a call computes with."""
-    numbers = [one.dtype for one in scalars.values()]
-    return tuple([computed(native(dtype)) for dtype in inputs] + numbers)
+    found = (computed(native(dtype)) for dtype in inputs)
+    return (*found, *(one.dtype for one in scalars.values()))
 
 
 # Stacks of items.
@@ -389,11 +389,24 @@ def items(definition: GufuncDefinition, given: Arguments) -> Items:
     Raises
     ------
     ValueError
-        If inputs do not fit the signature, or their other axes do not broadcast.
+        If inputs do not fit the signature, or their other axes do not broadcast; if a size is
+        not known.
     """
     signature = definition.signature
     along, axes, kept = core_axes(signature, given.options)
-    sizes = _told_sizes(definition, given)
+    # Fixed sizes, and those that no input has: by a call, as a number of it, or by default.
+    sizes = {name: int(name) for name in signature.names if name.isdecimal()}
+    wanted = told(given.options.get("sizes", {}))
+    for name in wanted:
+        definition.check_size(name)
+    known = {**dict(definition.options.sizes), **given.scalars, **wanted}
+    for name in signature.new:
+        if name not in known:
+            raise ValueError(
+                f"the size '{name}' of {signature} is that of no input; say it with "
+                f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
+            )
+        sizes[name] = whole(name, known[name], 1)
     arrays, stacks = [], []
     for name, one, core, own in zip(
         definition.inputs, given.inputs, signature.inputs, along, strict=True
@@ -472,25 +485,6 @@ def core_axes(
                 f"axes={options['axes']} is no list of the core axes of each array of {signature}."
             )
     return found[:count], found[count:], kept
-
-
-# Sizes.
-
-
-def _told_sizes(definition: GufuncDefinition, given: Arguments) -> dict[str, int]:
-    """Fixed sizes, and those that no input has: by a call, as a number of it, or by default."""
-    signature, sizes = definition.signature, told(given.options.get("sizes", {}))
-    for name in sizes:
-        definition.check_size(name)
-    known = {**dict(definition.options.sizes), **given.scalars, **sizes}
-    for name in signature.new:
-        if name not in known:
-            raise ValueError(
-                f"the size '{name}' of {signature} is that of no input; say it with "
-                f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
-            )
-    fixed = {name: int(name) for name in signature.names if name.isdecimal()}
-    return fixed | {name: whole(name, known[name], 1) for name in signature.new}
 
 
 def too_few_axes(

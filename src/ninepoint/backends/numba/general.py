@@ -17,7 +17,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -98,7 +98,7 @@ def compile_general(
         _check(dtype, storage, request.overflow)
     band = "\n".join(kinds.band(len(given), several, request.overflow)) + "\n"
     title = f'"""{function.name}, on the general path: written by ninepoint for {token[:24]}."""'
-    texts = [ast.unparse(one.definition) for one in with_helpers(function)]
+    texts = (ast.unparse(one.definition) for one in with_helpers(function))
     text = "\n\n\n".join([title, f"point = {function.name}", *texts, band])
     where = f"{function.place.file}|{function.place.line}"
     places = tuple(f"{axis}|{where}" for axis in range(box.ndim))
@@ -116,13 +116,12 @@ def compile_general(
     return compiled_of(kernel, function.name, module, reaches, dtypes, request.fastmath)
 
 
-@dataclass
 class Arguments:
     """What a kernel is given, in its order."""
 
-    given: Mapping[str, Argument]
+    def __init__(self, given: Mapping[str, Argument]) -> None:
+        self.given = given
 
-    def __post_init__(self) -> None:
         def named(kind: Any) -> list[Any]:
             return [one for one in self.given.values() if isinstance(one, kind)]
 
@@ -283,9 +282,8 @@ def _prepared(function: Function) -> Function:
     prepared = {
         n: _prepared(one) if isinstance(one, Function) else one for n, one in constants.items()
     }
-    return replace(
-        function, tree=ast.fix_missing_locations(tree), constants=prepared | {_OWN: relative.along}
-    )
+    prepared[_OWN] = relative.along
+    return replace(function, tree=ast.fix_missing_locations(tree), constants=prepared)
 
 
 def _held(value: Any) -> Any:

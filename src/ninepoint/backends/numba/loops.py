@@ -98,10 +98,10 @@ class Loops(Layout):
             lines += ["", "", f"@row_function({how})", head, *indented(function.body)]
         lines += ["", "", f"def band({', '.join(parameters)}):", *indented(self._band()), ""]
         used = set(WORD.findall("\n".join(lines)))
-        modules = {"math": "import math\n", "np": "import numpy as np\n"}
         first = [
             f'"""{title}: written by ninepoint; changes made here are lost."""\n',
-            *(line for name, line in modules.items() if name in used),
+            *["import math\n"] * ("math" in used),
+            *["import numpy as np\n"] * ("np" in used),
             "from ninepoint.backends.llvm.library import (",
             *(f"    {name}," for name in sorted(LIBRARY & used)),
             ")",
@@ -179,7 +179,7 @@ class Loops(Layout):
         count, length = self.kernel.rows, self.length(-2)
         before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
         # So many rows before the last one some stage has none to make.
-        ended = max((k.high[-2] - self.ended(k, -2, True) for k in self.kept), default=0)
+        ended = max(kept.high[-2] - self.ended(kept, -2, True) for kept in self.stages)
         many = f"max(0, {plus(length, -ended)})" if ended else length
         return [
             *before,

@@ -44,6 +44,7 @@ from ...language.definitions import (
     Function,
     SelfReference,
     Unusable,
+    dotted,
     with_helpers,
 )
 from ...language.errors import Span, mistake
@@ -247,8 +248,9 @@ class BoundedCompiler(CompilerBase):
 
     def define_pipelines(self):
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_Lowering, NativeLowering)
-        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+        passes.passes = [
+            (_Lowering if one is NativeLowering else one, words) for one, words in passes.passes
+        ]
         passes.finalize()
         return [passes]
 
@@ -259,7 +261,7 @@ class BoundedCompiler(CompilerBase):
 def first_use(function: Function, name: str) -> Span:
     """Where a function first says a name."""
     for node in ast.walk(function.definition):
-        if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) == name:
+        if dotted(node) == name:
             return function.span(node)
     return function.place
 
@@ -288,10 +290,9 @@ def reason(text: str) -> str:
     """The first line of Numba's words that says something, or what we said ourselves."""
     if own := _OWN.search(text):
         return own[1]
-    lines = [line.strip(" -") for line in text.splitlines()]
-    useful = [line for line in lines if line and not line.startswith(_SILENT)]
-    found = useful[0] if useful else "Numba gives no reason"
-    found = _FUNCTION.sub(r"'\1'", found)
+    lines = (line.strip(" -") for line in text.splitlines())
+    useful = (line for line in lines if line and not line.startswith(_SILENT))
+    found = _FUNCTION.sub(r"'\1'", next(useful, "Numba gives no reason"))
     found = found.replace("found for signature", "for these arguments")
     return re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", found).rstrip(".:")
 
