@@ -207,7 +207,7 @@ class Layout:
         self.stages = (*self.kept, self.result)
         self.needs["out0"] = self.ends["out0"] = Box(here, here)
         # How many planes are made before the first of the result.
-        self.warm = max((kept.warm for kept in self.kept), default=0)
+        self.warm = max(kept.warm for kept in self.stages)
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
         # of a step, those of the point's own column then touch one cache line a vector (heat in
         # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
