@@ -111,7 +111,7 @@ class Program:
         return _restored, (self.graph, self.wanted, self.schedule, self.token)
 
     def along(self, axes: Sequence[int] | None, arrays: Arrays) -> Program:
-        """The program, whose calls that name no axes work along the last of these of arrays."""
+        """The program of a call, all of whose calls work along the last of these of arrays."""
         if axes is None:
             return self
         ndim = self.last.ndim
@@ -123,7 +123,7 @@ class Program:
         def turned() -> Graph:
             graph, own = Graph(self.graph.names, self.graph.dtypes), self.graph
             graph.given, graph.stored = own.given, own.stored
-            graph.nodes = [n if n.axes is not None else n.turned(core) for n in own.nodes]
+            graph.nodes = [node.turned(core) for node in own.nodes]
             return graph
 
         return replace(self, graph=self.graph.turned.made(core, turned))
