@@ -242,8 +242,6 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
 def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) -> Bound:
     """What does several calls on arrays of NumPy, or any on arrays of a GPU."""
     there = any(map(is_cupy, arrays))
-    if there:
-        check_device(program.graph.nodes)
     # Raises, and says what is too small, where the arrays of a call do not go together.
     made = program.results(arrays)
     targets(out, made, arrays)
