@@ -306,6 +306,9 @@ def _lay_out_group(path: str, found: Contents) -> None:
             safe_chunks=False,
             encoding=encoding,
         )
+        root = imported("zarr").open_group(path, mode="r")
+    for one in found.variables:
+        assert root[one.name].dtype == one.array.dtype.newbyteorder("="), one
 
 
 def _image(result: Any, path: str) -> Contents:
