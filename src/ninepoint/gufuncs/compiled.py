@@ -111,31 +111,6 @@ def compile_for(definition: GufuncDefinition, types: Types, dtypes: Types | None
         return undisturbed(make)
 
 
-def _checked_types(
-    definition: GufuncDefinition, natural: Types, dtypes: Sequence[np.dtype] | None
-) -> Types:
-    """The dtypes that are asked for, if any are, and if the results may be stored in them."""
-    if dtypes is None:
-        return natural
-    if len(dtypes) != len(natural):
-        raise ValueError(
-            f"dtype= names {len(dtypes)} dtypes, but '{definition.name}' has "
-            f"{len(natural)} results."
-        )
-    for given, wanted in zip(natural, dtypes, strict=True):
-        if short(wanted):
-            raise TypeError(
-                f"dtype={wanted} is one that '{definition.name}' cannot compute; out= takes "
-                "arrays of it, and rounds to them."
-            )
-        if not castable(given, wanted):
-            raise TypeError(
-                f"dtype={wanted} does not hold the {given} that '{definition.name}' gives; "
-                "convert the result with .astype()."
-            )
-    return tuple(dtypes)
-
-
 def _loop(
     definition: GufuncDefinition, inputs: Sequence[Operand], types: Types, dtypes: Types | None
 ) -> Any:
@@ -149,7 +124,24 @@ def _loop(
         found = kept.load_overload(arguments, cpu_target.target_context)
         if found is not None:
             return found
-    asked = _checked_types(definition, inferred(definition, types), dtypes)
+    natural = inferred(definition, types)
+    asked = dtypes or natural
+    if len(asked) != len(natural):
+        raise ValueError(
+            f"dtype= names {len(asked)} dtypes, but '{definition.name}' has "
+            f"{len(natural)} results."
+        )
+    for given, wanted in zip(natural, asked, strict=True):
+        if short(wanted):
+            raise TypeError(
+                f"dtype={wanted} is one that '{definition.name}' cannot compute; out= takes "
+                "arrays of it, and rounds to them."
+            )
+        if not castable(given, wanted):
+            raise TypeError(
+                f"dtype={wanted} does not hold the {given} that '{definition.name}' gives; "
+                "convert the result with .astype()."
+            )
     outputs = tuple(map(Operand, asked, definition.signature.outputs))
     call = kinds.void(*arguments, *(array_type(one.dtype, one.core) for one in outputs))
     # Alone first: then errors are those of the user's text.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
@@ -30,7 +30,7 @@ import numpy as np
 
 from ..base.frozen import frozen
 from . import statistics
-from .definitions import ArrayFunction, Definition, Function, stored_names
+from .definitions import ArrayFunction, Definition, Function, own_nodes, stored_names
 from .dtypes import promote
 from .errors import StencilError, here, mistake
 from .ir import Atoms, Carried, Coefficients, Const, DType, Field, Loop, Ref
@@ -191,8 +191,21 @@ class Frame(ABC):
             case ast.If(test=test, body=body, orelse=orelse):
                 then, other = partial(self.block, body), partial(self.block, orelse)
                 self.split(self.truth(test), then, other)
-            case ast.For() | ast.While():
-                self.loop(node)
+            case ast.For(orelse=orelse) | ast.While(orelse=orelse):
+                if isinstance(node, ast.For):
+                    self._for(node)
+                else:
+                    CarriedLoop(
+                        self,
+                        node,
+                        lambda _: self.truth(node.test),
+                        lambda _: self.block(node.body),
+                    ).follow()
+                # What it does at its end, unless it has ended before.
+                ended = self.ended(loop=True)
+                self.left = self.broken = False
+                if orelse:
+                    self.split(ended, other=partial(self.block, orelse))
             case ast.Break():
                 self.left = self.broken = True
             case ast.Continue():
@@ -255,7 +268,7 @@ class Frame(ABC):
                 raise mistake("return-mismatch", self.returned, *counts)
             self.result = self.merge(test, result, self.result)
 
-    # Loops.
+    # Blocks, and loops over what is known.
 
     def block(self, statements: list[ast.stmt]) -> None:
         for place, one in enumerate(statements):
@@ -285,21 +298,6 @@ class Frame(ABC):
                 self.split(ended, other=partial(self._follow, step, rest, turns))
                 return
 
-    def loop(self, node: ast.For | ast.While) -> None:
-        """Follow a loop, and what it does at its end."""
-        if isinstance(node, ast.While):
-            CarriedLoop(
-                self, node, lambda _: self.truth(node.test), lambda _: self.block(node.body)
-            ).follow()
-        else:
-            self._for(node)
-        ended = self.ended(loop=True)
-        self.left = self.broken = False
-        if node.orelse:
-            self.split(ended, other=partial(self.block, node.orelse))
-
-    # Kinds of loops.
-
     def _for(self, node: ast.For) -> None:
         steps, few = self.eval(node.iter), False
         counted = partial(self._counted, node, steps)
@@ -308,7 +306,7 @@ class Frame(ABC):
             return
         if isinstance(steps, range):
             # Tried, for its turns may need to know their number.
-            few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
+            few = len(steps) <= (_SHORT if ends_early(node) else _LONG)
             if not few and self._tried(counted) is None:
                 return
 
@@ -553,17 +551,12 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
             return False
 
 
-def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:
-    """Whether a loop may end before its time: by a return, or as it is `broken`."""
-    for node in nodes:
-        if isinstance(node, ast.Return) or (broken and isinstance(node, ast.Break)):
-            return True
-        # What breaks a loop inside ends that loop only.
-        inside = broken and not isinstance(node, ast.For | ast.While)
-        function = isinstance(node, ast.FunctionDef | ast.Lambda)
-        if not function and ends_early(ast.iter_child_nodes(node), inside):
-            return True
-    return False
+def ends_early(loop: ast.For) -> bool:
+    """Whether a loop may end before its time: by a return, or a break that is of no other loop."""
+    nodes = own_nodes(loop, ast.For, ast.While)
+    return any(isinstance(one, ast.Return) for one in own_nodes(loop)) or any(
+        isinstance(one, ast.Break) for one in nodes
+    )
 
 
 def _is_numeric(value: Any) -> bool:

@@ -165,12 +165,15 @@ def meaning(function: Function) -> tuple[Any, ...]:
     return (function.name, text, function.columns, *map(meant, values))
 
 
-def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function in the order of its text, without those of functions inside it."""
+def own_nodes(node: ast.AST, *others: type[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of a function in the order of its text, without those of functions inside it.
+
+    Nor are there those inside nodes of `others` of these kinds.
+    """
     for child in ast.iter_child_nodes(node):
         yield child
-        if not isinstance(child, ast.FunctionDef | ast.Lambda):
-            yield from own_nodes(child)
+        if not isinstance(child, (ast.FunctionDef, ast.Lambda, *others)):
+            yield from own_nodes(child, *others)
 
 
 def returned_values(definition: Definition) -> list[ast.expr]:

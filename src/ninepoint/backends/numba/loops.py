@@ -179,7 +179,7 @@ class Loops(Layout):
         count, length = self.kernel.rows, self.length(-2)
         before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
         # So many rows before the last one some stage has none to make.
-        ended = max((k.high[-2] - self.ended(k, -2, True) for k in self.kept), default=0)
+        ended = max(kept.high[-2] - self.ended(kept, -2, True) for kept in self.stages)
         many = f"max(0, {plus(length, -ended)})" if ended else length
         return [
             *before,

@@ -207,7 +207,7 @@ class Layout:
         self.stages = (*self.kept, self.result)
         self.needs["out0"] = self.ends["out0"] = Box(here, here)
         # How many planes are made before the first of the result.
-        self.warm = max((kept.warm for kept in self.kept), default=0)
+        self.warm = max(kept.warm for kept in self.stages)
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
         # of a step, those of the point's own column then touch one cache line a vector (heat in
         # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
@@ -259,10 +259,6 @@ class Layout:
 
     # What is kept.
 
-    def room(self, kept: Kept) -> tuple[Offset, Offset]:
-        """The first and the last offset that there is room for."""
-        return (self.low, self.high) if self.edges.axes else (kept.low, kept.high)
-
     def first(self, kept: Kept) -> int:
         """The element of a stage's row at which column 0 is kept."""
         if not self.edges.axes or kept is self.result:
@@ -273,14 +269,13 @@ class Layout:
 
     def buffers(self) -> Iterator[str]:
         """The lines that make room for what is kept."""
+        axes = range(self.axis + 1, -1)
+        inner = [plus(*self.points(k), self.high[k] - self.low[k]) for k in axes]
+        if inner:
+            # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
+            inner[-1] += " | 1"
         for kept in self.kept:
-            low, high = self.room(kept)
-            axes = range(self.axis + 1, -1)
-            inner = [plus(*self.points(k), high[k] - low[k]) for k in axes]
-            if inner:
-                # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
-                inner[-1] += " | 1"
-            columns = plus(*self.points(-1), self.first(kept) + high[-1])
+            columns = plus(*self.points(-1), self.first(kept) + self.high[-1])
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
@@ -303,9 +298,8 @@ class Layout:
         if kept.count > 1:
             turn = plus(self.turn, row[self.axis + 1] - kept.low[self.axis])
             index = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
-        low, _ = self.room(kept)
         axes = range(self.axis + 1, stop)
-        return [index, *(plus(self.indices[k + 1], row[k + 1] - low[k]) for k in axes)]
+        return [index, *(plus(self.indices[k + 1], row[k + 1] - self.low[k]) for k in axes)]
 
     def place(self, kept: Kept, row: Offset) -> str:
         """Where a stage keeps a row, or where it is in a result."""
