@@ -191,8 +191,21 @@ class Frame(ABC):
             case ast.If(test=test, body=body, orelse=orelse):
                 then, other = partial(self.block, body), partial(self.block, orelse)
                 self.split(self.truth(test), then, other)
-            case ast.For() | ast.While():
-                self.loop(node)
+            case ast.For(orelse=orelse) | ast.While(orelse=orelse):
+                if isinstance(node, ast.For):
+                    self._for(node)
+                else:
+                    CarriedLoop(
+                        self,
+                        node,
+                        lambda _: self.truth(node.test),
+                        lambda _: self.block(node.body),
+                    ).follow()
+                # What it does at its end, unless it has ended before.
+                ended = self.ended(loop=True)
+                self.left = self.broken = False
+                if orelse:
+                    self.split(ended, other=partial(self.block, orelse))
             case ast.Break():
                 self.left = self.broken = True
             case ast.Continue():
@@ -255,7 +268,7 @@ class Frame(ABC):
                 raise mistake("return-mismatch", self.returned, *counts)
             self.result = self.merge(test, result, self.result)
 
-    # Loops.
+    # Blocks, and loops over what is known.
 
     def block(self, statements: list[ast.stmt]) -> None:
         for place, one in enumerate(statements):
@@ -284,21 +297,6 @@ class Frame(ABC):
             if ended is not False:
                 self.split(ended, other=partial(self._follow, step, rest, turns))
                 return
-
-    def loop(self, node: ast.For | ast.While) -> None:
-        """Follow a loop, and what it does at its end."""
-        if isinstance(node, ast.While):
-            CarriedLoop(
-                self, node, lambda _: self.truth(node.test), lambda _: self.block(node.body)
-            ).follow()
-        else:
-            self._for(node)
-        ended = self.ended(loop=True)
-        self.left = self.broken = False
-        if node.orelse:
-            self.split(ended, other=partial(self.block, node.orelse))
-
-    # Kinds of loops.
 
     def _for(self, node: ast.For) -> None:
         steps, few = self.eval(node.iter), False

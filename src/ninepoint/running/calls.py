@@ -524,7 +524,7 @@ def _evaluated(
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
         if nameless is not None:
             graph.nodes[count:] = [nameless(number, node) for node in graph.nodes[count:]]
-    program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
+    program = Program(graph, tuple(results[k][which] for k, which in goals), schedule)
     if not known or graph.has_conditions:
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])
