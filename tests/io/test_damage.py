@@ -416,7 +416,7 @@ def test_nothing_is_written_of_what_is_refused(tmp_path, array, error, words):
 
 def test_what_is_there_may_be_in_the_way(tmp_path):
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(NotADirectoryError, match="out' is a file; imsave needs a folder there"):
+    with pytest.raises(NotADirectoryError, match="out' is a file, where a folder is needed"):
         imsave(STACK, tmp_path / "out" / "{}.png")
     (tmp_path / "1.png").mkdir()
     words = "is not written; the files that are there"

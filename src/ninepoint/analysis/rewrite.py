@@ -47,23 +47,6 @@ from ..language.ir import (
 )
 
 
-class Lines:
-    """Assignments, numbered; the same operation is assigned once."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-        self.body = list[Assign]()
-        self.names = dict[Expr, Ref]()
-
-    def emit(self, expr: Expr) -> Ref:
-        found = self.names.get(expr)
-        if found is None:
-            found = Ref(expr.dtype, f"{self.prefix}{len(self.body)}")
-            self.names[expr] = found
-            self.body.append(Assign(found.name, expr))
-        return found
-
-
 def copied(
     body: Iterable[Assign],
     values: Iterable[Atom],

@@ -190,7 +190,7 @@ def make_parser() -> ArgumentParser:
                              metavar="NAME=VALUE", help=_PARAM)  # fmt: skip
     apply.add_argument("input", metavar="INPUT", nargs="+", help=_INPUT)
     apply.add_argument("output", metavar="OUTPUT", help=_OUTPUT)
-    for title, rows in _rows().items():
+    for title, rows in _GROUPS.items():
         _add(apply.add_argument_group(title), rows)
     words = "type of the field, again for each further one"
     explain.add_argument("--dtype", type=dtype, action="append", default=[],
@@ -217,44 +217,6 @@ def _add(parser: Any, rows: _Rows) -> None:
             parser.add_argument(name, choices=kind, help=words)
         else:
             parser.add_argument(name, metavar=metavar, type=kind, help=words)
-
-
-def _rows() -> dict[str, _Rows]:
-    """The options of `apply`, in groups."""
-    return {
-        "what is computed": (
-            ("--boundary", "NAME[,NAME]", boundary,
-             "what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
-             "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their "
-             "own"),
-            ("--cval", "V", literal, "value of fill and constant"),
-            ("--dtype", "D", dtype,
-             "type of the result, such as uint8; floats are rounded to integers"),
-            ("--overflow", "", ("saturate", "wrap"),
-             "what happens to a number that --dtype cannot hold"),
-            ("--result", "N", int, "which result to write, from 0, if the kernel has several"),
-        ),
-        "files": (
-            ("--compression", "0..9", int, "of PNG and TIFF"),
-            ("--quality", "1..100", int, "of JPEG"),
-            ("--resume", "", None,
-             "leave out frames whose file exists; go on with a store that is not complete"),
-            ("--overwrite", "", None, "replace what is there"),
-        ),
-        "stores and files of arrays": (
-            ("--variable", "NAME", str, "which array of INPUT, if of several"),
-            ("--chunks", "N[,N]", literal, "what is compressed as one piece"),
-            ("--shards", "N[,N]", literal, "files of many chunks, each for one task"),
-            ("--part", "I/N", part,
-             "write only part I, from 1, of N; each may be a job of its own, in any order"),
-        ),
-        "running": (
-            ("--threads", "N", literal,
-             "threads to use (default: NINEPOINT_THREADS, or every core)"),
-            ("--device", "", ("cuda",), "compute on a GPU of NVIDIA, which needs CuPy"),
-            ("--quiet", "", None, "no progress bar and no summary"),
-        ),
-    }  # fmt: skip
 
 
 def param(text: str) -> tuple[str, Any]:
@@ -301,3 +263,40 @@ def literal(text: str) -> Any:
         raise ArgumentTypeError(
             f'{text!r} is no value as Python writes it, such as 5, 2.5, True, (1, 2) or "text"'
         ) from error
+
+
+# The options of `apply`, in groups.
+_GROUPS: dict[str, _Rows] = {
+    "what is computed": (
+        ("--boundary", "NAME[,NAME]", boundary,
+         "what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
+         "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their "
+         "own"),
+        ("--cval", "V", literal, "value of fill and constant"),
+        ("--dtype", "D", dtype,
+         "type of the result, such as uint8; floats are rounded to integers"),
+        ("--overflow", "", ("saturate", "wrap"),
+         "what happens to a number that --dtype cannot hold"),
+        ("--result", "N", int, "which result to write, from 0, if the kernel has several"),
+    ),
+    "files": (
+        ("--compression", "0..9", int, "of PNG and TIFF"),
+        ("--quality", "1..100", int, "of JPEG"),
+        ("--resume", "", None,
+         "leave out frames whose file exists; go on with a store that is not complete"),
+        ("--overwrite", "", None, "replace what is there"),
+    ),
+    "stores and files of arrays": (
+        ("--variable", "NAME", str, "which array of INPUT, if of several"),
+        ("--chunks", "N[,N]", literal, "what is compressed as one piece"),
+        ("--shards", "N[,N]", literal, "files of many chunks, each for one task"),
+        ("--part", "I/N", part,
+         "write only part I, from 1, of N; each may be a job of its own, in any order"),
+    ),
+    "running": (
+        ("--threads", "N", literal,
+         "threads to use (default: NINEPOINT_THREADS, or every core)"),
+        ("--device", "", ("cuda",), "compute on a GPU of NVIDIA, which needs CuPy"),
+        ("--quiet", "", None, "no progress bar and no summary"),
+    ),
+}  # fmt: skip

@@ -342,17 +342,16 @@ def _where(error: BaseException, folder: str) -> str:
 def _member(held: dict[str, Any], where: str, name: str) -> OnArrays:
     """Give the stencil of that name, or the only one of a file that is named without one."""
     names = [name for name, value in held.items() if isinstance(value, OnArrays)]
+    known = ", ".join(names)
     if not name and not names:
         raise UsageError(f"{where} holds no stencil; put @npt.stencil above a function")
     if not name and len(names) > 1:
-        several = ", ".join(names)
-        raise UsageError(f"{where} holds several stencils; choose {where}:NAME from {several}")
+        raise UsageError(f"{where} holds several stencils; choose {where}:NAME from {known}")
     name = name or names[0]
     try:
         found = attrgetter(name)(SimpleNamespace(**held))
     except AttributeError as error:
-        has = f"it has {', '.join(names)}" if names else "it has no stencil"
-        raise UsageError(f"{where} has no {name!r}; {has}") from error
+        raise UsageError(f"{where} has no {name!r}; it has {known or 'no stencil'}") from error
     if isinstance(found, OnArrays):
         return found
     cure = "; put @npt.stencil above it" if callable(found) else f" but {type(found).__name__}"

@@ -50,7 +50,7 @@ from ..base.undisturbed import imported
 from ..language.dtypes import is_masked
 from ..language.signature import Explanation, Lines, counted, many
 from .formats import IMAGES
-from .paths import AmongInputsError, Names, need, stamp, write_whole
+from .paths import ZARR_FILES, AmongInputsError, Names, need, stamp, write_whole
 from .progress import shown
 from .run import (
     HELD,
@@ -217,14 +217,12 @@ class Contents:
 
         Dask's name of an array covers its kernels, their arguments, and its chunks.
         """
-        named = [(one.name, one.array.name, one.array.dtype.str) for one in self.variables]
-        lying = [(one.array.shape, one.chunks, one.shards) for one in self.variables]
-        values = []
-        if self.dataset is not None:
-            around = self.dataset.drop_vars([one.name for one in self.variables], errors="ignore")
-            values = [(str(name), one.values) for name, one in sorted(around.variables.items())]
-            values.append(("", around.attrs))
-        facts = (named, lying, values, sources(self.arrays))
+        named = [(one.name, one.dtype.str, one.shape) for one in self.arrays]
+        lying = [(one.name, one.chunks, one.shards) for one in self.variables]
+        around = self.dataset
+        if around is not None:
+            around = around.drop_vars([one.name for one in self.variables], errors="ignore")
+        facts = (named, lying, around, sources(self.arrays))
         return str(imported("dask.base").tokenize(facts))
 
     def told(self, path: str, units: Collection[Unit], how: How) -> Explanation:
@@ -449,7 +447,7 @@ def check_same(path: str, old: str | None, new: str) -> None:
         )
 
 
-def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> None:
+def check_not_read(arrays: Iterable[Any], targets: Sequence[str]) -> None:
     """Raise if arrays are read from files or stores that would be replaced, or from among them."""
     paths, folders = seen(arrays)
     read = paths | {str(folder) for path in paths for folder in PurePath(path).parents}
@@ -457,12 +455,12 @@ def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> N
     for target in targets:
         if os.path.join(folder, os.path.basename(target)) in read:
             raise AmongInputsError(
-                f"{who} would overwrite {target!r}, from which the array is still to be read; "
+                f"this would overwrite {target!r}, from which the array is still to be read; "
                 "save under another name, or into another folder"
             )
     if folder in folders and targets[0].lower().endswith(IMAGES):
         raise AmongInputsError(
-            f"{who} would write {targets[0]!r} among the files that the array is read from, where "
+            f"this would write {targets[0]!r} among the files that the array is read from, where "
             "the next run would take it for one of them; save into another folder"
         )
 
@@ -474,7 +472,7 @@ def sources(arrays: Iterable[Any]) -> list[Any]:
     """
     found = []
     for path in sorted(seen(arrays)[0]):
-        for name in (path, *(os.path.join(path, one) for one in _DESCRIBED)):
+        for name in (path, *(os.path.join(path, one) for one in ZARR_FILES)):
             with suppress(OSError):
                 now = stamp(name)
                 found.append((name, 0 if os.path.isdir(name) else now.size, now.changed))
@@ -483,9 +481,6 @@ def sources(arrays: Iterable[Any]) -> list[Any]:
 
 # Kernels lie in files too, and an edit of another line there changes no result.
 _PROGRAMS = (".py", ".pyc", ".ipynb", ".so")
-
-# The files that describe a store of Zarr.
-_DESCRIBED = ("zarr.json", ".zarray", ".zmetadata")
 
 # What pickling objects of others may raise.
 _UNPICKLED = (

@@ -122,7 +122,13 @@ def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
             "such as array.astype('float64') for a .tif"
         )
     if name not in form.holds:
-        raise TypeError(f"{form.name} cannot hold {dtype} images: {_cure(form, dtype)}")
+        ways = {"c": "take abs(array), scale and round it, and", "f": "scale and round it, and"}
+        way = ways.get(dtype.kind, "if the values fit,")
+        fitting = " or ".join(map(repr, form.holds))
+        raise TypeError(
+            f"{form.name} cannot hold {dtype} images: {way} .astype({fitting}); or save as TIFF "
+            f"(.tif), which holds {dtype}"
+        )
     channels = shape[2] if len(shape) == 3 else 1
     if channels not in form.holds[name]:
         if channels not in ANY_CHANNELS:
@@ -142,18 +148,6 @@ def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
             f"{form.name} holds images of at most {form.largest_side} pixels a side, not "
             f"{shape[0]} x {shape[1]}; save as TIFF (.tif)"
         )
-
-
-def _cure(form: Format, dtype: np.dtype) -> str:
-    fitting = " or ".join(f"'{name}'" for name in form.holds)
-    match dtype.kind:
-        case "c":
-            first = f"take abs(array), scale and round it, and .astype({fitting})"
-        case "f":
-            first = f"scale and round it, and .astype({fitting})"
-        case _:
-            first = f"if the values fit, .astype({fitting})"
-    return f"{first}; or save as TIFF (.tif), which holds {dtype}"
 
 
 def encode(frame: np.ndarray, form: Format, level: int | None, quality: int | None) -> bytes:
@@ -194,12 +188,12 @@ def tiff_layout(shape: tuple[int, ...]) -> dict[str, Any]:
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 TIFF_SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 MODES = {
-    "1": (np.dtype(bool), ()),
-    "L": (np.dtype(np.uint8), ()),
-    "I;16": (np.dtype(np.uint16), ()),
-    "LA": (np.dtype(np.uint8), (2,)),
-    "RGB": (np.dtype(np.uint8), (3,)),
-    "RGBA": (np.dtype(np.uint8), (4,)),
+    "1": ("bool", ()),
+    "L": ("uint8", ()),
+    "I;16": ("uint16", ()),
+    "LA": ("uint8", (2,)),
+    "RGB": ("uint8", (3,)),
+    "RGBA": ("uint8", (4,)),
 }
 
 # Deflate cannot pack more than 1032 bytes into one (zlib, "Maximum Compression Factor",
@@ -239,8 +233,8 @@ def picture_header(file: BinaryIO, size: int) -> Header:
         if mode == "LA":
             raise ValueError("it is grey + alpha of 16 bits, which Pillow reads as 8 bits")
         codecs_of_wide_png()
-        dtype = np.dtype(np.uint16)
-    found = Header((rows, columns, *channels), dtype)
+        dtype = "uint16"
+    found = Header((rows, columns, *channels), np.dtype(dtype))
     # At least a bit for each pixel: this is far from exact and stops 68 bytes that claim 10 GB.
     if picture.format == "PNG" and size * BEST_DEFLATE_RATIO * 8 < rows * columns:
         raise ValueError(f"it claims {found} pixels, which its {size} bytes cannot hold")
@@ -503,7 +497,7 @@ def open_tiff(path: str) -> Found | None:
     layer = stack_name(claimed.shape, "{}")
     array = Opened(_tiles, (now.path,), now, shape, claimed.dtype, pieces, layer=layer)
     like = image(array, axes, labels, title) if is_told else None
-    return Found({"": array}, like)
+    return Found(array, like)
 
 
 def _tiles(path: str) -> Any:
@@ -534,7 +528,7 @@ def _open_raster(path: str) -> Found:
         rows, columns = file.block_shapes[0]
         apart = file.interleaving is None or file.interleaving.name != "pixel"
     pieces = (1 if apart else like.shape[0], int(rows), int(columns))
-    return Found({"": opened(_raster, path, stamp, like, pieces)}, like)
+    return Found(opened(_raster, path, stamp, like, pieces), like)
 
 
 def _raster(path: str) -> Any:

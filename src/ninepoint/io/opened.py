@@ -52,7 +52,7 @@ from .paths import (
 def open_npy(path: str) -> Found:
     """Look at the header of an array of NumPy."""
     stamp = readable(path)
-    return Found({"": opened(_npy, path, stamp, _npy(path), None)})
+    return Found(opened(_npy, path, stamp, _npy(path), None))
 
 
 def _npy(path: str) -> np.ndarray:
@@ -85,7 +85,7 @@ def open_hdf5(path: str, variable: str | None) -> Found | None:
         }
     if variable is None and len(arrays) > 1:
         return bare(arrays)
-    return Found({"": arrays[pick(path, list(arrays), variable)]})
+    return Found(arrays[pick(path, list(arrays), variable)])
 
 
 def _hdf5(path: str, name: str) -> Any:
@@ -107,7 +107,7 @@ def open_labelled(
     if not group:
         group, _, variable = (variable or "").strip("/").rpartition("/")
     where = f"{path}/{group}" if group else path
-    with opening(where, lambda reason: ValueError(f"{where!r} cannot be opened: {reason}")):
+    with opening(where):
         dataset = _dataset(path, engine, group)
     every = {str(name): one for name, one in dataset.variables.items()}
     stamps = stamps or dict.fromkeys(every, readable(path))
@@ -125,7 +125,7 @@ def open_labelled(
         arrays[name] = opened(
             _variable, path, stamps[name], one, told, inner, engine, shards=shards
         )
-    return Found(arrays, dataset[names[0]] if len(names) == 1 else dataset)
+    return Found(arrays, dataset) if names[1:] else Found(arrays[name], dataset[name])
 
 
 def _variable(path: str, inner: str, engine: str) -> Any:
@@ -201,7 +201,7 @@ def _plain(store: str, node: Any) -> Found:
     """An array, with the names of its dimensions if it has them all."""
     array, dims = _array(store, node), _dims(node)
     attrs = {k: v for k, v in dict(node.attrs).items() if k != "_ARRAY_DIMENSIONS"}
-    return Found({"": array}, labelled(array, dims, None, attrs) if dims else None)
+    return Found(array, labelled(array, dims, None, attrs) if dims else None)
 
 
 def _array(store: str, node: Any) -> Opened:
@@ -254,7 +254,7 @@ def _image(path: str, where: str, group: Any, said: Mapping[str, Any], level: in
     ]
     channels = (said.get("omero") or {}).get("channels") or ()
     labels = [str(one.get("label", k)) for k, one in enumerate(channels)]
-    return Found({"": array}, image(array, names, labels, whole.get("name", "")))
+    return Found(array, image(array, names, labels, whole.get("name", "")))
 
 
 def pick(
@@ -393,11 +393,11 @@ def _opened(opener: Callable[..., Any], place: tuple[str, ...], stamp: Stamp) ->
 
 @frozen
 class Found:
-    """What a file holds: arrays to read, by their names, and what it says about them.
+    """What a file holds: an array to read, or some by their names, and what it says about them.
 
-    `like` is a Dataset, or a DataArray of the only array, whose data are to be replaced; None for
-    an array whose dimensions have no names.
+    `like` is a DataArray, or a Dataset of several, whose data are to be replaced; None for an
+    array whose dimensions have no names.
     """
 
-    arrays: Mapping[str, Opened]
+    arrays: Opened | Mapping[str, Opened]
     like: Any = None

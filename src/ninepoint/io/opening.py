@@ -12,12 +12,10 @@ import math
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
-from ..arrays.accepted import is_dataset
 from ..arrays.channels import stack_name
 from ..arrays.layout import Shape
 from ..base.frozen import frozen
@@ -272,7 +270,7 @@ def _frames_of(path: str, number: int) -> list[Frame]:
     is_tiff = path.lower().endswith(TIFF.suffixes)
     if path.lower().endswith(IMAGES) and not is_tiff:
         return [Frame(now)]
-    with _builtin_open(path, "rb") as file, opening(path, partial(ImageReadError, path, number)):
+    with _builtin_open(path, "rb") as file, opening(path, number):
         if not is_tiff and file.read(4) not in TIFF_SIGNATURES:
             return [Frame(now)]
         file.seek(0)
@@ -285,8 +283,7 @@ def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, s
     """Read the shape and the dtype of the first frame, and what the labels of its file lose."""
     now = frames[0].stamp
     places = [one.place for one in frames if one.stamp is now and one.place is not None]
-    wrong = partial(ImageReadError, now.path, 0)
-    with _opened(now, 0) as file, opening(now.path, wrong):
+    with _opened(now, 0) as file, opening(now.path, 0):
         if places:
             found, dropped = formats.pages_header(file, places)
         else:
@@ -445,7 +442,7 @@ def open(
         if level is not None:
             whole("level", level, 0)
         need("Opening a file lazily", "dask.array")
-        with opening(text, lambda reason: ValueError(f"{text!r} cannot be opened: {reason}")):
+        with opening(text):
             found = _find(text, variable, level)
     else:
         text, found = "", None
@@ -484,7 +481,7 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
             "one; save it as .npy to open it lazily."
         )
     if start.startswith(TIFF_SIGNATURES):
-        with opening(path, lambda reason: ImageReadError(path, 0, reason)):
+        with opening(path, 0):
             return formats.open_tiff(path)
     if suffix in _KNOWN and os.path.isfile(path):
         raise ValueError(f"{path!r} is no {suffix} file: it does not begin as one.")
@@ -496,14 +493,13 @@ _KNOWN = (*ARRAYS, ".npz", *TIFF.suffixes)
 
 def _lazy(found: Found, chunks: Any) -> Any:
     """Make what a user gets of what was found."""
-    like = found.like
-    if not is_dataset(like):
-        ((_, array),) = found.arrays.items()
-        dims = range(len(array.shape)) if like is None else like.dims
-        data = _view(array, tuple(dims), chunks)
+    arrays, like = found.arrays, found.like
+    if isinstance(arrays, Opened):
+        dims = range(len(arrays.shape)) if like is None else like.dims
+        data = _view(arrays, tuple(dims), chunks)
         return data if like is None else like.copy(data=data)
     made = {}
-    for name, array in found.arrays.items():
+    for name, array in arrays.items():
         one = like.variables[name]
         made[name] = one.copy(data=_view(array, one.dims, chunks, tuple(like.dims)))
     return like.assign(made)

@@ -225,9 +225,8 @@ class Writer:
     path: Names
     rest: str
 
-    def __call__(self, block: Any, block_id: Shape | None = None) -> int:
-        """Write the elements of `block`."""
-        assert block_id is not None, "map_blocks passes it"
+    def __call__(self, block: Any, block_id: Shape) -> int:
+        """Write the elements of `block`; `map_blocks` tells its place."""
         region = self.units.region(block_id)
         if is_masked(block):
             raise TypeError("to save it would lose the mask of the array; fill it first")

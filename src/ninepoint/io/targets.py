@@ -193,13 +193,13 @@ def _begun(path: str, found: Contents, own: Collection[Unit], how: How) -> bool:
     means = found.meaning
     fresh = not os.path.lexists(path)
     if not fresh and how.overwrite and not how.resume:
-        check_not_read("save", found.arrays, [path])
+        check_not_read(found.arrays, [path])
         _remove(path, how.dry)
         fresh = True
     if fresh:
         if how.dry:
             return True
-        make_folder(os.path.dirname(path), "save")
+        make_folder(os.path.dirname(path))
         lay_out = _lay_out_arrays if found.dataset is None else _lay_out_group
         with temporary_folder(path) as name:
             lay_out(name, found)
@@ -287,12 +287,11 @@ def _lay_out_arrays(path: str, found: Contents) -> None:
 
 def _lay_out_group(path: str, found: Contents) -> None:
     """Let xarray write all but the values: it knows how it wants to read them."""
-    encoding: dict[str, Any] = {}
-    for variable in found.variables:
-        # It takes the place of all that the variable says of how it is stored.
-        said = {"chunks": variable.chunks, "shards": variable.shards}
-        said = {name: lengths for name, lengths in said.items() if lengths is not None}
-        encoding[variable.name] = found.dataset[variable.name].encoding | said
+    # It takes the place of all that a variable says of how it is stored.
+    encoding = {
+        one.name: found.dataset[one.name].encoding | {"chunks": one.chunks, "shards": one.shards}
+        for one in found.variables
+    }
     with warnings.catch_warnings(), stored_by_xarray():
         # That consolidated metadata, which xarray looks for, and the types of texts are no part of
         # the format yet.
@@ -308,9 +307,8 @@ def _lay_out_group(path: str, found: Contents) -> None:
             encoding=encoding,
         )
         root = imported("zarr").open_group(path, mode="r")
-    for variable in found.variables:
-        stored = root[variable.name]
-        assert stored.dtype == variable.array.dtype.newbyteorder("="), (stored, variable)
+    for one in found.variables:
+        assert root[one.name].dtype == one.array.dtype.newbyteorder("="), one
 
 
 def _image(result: Any, path: str) -> Contents:
@@ -320,9 +318,10 @@ def _image(result: Any, path: str) -> Contents:
         {"name": axis.name, "type": KINDS[axis.name]} | ({"unit": axis.unit} if axis.unit else {})
         for axis in axes
     ]
-    changes: list[dict[str, Any]] = [{"type": "scale", "scale": [axis.step for axis in axes]}]
-    if any(axis.start for axis in axes):
-        changes.append({"type": "translation", "translation": [axis.start for axis in axes]})
+    changes = [
+        {"type": "scale", "scale": [axis.step for axis in axes]},
+        {"type": "translation", "translation": [axis.start for axis in axes]},
+    ]
     sizes = [{"path": "0", "coordinateTransformations": changes}]
     image = {"name": str(result.name or ""), "axes": told, "datasets": sizes}
     said: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
@@ -359,14 +358,14 @@ def _fill(
         if not how.overwrite:
             raise FileExistsError(f"{path!r} exists; overwrite=True replaces it")
         if os.path.isdir(path):
-            raise FileExistsError(f"{path!r} is a folder, which {how.who} does not replace")
+            raise FileExistsError(f"{path!r} is a folder, which a file does not replace")
     if is_there or path.lower().endswith(IMAGES):
-        check_not_read(how.who, found.arrays, [path])
+        check_not_read(found.arrays, [path])
     found = found.laid(how, sharded=False)
     units = found.share(None)
     if how.dry:
         return found.told(path, units, how)
-    make_folder(os.path.dirname(path), how.who)
+    make_folder(os.path.dirname(path))
     with replacement(path) as temporary:
         found.write(units, lay_out(temporary, found), path, how, LOST)
     return None

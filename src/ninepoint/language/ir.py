@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -523,6 +523,28 @@ class Kernel:
     def stage_names(self) -> list[str]:
         """The names of all that its stages make."""
         return [name for stage in self.stages for name in stage.names]
+
+
+@dataclass(eq=False)
+class Lines:
+    """Assignments, numbered; the same operation is assigned once."""
+
+    prefix: str
+    names: dict[Expr, Ref] = field(default_factory=dict, init=False)
+    values: dict[str, Expr] = field(default_factory=dict, init=False)
+
+    @property
+    def body(self) -> Body:
+        """The assignments, in order."""
+        return tuple(starmap(Assign, self.values.items()))
+
+    def emit(self, expr: Expr) -> Ref:
+        """The name of the assignment that holds `expr`."""
+        found = self.names.get(expr)
+        if found is None:
+            found = self.names[expr] = Ref(expr.dtype, f"{self.prefix}{len(self.values)}")
+            self.values[found.name] = expr
+        return found
 
 
 # The parts of each operation that are operands.

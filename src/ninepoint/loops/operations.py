@@ -244,8 +244,6 @@ class Operations:
             return f"{SHORT_FLOATS[expr.storage].round}({to('float64', plain)})"
         if expr.storage and expr.dtype.is_integer:
             return _as(self.atom(arg, expr.storage), expr.storage, own)
-        if source is DType.BOOL and not expr.dtype.is_integer:
-            return to(own, to("uint8", plain))
         return _as(plain, self.machine(arg), own)
 
     def _truncation(self, expr: Cast, own: str) -> str:

@@ -257,7 +257,8 @@ class _Body:
                 head, test = self._apart(lambda: self._truth(node.test))
                 self.lines.append(While(head, test, self.block(node.body)))
             case ast.If():
-                self._if(node)
+                test, then = self._truth(node.test), self.block(node.body)
+                self.lines.append(If(test, then, self.block(node.orelse)))
             case ast.Return(value=ast.expr() as value):
                 self._return(self._number(value))
             case ast.Expr(value=ast.Call() as call):
@@ -340,14 +341,6 @@ class _Body:
         body = self.block(inner)
         self.lines.append(For(index, limits.start or word(0), limits.stop, body, step.value))
 
-    def _if(self, node: ast.If) -> None:
-        test = self._truth(node.test)
-        if isinstance(test, Number):
-            self.lines += self.block(node.body if test.value else node.orelse)
-            return
-        then = self.block(node.body)
-        self.lines.append(If(test, then, self.block(node.orelse)))
-
     def _return(self, value: Value) -> None:
         self.result = self.result or value.type
         self.lines.append(Return(convert(value, self.result)))
@@ -416,8 +409,6 @@ class _Body:
     def _one_of(self, node: ast.IfExp) -> Value:
         """One of two; what is not needed is computed only if that takes little."""
         test = self._truth(node.test)
-        if isinstance(test, Number):
-            return self._number(node.body if test.value else node.orelse)
         ways = (partial(self._number, one) for one in (node.body, node.orelse))
         (before, first), (after, last) = map(self._apart, ways)
         if not before and not after and _is_plain(first) and _is_plain(last):
@@ -471,10 +462,8 @@ class _Body:
 
     def _call(self, name: str, node: ast.Call) -> Known:
         # Numbers may have names of types, which are called nonetheless.
-        kind = self.names.get(name)
-        kind = kind if isinstance(kind, str) else _CONVERSIONS.get(name)
-        if kind is not None:
-            return cut(self._number(node.args[0]), kind)
+        if name in _CONVERSIONS:
+            return cut(self._number(node.args[0]), _CONVERSIONS[name])
         args = [self._value(one) for one in node.args]
         if name in self.reader.texts and name not in _WORDS:
             return self._called(self.reader.texts[name], args)
