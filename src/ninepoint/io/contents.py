@@ -49,7 +49,7 @@ from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from ..language.dtypes import is_masked
 from ..language.signature import Explanation, Lines, counted, many
-from .formats import IMAGES
+from .formats import IMAGES, STORABLE
 from .paths import ZARR_FILES, AmongInputsError, Names, need, stamp, write_whole
 from .progress import shown
 from .run import (
@@ -102,11 +102,6 @@ class Variable:
     chunks: Shape | None = None
     shards: Shape | None = None
     most: int = UNIT_BYTES
-
-    @property
-    def of(self) -> str:
-        """Which one it is, for what is said of it."""
-        return f" of '{self.name}'" if self.name else ""
 
     @property
     def units(self) -> Units:
@@ -187,6 +182,16 @@ class Contents:
                 "or chunks=, or more memory"
             )
         return laid
+
+    def check_types(self, what: str, names: Collection[str]) -> None:
+        """Raise `TypeError` for values of types other than these."""
+        for one in self.variables:
+            dtype, of = one.array.dtype, f" of '{one.name}'" if one.name else ""
+            if dtype.name not in names:
+                cure = "convert them first, such as array.astype('float64')"
+                if dtype.name in STORABLE:
+                    cure = "save as .zarr"
+                raise TypeError(f"{what} cannot hold the {dtype} values{of}: {cure}")
 
     @property
     def held(self) -> int:

@@ -275,8 +275,9 @@ def _frames_of(path: str, number: int) -> list[Frame]:
             return [Frame(now)]
         file.seek(0)
         places = formats.page_places(file)
-    many = len(places) > 1
-    return [Frame(now, place, page if many else None) for page, place in enumerate(places)]
+    if len(places) == 1:
+        return [Frame(now, *places)]
+    return [Frame(now, place, page) for page, place in enumerate(places)]
 
 
 def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, str | None]:

@@ -112,8 +112,9 @@ def lengths(
         known = known or dims
         unknown = [dim for dim in cut if dim not in known]
         if unknown:
-            there = list(known)
-            raise ValueError(f"{name} names the dimension {unknown[0]!r}, and there are {there}")
+            raise ValueError(
+                f"{name} names the dimension {unknown[0]!r}, and there are {list(known)}"
+            )
         given = [cut.get(dim, n) for dim, n in zip(dims, own, strict=True)]
     elif not isinstance(cut, tuple | list):
         given = [cut] * len(shape)
@@ -181,9 +182,10 @@ class Room:
         workers = (told or {}).values()
         limits = [one["memory_limit"] or 0 for one in workers]
         there = sum(max(most - TAKEN, most // 4) for most in limits)
-        own = imported("dask.config").get("num_workers", None)
         threads = sum(one["nthreads"] for one in workers)
-        threads = threads or int(own or imported("dask.system").CPU_COUNT)
+        if not threads:
+            own = imported("dask.config").get("num_workers", None)
+            threads = int(own or imported("dask.system").CPU_COUNT)
         most = int(SHARE * (there or _memory()))
         if memory is not None:
             try:
