@@ -172,9 +172,12 @@ def make_parser() -> ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=layout,
     )
-    version = f"ninepoint {__version__}"
-    words = "show the version and leave"
-    parser.add_argument("--version", action="version", version=version, help=words)
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"ninepoint {__version__}",
+        help="show the version and leave",
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     made = {}
     for name, words, description, examples in _COMMANDS:

@@ -182,10 +182,9 @@ class Room:
         workers = (told or {}).values()
         limits = [one["memory_limit"] or 0 for one in workers]
         there = sum(max(most - TAKEN, most // 4) for most in limits)
+        own = imported("dask.config").get("num_workers", None)
         threads = sum(one["nthreads"] for one in workers)
-        if not threads:
-            own = imported("dask.config").get("num_workers", None)
-            threads = int(own or imported("dask.system").CPU_COUNT)
+        threads = threads or int(own or imported("dask.system").CPU_COUNT)
         most = int(SHARE * (there or _memory()))
         if memory is not None:
             try:
@@ -242,8 +241,7 @@ class Writer:
         try:
             self.put(block.get() if is_cupy(block) else np.asarray(block), region)
         except OSError as error:
-            what = f"{error.strerror or error}: [{spans(region)}] is not written"
-            words = f"{what}; {self.rest}"
+            words = f"{error.strerror or error}: [{spans(region)}] is not written; {self.rest}"
             where = nth(self.path, region[0].start) if self.rest == WHOLE else self.path
             raise OSError(error.errno, words, where) from error
         return 1

@@ -316,8 +316,11 @@ def _image(result: Any, path: str) -> Contents:
         {"type": "scale", "scale": [axis.step for axis in axes]},
         {"type": "translation", "translation": [axis.start for axis in axes]},
     ]
-    sizes = [{"path": "0", "coordinateTransformations": changes}]
-    image = {"name": str(result.name or ""), "axes": told, "datasets": sizes}
+    image = {
+        "name": str(result.name or ""),
+        "axes": told,
+        "datasets": [{"path": "0", "coordinateTransformations": changes}],
+    }
     said: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
     if labels:
         # The channels as a viewer shows them first.
