@@ -297,8 +297,8 @@ def _core_dims(
             raise too_few_axes(signature, name, core, value.shape)
         given = [dims[size] for size in core if size in dims]
         left = [dim for dim in value.dims if dim not in given]
-        rest = iter(left[len(left) - len(core) + len(given) :])
-        found[-1] = [dims[size] if size in dims else next(rest) for size in core]
+        own = [dims[size] if size in dims else left.pop() for size in reversed(core)]
+        found[-1] = own[::-1]
         before = dict(names)
         for size, dim in zip(core, found[-1], strict=True):
             if before.get(size, dim) != dim:

@@ -230,12 +230,13 @@ class Expressions(Frame):
         return value
 
     def _value(self, node: ast.expr) -> Any:
-        captured = constant(self.outside(node))
-        if isinstance(captured, Unusable):
-            raise mistake("bad-constant", dotted(node), captured.words)
-        if isinstance(captured, ArrayFunction):
-            raise mistake("ufunc-stage" if reading.pointwise else "stage-use", dotted(node))
+        captured = self.outside(node)
         if captured is not UNDEFINED:
+            captured = constant(captured)
+            if isinstance(captured, Unusable):
+                raise mistake("bad-constant", dotted(node), captured.words)
+            if isinstance(captured, ArrayFunction):
+                raise mistake("ufunc-stage" if reading.pointwise else "stage-use", dotted(node))
             return captured
         match node:
             case ast.Constant(value=value):
@@ -285,8 +286,7 @@ class Expressions(Frame):
                 self.assign(target, known)
                 return known
             case ast.Slice():
-                parts = (node.lower, node.upper, node.step)
-                return slice(*(None if p is None else self.eval(p) for p in parts))
+                return slice(*(p and self.eval(p) for p in (node.lower, node.upper, node.step)))
             case _:
                 refuse_node(node)
 

@@ -154,15 +154,6 @@ class Node:
         """By how much its results are longer than its fields; nothing if they are not."""
         return self.call.factors
 
-    def turned(self, axes: Axes | None) -> Node:
-        """The node, where it names no axes along the last of these."""
-        if axes is not None and len(axes) < self.ndim:
-            raise ValueError(
-                f"the call names {len(axes)} axes, but the stage '{self.call.definition.name}' of "
-                f"it works on {self.ndim}."
-            )
-        return replace(self, axes=axes and axes[-self.ndim :])
-
 
 # Some calls, in an order in which they can be done.
 Nodes: TypeAlias = Sequence[Node]
@@ -183,8 +174,6 @@ class Graph:
         self.plans: Remembered[Any] = Remembered(16)
         self.nodes: list[Node] = []
         self._known: dict[Any, Made] = {}
-        # The same along other axes: see `Program.along`.
-        self.turned: Remembered[Graph] = Remembered(16)
 
     def __reduce__(self) -> Any:
         state = {"given": self.given, "nodes": self.nodes, "stored": self.stored}
@@ -268,7 +257,13 @@ class Graph:
         steps_of(call.options.every, program.ndim)
         dtypes = program.out_dtypes[: len(program.out_dtypes) // program.phases]
         names = labels or [definition.name] * len(dtypes)
-        node = Node(names[0], call, given, (), types, None, self.calls).turned(axes)
+        if axes is not None and len(axes) < program.ndim:
+            raise ValueError(
+                f"the call names {len(axes)} axes, but the stage '{definition.name}' of it works "
+                f"on {program.ndim}."
+            )
+        along = axes and axes[-program.ndim :]
+        node = Node(names[0], call, given, (), types, along, self.calls)
         for place in program.positions:
             looks = {max(0, -reach.lo[place.axis]) for reach in program.reaches[: len(dtypes)]}
             valid = node.border.rules[place.axis][0] == "valid"

@@ -44,7 +44,7 @@ from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.executable import NOTHING, Given
 from ..arrays.keys import array_key, array_kind
 from ..arrays.launching import Group, Launches
-from ..arrays.layout import ABSENT, Array, Border, Shape
+from ..arrays.layout import ABSENT, Array, Axes, Border, Shape
 from ..arrays.regions import Block, Looking, check_device, rings
 from ..base.remembered import Remembered, cached_property
 from ..language.dtypes import short
@@ -92,24 +92,6 @@ class Program:
 
     def __reduce__(self) -> Any:
         return _restored, (self.graph, self.wanted, self.schedule, self.token)
-
-    def along(self, axes: Sequence[int] | None, arrays: Arrays) -> Program:
-        """The program, whose calls that name no axes work along the last of these of arrays."""
-        if axes is None:
-            return self
-        ndim = self.last.ndim
-        shape = max((array.shape for array in arrays), key=len)
-        if len(shape) < ndim:
-            raise too_few_axes(ndim, shape)
-        core = behind(axes, len(shape), ndim)
-
-        def turned() -> Graph:
-            graph, own = Graph(self.graph.names, self.graph.dtypes), self.graph
-            graph.given, graph.stored = own.given, own.stored
-            graph.nodes = [n if n.axes is not None else n.turned(core) for n in own.nodes]
-            return graph
-
-        return replace(self, graph=self.graph.turned.made(core, turned))
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -317,15 +299,28 @@ def _restored(graph: Graph, wanted: Made, schedule: Schedule, token: str) -> Pro
 _known: Remembered[Program] = Remembered(64)
 
 
-def program_of(call: Call, types: DTypes) -> Program:
-    """The program of a call on fields of given types."""
+def program_of(
+    call: Call, types: DTypes, axes: Sequence[int] | None = None, arrays: Arrays = ()
+) -> Program:
+    """The program of a call on fields of given types.
 
-    def record() -> Program:
+    It works along the last axes, or these of arrays in the place of the fields.
+    """
+
+    def record(core: Axes | None = None) -> Program:
         graph = Graph(call.fields, types)
-        wanted = graph.record(call, range(len(types)))
+        wanted = graph.record(call, range(len(types)), (), core)
         return Program(graph, wanted, call.definition.schedule_for(types))
 
-    return recalled(call, (*types, call.key), record)
+    key = *types, call.key
+    program = recalled(call, key, record)
+    if axes is None:
+        return program
+    ndim, shape = program.last.ndim, max((array.shape for array in arrays), key=len)
+    if len(shape) < ndim:
+        raise too_few_axes(ndim, shape)
+    core = behind(axes, len(shape), ndim)
+    return recalled(call, (*key, core), lambda: record(core))
 
 
 def recalled(call: Call, key: Any, record: Callable[[], Program]) -> Program:

@@ -236,7 +236,8 @@ class _Made:
         named = any(field.dims is not None for field in fields)
         if not named:
             call.check_spaced()
-        program = program_of(call.spaced(), types_of(call.fields, likes))
+        types = types_of(call.fields, likes)
+        program = program_of(call.spaced(), types)
         if place.device is None and not any(is_device(field.value) for field in fields):
             program.graph.warn()
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -255,8 +256,9 @@ class _Made:
         if named:
             self._name(program, axes)
             return
-        program = program.along(axes, likes)
-        self.axes = None if axes is None else program.last.along
+        if axes is not None:
+            program = program_of(call.spaced(), types, axes, likes)
+            self.axes = program.last.along
         self.likes = [_Result(*one) for one in program.results(likes)]
 
     def _name(self, program: Program, axes: Any) -> None:
@@ -375,7 +377,9 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
         fields, types = typed(call.fields, fields)
         call.check_spaced()
         program = program_of(call, types)
-        program = program.along(_axes(program, fields, place), fields)
+        axes = _axes(program, fields, place)
+        if axes is not None:
+            program = program_of(call, types, axes, fields)
         return bare(evaluate(program, fields, place))
     # It is recorded, and done at once where no field is lazy, and where it has an `out`.
     later = place.out is None and lazily
@@ -580,7 +584,7 @@ def _prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | Non
         return None
     place.check(fields)
     fields, types = typed(call.fields, fields)
-    program = program_of(call, types).along(place.axes, fields)
+    program = program_of(call, types, place.axes, fields)
     if not options_stay(call.definition):
         return None
     if not there:

@@ -283,7 +283,13 @@ class Point(Operations):
             case Reduce():
                 yield from self._window(name, expr)
             case Gather():
-                yield self._gather(name, expr)
+                self._as_stored(name, expr.field)
+                along = {
+                    axis: self.atom(step, "int64")
+                    for axis, step in enumerate(expr.index)
+                    if step != Const(DType.INT, "0")
+                }
+                yield f"{name} = {self.element(expr.field, expr.offset, along)}"
             case Inside():
                 yield from self._inside(name, expr)
             case Loop():
@@ -427,15 +433,6 @@ class Point(Operations):
             ]
         yield f"while {owns[0].name}:"
         yield from indented(lines)
-
-    def _gather(self, name: str, expr: Gather) -> str:
-        self._as_stored(name, expr.field)
-        along = {
-            axis: self.atom(step, "int64")
-            for axis, step in enumerate(expr.index)
-            if step != Const(DType.INT, "0")
-        }
-        return f"{name} = {self.element(expr.field, expr.offset, along)}"
 
     def _inside(self, name: str, expr: Inside) -> Iterator[str]:
         """Note an index that is outside, and take one that is not."""

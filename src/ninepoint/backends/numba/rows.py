@@ -448,8 +448,9 @@ def _bins(stage: Histogram, layout: Layout, steps: Sequence[int], low: int) -> _
         # A box needs no tables.  (Medians of 15 x 15 and 31 x 31 bytes took 1.4 and 1.6 times as
         # long with them, 512 x 512, Zen 5.)
         down, begin, end, tables = "d", str(begins[0]), str(ends[0]), {}
-    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
-    outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
+    outer = list(map(plus, layout.indices, steps))
+    if outer:
+        outer[-1] += f" + {down}"
 
     def element(place: str) -> str:
         index = ", ".join(["b", *outer, place])
@@ -501,9 +502,10 @@ class _Tile:
 
     def __init__(self, lines: Sequence[Offset]) -> None:
         self.planes = sorted({line[:-3] for line in lines})
-        self.top, self.left = min(line[-3] for line in lines), min(line[-2] for line in lines)
-        height = self.height = max(line[-3] for line in lines) - self.top + 1
-        width = self.width = max(line[-2] + line[-1] for line in lines) - self.left
+        *_, rows, begins, lengths = zip(*lines, strict=True)
+        self.top, self.left = min(rows), min(begins)
+        height = self.height = max(rows) - self.top + 1
+        width = self.width = max(map(sum, zip(begins, lengths, strict=True))) - self.left
         known = limits.current
         if height == 1:
             self.rows, columns = 1, max(known.sorted_columns, known.sorted_windows * width)
@@ -526,6 +528,14 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
     """What finds the elements by places in a tile, and keeps those of its rows."""
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
+    full = int(np.iinfo(unsigned).max)
+    top = full // 2 + 1
+    flipped = top if machine.kind == "i" else 0
+    # What `keyed` needs to know of a type, and the bits of NaN.
+    masks = [top, flipped, flipped, full, 0]
+    if machine.kind == "f":
+        infinite, nan = np.array([math.inf, math.nan], machine).view(unsigned).tolist()
+        masks = [top, top, full, infinite ^ top, nan]
     tile = _Tile(stage.runs)
     short = tile.elements <= limits.current.sorted_elements
     buffers = {
@@ -544,7 +554,7 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
         "rows": "1" if ndim == 1 else layout.limits(kept, -2)[1],
     }
     tables: dict[str, tuple[Sequence[object], str]] = {
-        "masks": (_masks(machine), "uint64"),
+        "masks": (masks, "uint64"),
         "runs": (tile.runs, "int64"),
     }
     if len(tile.planes) > 1:
@@ -593,15 +603,3 @@ found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
 for j in range(n):
     o0[j] = found0[at0 + j]
 """
-
-
-def _masks(machine: np.dtype) -> list[int]:
-    """What `keyed` needs to know of a type, and the bits of NaN."""
-    bits = np.dtype(f"uint{8 * machine.itemsize}")
-    full = int(np.iinfo(bits).max)
-    top = full // 2 + 1
-    if machine.kind == "f":
-        infinite, nan = np.array([math.inf, math.nan], machine).view(bits).tolist()
-        return [top, top, full, infinite ^ top, nan]
-    flipped = top if machine.kind == "i" else 0
-    return [top, flipped, flipped, full, 0]
