@@ -301,8 +301,8 @@ def arguments(
             f"{definition.name}() is computed on the CPU, as all gufuncs are: their bodies "
             "are loops of any kind. Leave device= out, or write it as a stencil."
         )
-    found = definition.arguments.bound(args, own, CALL_OPTIONS)
-    values = dict(zip(definition.parameters, found, strict=True))
+    bound = definition.arguments.bound(args, own, CALL_OPTIONS)
+    values = dict(zip(definition.parameters, bound, strict=True))
     outs = tuple(values[name] for name in definition.outs)
     if any(out is not None for out in outs):
         if "out" in options or any(out is None for out in outs):
@@ -310,20 +310,18 @@ def arguments(
                 f"{definition.name}() needs every array for its results, each once, or none."
             )
         options["out"] = outs
-    scalars = {name: _number(values[name], name) for name in definition.scalars}
+    scalars = dict[str, Any]()
+    for name in definition.scalars:
+        if np.ndim(values[name]):
+            raise TypeError(
+                f"'{name}' is a number: the signature has no array for it. Name its axes in the "
+                "signature, '()' if there are none, to give arrays."
+            )
+        found = as_field(values[name], name)
+        # One of NumPy, of the type that Numba gives it.
+        scalars[name] = found.astype(computed(native(found.dtype)))[()]
     dtypes = storage_types(options.get("dtype")) or definition.options.dtypes
     return Arguments(tuple(values[n] for n in definition.inputs), scalars, options, dtypes)
-
-
-def _number(value: Any, name: str) -> Any:
-    """A number as one of NumPy, of the type that Numba gives it."""
-    if np.ndim(value):
-        raise TypeError(
-            f"'{name}' is a number: the signature has no array for it. Name its axes in the "
-            "signature, '()' if there are none, to give arrays."
-        )
-    found = as_field(value, name)
-    return found.astype(computed(native(found.dtype)))[()]
 
 
 def told(sizes: Any) -> dict[str, int]:

@@ -96,7 +96,12 @@ def compile_general(
     natural = [common(d, f.storage) for d, f in zip(given, kinds.fields, strict=False)]
     dtypes = request.dtypes or tuple(natural if request.kept else given)
     for dtype, storage in zip(given, dtypes, strict=True):
-        _check(dtype, storage, request.overflow)
+        if dtype.kind == "c" and storage.kind != "c":
+            raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
+        fits = storage.kind not in "iu" or np.can_cast(dtype, storage)
+        if not fits and request.overflow is None:
+            info = np.iinfo(dtype) if dtype.kind in "iu" else None
+            raise misfit(storage, "any float" if info is None else f"{info.min} to {info.max}")
     band = "\n".join(kinds.band(len(given), several, request.overflow)) + "\n"
     title = f'"""{function.name}, on the general path: written by ninepoint for {token[:24]}."""'
     texts = (ast.unparse(one.definition) for one in with_helpers(function))
@@ -327,28 +332,18 @@ def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np
                 raise mistake("array-for-scalar", place, one.name, one.shape)
     # Where it returns at last.
     span = next(map(function.span, returned_values(function.definition)[::-1]), function.place)
-    return [_dtype(kind, span, function) for kind in outputs], several
-
-
-def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
-    # A literal is of its number's type.
-    kind = getattr(kind, "literal_type", kind)
-    if isinstance(kind, types.Number | types.Boolean):
-        return _exact(as_dtype(kind))
-    if isinstance(kind, types.Optional | types.NoneType):
-        raise mistake("no-return", span, function.name)
-    several = isinstance(kind, types.Array)
-    what = f"an array of {kind.ndim} axes" if several else f"a value of type '{kind}'"
-    raise mistake("not-a-number", span, what)
-
-
-def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
-    if dtype.kind == "c" and storage.kind != "c":
-        raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
-    if storage.kind not in "iu" or overflow is not None or np.can_cast(dtype, storage):
-        return
-    info = np.iinfo(dtype) if dtype.kind in "iu" else None
-    raise misfit(storage, "any float" if info is None else f"{info.min} to {info.max}")
+    dtypes = list[np.dtype]()
+    for kind in outputs:
+        # A literal is of its number's type.
+        kind = getattr(kind, "literal_type", kind)
+        if isinstance(kind, types.Optional | types.NoneType):
+            raise mistake("no-return", span, function.name)
+        if not isinstance(kind, types.Number | types.Boolean):
+            arrays = isinstance(kind, types.Array)
+            what = f"an array of {kind.ndim} axes" if arrays else f"a value of type '{kind}'"
+            raise mistake("not-a-number", span, what)
+        dtypes.append(_exact(as_dtype(kind)))
+    return dtypes, several
 
 
 # The band.

@@ -528,6 +528,14 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
     """What finds the elements by places in a tile, and keeps those of its rows."""
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
+    full = int(np.iinfo(unsigned).max)
+    top = full // 2 + 1
+    flipped = top if machine.kind == "i" else 0
+    # What `keyed` needs to know of a type, and the bits of NaN.
+    masks = [top, flipped, flipped, full, 0]
+    if machine.kind == "f":
+        infinite, nan = np.array([math.inf, math.nan], machine).view(unsigned).tolist()
+        masks = [top, top, full, infinite ^ top, nan]
     tile = _Tile(stage.runs)
     short = tile.elements <= limits.current.sorted_elements
     buffers = {
@@ -546,7 +554,7 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
         "rows": "1" if ndim == 1 else layout.limits(kept, -2)[1],
     }
     tables: dict[str, tuple[Sequence[object], str]] = {
-        "masks": (_masks(machine), "uint64"),
+        "masks": (masks, "uint64"),
         "runs": (tile.runs, "int64"),
     }
     if len(tile.planes) > 1:
@@ -595,15 +603,3 @@ found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
 for j in range(n):
     o0[j] = found0[at0 + j]
 """
-
-
-def _masks(machine: np.dtype) -> list[int]:
-    """What `keyed` needs to know of a type, and the bits of NaN."""
-    bits = np.dtype(f"uint{8 * machine.itemsize}")
-    full = int(np.iinfo(bits).max)
-    top = full // 2 + 1
-    if machine.kind == "f":
-        infinite, nan = np.array([math.inf, math.nan], machine).view(bits).tolist()
-        return [top, top, full, infinite ^ top, nan]
-    flipped = top if machine.kind == "i" else 0
-    return [top, flipped, flipped, full, 0]
