@@ -77,7 +77,8 @@ class _Accessor:
         array([[1, 2, 0],
                [5, 0, 0]])
         """
-        if not isinstance(function, Decorated) and not _is_filter(function):
+        module = getattr(function, "__module__", "")
+        if not isinstance(function, Decorated) and not module.startswith("ninepoint.filters."):
             name = getattr(function, "__name__", None) or repr(function)
             raise TypeError(
                 f"npt.map applies what ninepoint makes, and {name} is none of it; decorate it "
@@ -116,9 +117,3 @@ class DatasetAccessor(_Accessor):
     >>> data.npt.map(npt.filters.mean, size=3, dims="hour").level.values
     array([1., 2., 3.])
     """
-
-
-def _is_filter(function: Any) -> bool:
-    return callable(function) and getattr(function, "__module__", "").startswith(
-        "ninepoint.filters."
-    )

@@ -181,6 +181,17 @@ def test_numbers_by_name_and_by_default_and_other_dtypes_for_results():
     equal(out, np.cumsum(x, axis=1))
 
 
+@npt.gufunc("(n)->()")
+def root_of_sum(x):
+    module = math
+    return module.sqrt(x.sum())
+
+
+def test_module_that_a_name_holds():
+    for call in (root_of_sum, root_of_sum.debug):
+        assert call(np.ones(4)) == 2
+
+
 def test_sizes_that_only_results_have_and_sizes_of_nothing():
     first = npt.gufunc("(n)->(k)", sizes={"k": 2})(lambda x: x[: x[0] + 2] * 1)
     x = np.arange(0, 6, 2) % 3

@@ -305,7 +305,7 @@ def test_a_wrong_kernel_points_at_its_place_and_an_interrupt_has_a_code(here, ca
     ("mean grey o --param size", "not of the form name=value"),
     ("mean grey o --param size=a,b(", "no value as Python writes it"),
     ("mean grey o --param size=0", "size holds 0; give at least 1"),
-    ("mean grey o --dtype uint9", "--dtype uint9: there is no such type"),
+    ("mean grey o --dtype uint9", "--dtype: uint9: there is no such type"),
     ("mean grey o --overflow wrap", "always saturates"),
     ("mean grey o --threads 0", "--threads: threads=0 is less than 1"),
     ("mean grey", "required: OUTPUT"),

@@ -262,7 +262,7 @@ def test_max_pixels(tmp_path):
     path = tmp_path / "0.png"
     path.write_bytes(rgb(60000, 60000))
     refuses(ImageReadError, "which its 65 bytes cannot hold", imread, path, max_pixels=None)
-    with pytest.raises(ValueError, match="max_pixels is a positive number or None, not 0"):
+    with pytest.raises(ValueError, match="max_pixels holds 0; give at least 1"):
         imread(path, max_pixels=0)
     # Many pixels of nothing.
     for name in ("0.png", "1.png"):
@@ -370,7 +370,7 @@ def test_what_is_no_file(tmp_path):
 
 def test_chunks_of_no_frames_and_a_file_that_goes_missing(tmp_path):
     paths = imsave(np.zeros((3, 4, 5), np.uint8), tmp_path / "{}.png")
-    with pytest.raises(ValueError, match="chunks is a number of frames or 'auto', not 0"):
+    with pytest.raises(ValueError, match="chunks holds 0; give at least 1"):
         imread(tmp_path, chunks=0)
     frames = imread(tmp_path)
     paths[1].unlink()
@@ -416,7 +416,7 @@ def test_nothing_is_written_of_what_is_refused(tmp_path, array, error, words):
 
 def test_what_is_there_may_be_in_the_way(tmp_path):
     (tmp_path / "out").write_text("a file")
-    with pytest.raises(NotADirectoryError, match="out' is a file; imsave needs a folder there"):
+    with pytest.raises(NotADirectoryError, match="out' is a file, where a folder is needed"):
         imsave(STACK, tmp_path / "out" / "{}.png")
     (tmp_path / "1.png").mkdir()
     words = "is not written; the files that are there"
@@ -450,6 +450,13 @@ def test_never_onto_a_source(tmp_path, layers):
         imsave(frames, tmp_path / "{}.png")
     np.testing.assert_array_equal(imread(tmp_path).compute(), STACK)
     imsave(frames, tmp_path / "new" / "{}.png")
+
+
+def test_no_file_of_several_folders_is_read_and_overwritten(tmp_path):
+    (path,) = imsave(STACK[:1], tmp_path / "in" / "{}.png")
+    both = da.concatenate([imread(path), imread(path)])
+    with pytest.raises(ValueError, match="would overwrite"):
+        imsave(both, [tmp_path / "out" / "1.png", path], overwrite=True)
 
 
 @pytest.mark.parametrize(("source", "target", "refused"), [

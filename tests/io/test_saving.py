@@ -174,6 +174,8 @@ def test_what_is_no_store_is_not_replaced(tmp_path):
                         ("link", r"is a link.*save to '.*a\.zarr'")]:  # fmt: skip
         with pytest.raises(FileExistsError, match=words):
             npt.save(lazy(), tmp_path / f"{name}.zarr", overwrite=True)
+        with pytest.raises(FileExistsError, match=words):
+            npt.save(lazy(), tmp_path / f"{name}.zarr", overwrite=True, dry=True)
     assert (tmp_path / "folder.zarr" / "thesis").exists()
 
 
@@ -205,7 +207,7 @@ def test_a_dry_run_writes_nothing_and_progress_is_told_once_for_each_number(tmp_
         assert text.startswith("Give each thread ")
         assert "smooth: " in text
     assert not os.listdir(tmp_path)
-    assert "6 of 6 units of part (1, 3)" in npt.save(
+    assert "7 of 7 units of part (1, 3)" in npt.save(
         lazy(), tmp_path / "a.zarr", chunks=10, part=(1, 3), dry=True
     )
     path = tmp_path / "a.zarr"

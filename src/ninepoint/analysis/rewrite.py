@@ -30,40 +30,21 @@ from ..language.ir import (
     Gather,
     Histogram,
     Kernel,
-    Loop,
     Named,
     Offset,
     Read,
-    Reduce,
     Ref,
     Select,
     Stage,
     State,
     Values,
-    inside,
+    deeply,
     made_as,
     mapped,
     needed,
     replayed,
     within,
 )
-
-
-class Lines:
-    """Assignments, numbered; the same operation is assigned once."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-        self.body = list[Assign]()
-        self.names = dict[Expr, Ref]()
-
-    def emit(self, expr: Expr) -> Ref:
-        found = self.names.get(expr)
-        if found is None:
-            found = Ref(expr.dtype, f"{self.prefix}{len(self.body)}")
-            self.names[expr] = found
-            self.body.append(Assign(found.name, expr))
-        return found
 
 
 def copied(
@@ -241,17 +222,17 @@ class Turn:
             return None
         if any(isinstance(stage, Histogram) for stage in kernel.stages):
             return None
-        return in_bodies(kernel, lambda _, body, values: (mapped(body, self._expression), values))
+        return in_bodies(
+            kernel,
+            lambda _, body, values: (mapped(body, lambda one: deeply(one, self._read)), values),
+        )
 
-    def _expression(self, expr: Any) -> Any:
-        match expr:
-            case Read(axes=axes, lanes=lanes):
-                if isinstance(self.how, tuple):
-                    axes = tuple(map(self.how.index, axes))
-                elif axes:
-                    lanes *= self.how
-                return replace(expr, offset=self.offset(expr.offset), axes=axes, lanes=lanes)
-            case Reduce() | Loop():
-                return inside(expr, self._expression)
-            case _:
-                return expr
+    def _read(self, expr: Expr) -> Expr:
+        if not isinstance(expr, Read):
+            return expr
+        axes, lanes = expr.axes, expr.lanes
+        if isinstance(self.how, tuple):
+            axes = tuple(map(self.how.index, axes))
+        elif axes:
+            lanes *= self.how
+        return replace(expr, offset=self.offset(expr.offset), axes=axes, lanes=lanes)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 
 from ..language.dtypes import castable, is_masked, kind_of, most, widened
+from ..language.functions import origin
 from ..shapes import whole
 from .layout import Array, Axes, Border, Shape
 
@@ -61,7 +62,7 @@ def is_chunked(value: object) -> bool:
 
 def library_of(value: object) -> Any:
     """The module of a lazy array in chunks, which has the functions of arrays."""
-    name = type(value).__module__.partition(".")[0]
+    name = origin(type(value))
     return sys.modules["dask.array" if name == "dask" else name]
 
 
@@ -77,7 +78,7 @@ def is_device(value: object) -> bool:
         return False
     if is_cupy(value):
         return True
-    if kind.__module__.partition(".")[0] in ("ninepoint", "dask", "xarray"):
+    if origin(kind) in ("ninepoint", "dask", "xarray"):
         return False
     try:
         if hasattr(value, "__cuda_array_interface__"):
@@ -139,7 +140,7 @@ _CURES = {
 def refuse_foreign(value: object, what: str) -> None:
     """Raise a TypeError with the cure for an array that would be loaded, or lose its labels."""
     kind = type(value)
-    if kind.__module__.partition(".")[0] == "ninepoint":
+    if origin(kind) == "ninepoint":
         return
     name = what.strip("'") if what.startswith("'") else "x"
     for one in kind.__mro__:
@@ -261,7 +262,9 @@ def is_number(value: Any) -> bool:
 
 def has_no_axes(value: Any) -> bool:
     """Whether a value is a number, or an array without axes."""
-    return not (is_dataset(value) or np.ndim(value))
+    # Of arrays of others NumPy would ask their library.
+    ndim = 1 if is_dataset(value) else getattr(value, "ndim", None)
+    return not (np.ndim(value) if ndim is None else ndim)
 
 
 def refuse_mask(value: object) -> None:
@@ -436,7 +439,13 @@ def checked_out(out: object, shapes: Sequence[Shape], dtypes: DTypes) -> list[Ar
 def check_targets(arrays: Sequence[Array], shapes: Sequence[Shape], dtypes: DTypes) -> None:
     """Raise unless results can be written to arrays, whose elements are all their own."""
     for array, shape, dtype in zip(arrays, shapes, dtypes, strict=True):
-        check_target(array, dtype, shape)
+        if array.shape != shape:
+            raise ValueError(f"out has shape {array.shape}, but the result has {shape}.")
+        if not storable(dtype, array.dtype):
+            own, cure = native(array.dtype), f"give an array of {dtype}"
+            if own.kind in "iu" and dtype.kind != "c":
+                cure += f', or ask for {own} with dtype="{own}" and overflow='
+            raise TypeError(f"out has dtype {own}, but the result has {dtype}; {cure}.")
         # Each axis steps over all that shorter steps reach.
         reached, axes = array.itemsize, zip(array.strides, array.shape, strict=True)
         for step, n in sorted((abs(step), n) for step, n in axes if n > 1):
@@ -452,17 +461,6 @@ def each_out(out: object, count: int) -> list[Any]:
     if len(given) != count:
         raise ValueError(f"out has {len(given)} arrays, but the stencil has {count} outputs.")
     return given
-
-
-def check_target(array: Any, result: np.dtype, wanted: Shape) -> None:
-    """Raise unless an array has the shape of a result, and can hold its values."""
-    if array.shape != wanted:
-        raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
-    if not storable(result, array.dtype):
-        out, cure = native(array.dtype), f"give an array of {result}"
-        if out.kind in "iu" and result.kind != "c":
-            cure += f', or ask for {out} with dtype="{out}" and overflow='
-        raise TypeError(f"out has dtype {out}, but the result has {result}; {cure}.")
 
 
 def shares_elements(array: Any) -> ValueError:

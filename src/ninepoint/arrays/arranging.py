@@ -133,18 +133,18 @@ def arranged(call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> 
     if compiled.at_points and not compiled.positions:
         return call, merging([*fields, *outs])
     lain = ([one.transpose(order) for one in arrays] for arrays in (fields, outs))
-    how, form = with_lanes(compiled, *lain) or (None, ())
-    made = call.turned(form) if how else None
-    if how and made is not None:
-        return made, replace(how, order=tuple(order[axis] for axis in how.order))
-    return call, Turned(order)
+    found = with_lanes(compiled, *lain)
+    made = found and call.turned(found[1])
+    if not found or made is None:
+        return call, Turned(order)
+    return made, replace(found[0], order=tuple(order[axis] for axis in found[0].order))
 
 
-def told(program: Any, fields: PlainArrays, given: int) -> Iterator[tuple[str, str]]:
+def told(program: Any, fields: PlainArrays) -> Iterator[tuple[str, str]]:
     """How a program does a stack that lies innermost, axes in another order, rows with gaps.
 
-    The fields, without positions, have one shape and core axes last; so many are `given`, others
-    are made.  What is as usual is not told.
+    The fields are those that it is given, of one shape, core axes last.  What is as usual is not
+    told.
     """
     found = None if program.positions else with_lanes(program, fields)
     if found is not None and program.turned(found[1]):
@@ -156,7 +156,7 @@ def told(program: Any, fields: PlainArrays, given: int) -> Iterator[tuple[str, s
         else:
             done = "the kernel is transposed, and results lie so as well"
             yield "axes", f"in memory in the order {form}: {done}"
-    pairs = zip(fields[:given], program.field_dtypes, strict=False)
+    pairs = zip(fields, program.field_dtypes, strict=False)
     copied = [
         f"field {k}"
         for k, (array, dtype) in enumerate(pairs, 1)

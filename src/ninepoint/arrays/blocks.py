@@ -111,7 +111,8 @@ def as_dask(array: Any, graph: Any = None) -> Any:
 class Output:
     """A wanted value: its type, and the points of the fields' shape that it has.
 
-    Along each axis it has so many times as many as these (`factors`), or of `every` so many one.
+    Along each axis it has so many times as many as these (`factors`), or of `every` so many one;
+    of an unknown length as many.
     """
 
     dtype: np.dtype
@@ -123,14 +124,13 @@ class Output:
     def shape(self) -> Shape:
         """The shape of the value."""
         axes = zip(self.extent.shape, self.factors, self.every, strict=True)
-        return tuple(_made(n * factor, step) for n, factor, step in axes)
+        return tuple(-(-n * factor // step) for n, factor, step in axes)
 
     def chunks(self, whole: Chunks) -> Chunks:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
         return tuple(
-            sizes
-            if step == 1
-            else tuple(_made(b, step) - _made(a, step) for a, b in spans_of(sizes))
+            # Those that are made before the end, less those before the begin.
+            sizes if step == 1 else tuple((-a // step) - (-b // step) for a, b in spans_of(sizes))
             for sizes, step in zip(self.blocks(whole, empty=False), self.every, strict=True)
         )
 
@@ -144,11 +144,6 @@ class Output:
             inside = [max(0, min(b, last) - max(a, first)) * factor for a, b in spans_of(sizes)]
             axes.append(tuple(size for size in inside if size or empty) or (0,))
         return tuple(axes)
-
-
-def _made(n: Any, step: int) -> Any:
-    """How many of `n` points are made; of unknown lengths as many."""
-    return n if step == 1 else -(-n // step)
 
 
 def results_of(node: Node, shape: Shape) -> list[Output]:

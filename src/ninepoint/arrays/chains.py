@@ -67,7 +67,7 @@ def spans(reach: Box) -> list[int]:
 
 def usual_length(reach: Box) -> int:
     """How many steps, each of which looks so far, are done in one pass over large arrays."""
-    far = max(max(-lo, hi) for lo, hi in zip(reach.lo, reach.hi, strict=True))
+    far = max(map(max, reach.sides))
     return max(2, (STEPS if reach.ndim < 3 else STEPS_OF_PLANES) // max(1, far))
 
 

@@ -123,7 +123,7 @@ class Executable:
         pairs = zip(map(how.of, outs), compiled.out_dtypes, strict=False)
         self._apart = not all(plain(one, dtype, compiled.ndim) for one, dtype in pairs)
         alike = all(field.shape == shape for field in fields)
-        stays = does is call and how == Turned(tuple(range(len(shape))))
+        stays = how == Turned(tuple(range(len(shape))))
         self._how = None if stays and alike and not self._apart else how
         fields = self._laid(fields)
         self._way = does.way(fields)

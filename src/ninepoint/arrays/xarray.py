@@ -303,7 +303,7 @@ def _between(values: np.ndarray, factor: int) -> np.ndarray | None:
 
     Times are in nanoseconds; None too where these are too coarse, or too few.
     """
-    step = _step(values)
+    step = step_of(values)
     if step is None:
         return None
     places = (np.arange(len(values) * factor) - (factor - 1) / 2) / factor
@@ -315,7 +315,7 @@ def _between(values: np.ndarray, factor: int) -> np.ndarray | None:
     found = (times[:, None] + np.rint(1e9 * step * places[:factor]).astype("m8[ns]")).ravel()
     # Numbers that grow beyond the last one begin again at the other end.
     grows = (found[1:] > found[:-1]) == (step > 0)
-    return found if np.all(grows) and _step(found) is not None else None
+    return found if np.all(grows) and step_of(found) is not None else None
 
 
 # The spacing of evenly spaced coordinates, as a number.
@@ -360,7 +360,7 @@ def _spacing(name: str, axis: int, named: Named, kernel: str) -> float:
             f"{lacking}: dimension {dim!r} has no coordinate to take the spacing from; give "
             f"{name}=..., or the array a coordinate."
         )
-    step = _step(values)
+    step = step_of(values)
     if step is not None:
         return step
     why, more = "is not evenly spaced", ""
@@ -394,7 +394,7 @@ def _numbers(values: np.ndarray) -> np.ndarray | None:
         return None
 
 
-def _step(values: np.ndarray) -> float | None:
+def step_of(values: np.ndarray) -> float | None:
     """The difference of neighbours, where it is one and not 0; that of dates in seconds."""
     numbers = _numbers(values)
     if numbers is None or len(numbers) < 2:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -54,9 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     try:
         options = parser.parse_args(arguments)
-    except SystemExit:
+    finally:
         _flush()
-        raise
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: print(
@@ -73,8 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                   file=sys.stderr)  # fmt: skip
         return INTERRUPTED
     except BrokenPipeError:
-        _leave_stdout()
-        return DONE
+        _flush()
     except _EXPECTED as error:
         words = str(error) or type(error).__name__
         _say(options, words if isinstance(error, StencilError) else f"ninepoint: {words}")
@@ -83,17 +82,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _flush() -> None:
+    """Print what is left, if anybody reads it."""
     try:
         # None where the program was started without one.
         if sys.stdout is not None:
             sys.stdout.flush()
     except BrokenPipeError:
-        _leave_stdout()
-
-
-def _leave_stdout() -> None:
-    """Whoever read the output has enough, as `head` has; Python would complain at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read it has enough, as `head` has; Python would complain at its exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _say(options: Namespace, words: str) -> None:
@@ -176,9 +172,12 @@ def make_parser() -> ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=layout,
     )
-    version = f"ninepoint {__version__}"
-    words = "show the version and leave"
-    parser.add_argument("--version", action="version", version=version, help=words)
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"ninepoint {__version__}",
+        help="show the version and leave",
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     made = {}
     for name, words, description, examples in _COMMANDS:
@@ -195,10 +194,11 @@ def make_parser() -> ArgumentParser:
                              metavar="NAME=VALUE", help=_PARAM)  # fmt: skip
     apply.add_argument("input", metavar="INPUT", nargs="+", help=_INPUT)
     apply.add_argument("output", metavar="OUTPUT", help=_OUTPUT)
-    for title, rows in _rows().items():
+    for title, rows in _GROUPS.items():
         _add(apply.add_argument_group(title), rows)
     words = "type of the field, again for each further one"
-    explain.add_argument("--dtype", action="append", metavar="D", help=words)
+    explain.add_argument("--dtype", type=dtype, action="append", default=[],
+                         metavar="D", help=words)  # fmt: skip
     _add(explain.add_mutually_exclusive_group(), (
         ("--ir", "", None, "show the intermediate form instead"),
         ("--source", "", None, "show the generated code instead"),
@@ -223,44 +223,6 @@ def _add(parser: Any, rows: _Rows) -> None:
             parser.add_argument(name, metavar=metavar, type=kind, help=words)
 
 
-def _rows() -> dict[str, _Rows]:
-    """The options of `apply`, in groups."""
-    return {
-        "what is computed": (
-            ("--boundary", "NAME[,NAME]", boundary,
-             "what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
-             "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their "
-             "own"),
-            ("--cval", "V", literal, "value of fill and constant"),
-            ("--dtype", "D", str,
-             "type of the result, such as uint8; floats are rounded to integers"),
-            ("--overflow", "", ("saturate", "wrap"),
-             "what happens to a number that --dtype cannot hold"),
-            ("--result", "N", int, "which result to write, from 0, if the kernel has several"),
-        ),
-        "files": (
-            ("--compression", "0..9", int, "of PNG and TIFF"),
-            ("--quality", "1..100", int, "of JPEG"),
-            ("--resume", "", None,
-             "leave out frames whose file exists; go on with a store that is not complete"),
-            ("--overwrite", "", None, "replace what is there"),
-        ),
-        "stores and files of arrays": (
-            ("--variable", "NAME", str, "which array of INPUT, if of several"),
-            ("--chunks", "N[,N]", literal, "what is compressed as one piece"),
-            ("--shards", "N[,N]", literal, "files of many chunks, each for one task"),
-            ("--part", "I/N", part,
-             "write only part I, from 1, of N; each may be a job of its own, in any order"),
-        ),
-        "running": (
-            ("--threads", "N", literal,
-             "threads to use (default: NINEPOINT_THREADS, or every core)"),
-            ("--device", "", ("cuda",), "compute on a GPU of NVIDIA, which needs CuPy"),
-            ("--quiet", "", None, "no progress bar and no summary"),
-        ),
-    }  # fmt: skip
-
-
 def param(text: str) -> tuple[str, Any]:
     """Read `name=value`, the value as a Python literal."""
     name, equals, value = text.partition("=")
@@ -269,14 +231,23 @@ def param(text: str) -> tuple[str, Any]:
     return name.strip(), literal(value)
 
 
+def dtype(text: str) -> Any:
+    """Read the name of a dtype."""
+    try:
+        return imported("numpy").dtype(text)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{text}: there is no such type; uint8 is one") from error
+
+
 def part(text: str) -> tuple[int, int]:
     """Read `1/8`, the first of eight parts."""
-    number, slash, parts = text.partition("/")
-    if not slash or not number.isdecimal() or not parts.isdecimal():
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not found:
         raise ArgumentTypeError(f"{text!r} is no part of many, as 1/8")
-    if not 1 <= int(number) <= int(parts):
+    number, parts = map(int, found.groups())
+    if not 1 <= number <= parts:
         raise ArgumentTypeError(f"{text!r}: parts are counted from 1 to {parts}")
-    return int(number) - 1, int(parts)
+    return number - 1, parts
 
 
 def boundary(text: str) -> str | tuple[Any, ...]:
@@ -297,3 +268,40 @@ def literal(text: str) -> Any:
         raise ArgumentTypeError(
             f'{text!r} is no value as Python writes it, such as 5, 2.5, True, (1, 2) or "text"'
         ) from error
+
+
+# The options of `apply`, in groups.
+_GROUPS: dict[str, _Rows] = {
+    "what is computed": (
+        ("--boundary", "NAME[,NAME]", boundary,
+         "what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
+         "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their "
+         "own"),
+        ("--cval", "V", literal, "value of fill and constant"),
+        ("--dtype", "D", dtype,
+         "type of the result, such as uint8; floats are rounded to integers"),
+        ("--overflow", "", ("saturate", "wrap"),
+         "what happens to a number that --dtype cannot hold"),
+        ("--result", "N", int, "which result to write, from 0, if the kernel has several"),
+    ),
+    "files": (
+        ("--compression", "0..9", int, "of PNG and TIFF"),
+        ("--quality", "1..100", int, "of JPEG"),
+        ("--resume", "", None,
+         "leave out frames whose file exists; go on with a store that is not complete"),
+        ("--overwrite", "", None, "replace what is there"),
+    ),
+    "stores and files of arrays": (
+        ("--variable", "NAME", str, "which array of INPUT, if of several"),
+        ("--chunks", "N[,N]", literal, "what is compressed as one piece"),
+        ("--shards", "N[,N]", literal, "files of many chunks, each for one task"),
+        ("--part", "I/N", part,
+         "write only part I, from 1, of N; each may be a job of its own, in any order"),
+    ),
+    "running": (
+        ("--threads", "N", literal,
+         "threads to use (default: NINEPOINT_THREADS, or every core)"),
+        ("--device", "", ("cuda",), "compute on a GPU of NVIDIA, which needs CuPy"),
+        ("--quiet", "", None, "no progress bar and no summary"),
+    ),
+}  # fmt: skip

@@ -42,9 +42,8 @@ from . import UsageError
 # Options of a call, which are given on only if the user gave them.
 _OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
 
-# Options that only images have, and those that only stores and files of arrays have.
-_OF_IMAGES = ("compression", "quality")
-_OF_STORES = ("part", "chunks", "shards")
+# Options that only stores and files of arrays have, and those that only images have.
+_ONLY = {True: ("part", "chunks", "shards"), False: ("compression", "quality")}
 
 
 @contextmanager
@@ -106,17 +105,15 @@ def _is_store(name: str) -> bool:
 def _check_options(options: Namespace) -> None:
     """Refuse what means nothing for what is written, or what a format does not have."""
     output = options.output
-    others: tuple[str, ...] = _OF_STORES
-    kind = "stores and files of arrays, such as out.zarr"
-    if _is_store(output):
-        others, kind = _OF_IMAGES, "images"
-    elif not _NAMED.search(output):
+    is_store = _is_store(output)
+    kind = "images" if is_store else "stores and files of arrays, such as out.zarr"
+    for name in _ONLY[not is_store]:
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name} is for {kind}")
+    if not is_store and not _NAMED.search(output):
         with _at_fault(ValueError):
             form = format_of(nth(parse_pattern(output), 0))
             check_options(form, options.compression, options.quality)
-    for name in others:
-        if getattr(options, name) is not None:
-            raise UsageError(f"--{name} is for {kind}")
     if options.part and options.overwrite:
         raise UsageError("--overwrite would remove what other parts have written")
 
@@ -152,8 +149,6 @@ def _applied(kernel: Any, array: Any, options: Namespace) -> Any:
     """What a kernel gives, lazily; what is wrong with it by now stands on the command line."""
     is_filter = not isinstance(kernel, OnArrays)
     given = {name: value for name in _OPTIONS if (value := getattr(options, name)) is not None}
-    if "dtype" in given:
-        given["dtype"] = _dtype_of(given["dtype"])
     if not is_filter and len(kernel.fields) > 1:
         raise UsageError(
             f"'{kernel.__name__}' takes {len(kernel.fields)} fields ({', '.join(kernel.fields)}), "
@@ -164,14 +159,6 @@ def _applied(kernel: Any, array: Any, options: Namespace) -> Any:
     with _at_fault(ValueError, TypeError):
         made = kernel(array, **(dict(options.param) | given))
     return made
-
-
-def _dtype_of(text: str) -> np.dtype:
-    """Read the name of a dtype."""
-    try:
-        return np.dtype(text)
-    except TypeError as error:
-        raise UsageError(f"--dtype {text}: there is no such type; uint8 is one") from error
 
 
 def _one_result(result: Any, number: int | None) -> Any:
@@ -190,8 +177,7 @@ def _written(result: Any, target: Any, options: Namespace, told: Progress) -> li
     """Write images, a store or a file of arrays."""
     name = nth(target, 0)
     is_store = _is_store(name)
-    of_kind = _OF_STORES if is_store else _OF_IMAGES
-    given = {one: getattr(options, one) for one in ("resume", "overwrite", *of_kind)}
+    given = {one: getattr(options, one) for one in ("resume", "overwrite", *_ONLY[is_store])}
     if is_store:
         return [save(result, name, progress=told, **given)]
     form, dtype = format_of(name), result.dtype
@@ -221,14 +207,18 @@ def _filters() -> Any:
 def explain(options: Namespace) -> None:
     """Tell how a kernel is understood; of a ready-made filter, what it does and where it is."""
     kernel, given = _find_kernel(options.kernel), dict(options.param)
-    dtypes = [_dtype_of(text) for text in options.dtype or ()]
+    dtypes = options.dtype
     # What a GPU does is told of one that need not be there.
     place = {} if options.device is None else {"device": options.device}
     if isinstance(kernel, OnArrays):
         with _at_fault(TypeError, ValueError):
             one = asked(kernel.definition, dtypes, given | place)
     elif not (dtypes or given or options.ir or options.source or place):
-        _show(kernel)
+        name, written = kernel.__name__, inspect.unwrap(kernel)
+        where = f"{inspect.getsourcefile(written)}, line {inspect.getsourcelines(written)[1]}"
+        print(f"{name} is a ready-made filter, to be read and copied: {where}\n")
+        print(f"{name}{inspect.signature(kernel)}\n")
+        print(inspect.getdoc(kernel))
         return
     elif len(dtypes) > 1:
         raise UsageError(f"{kernel.__name__!r} takes one image, and --dtype is given once")
@@ -247,15 +237,6 @@ def explain(options: Namespace) -> None:
         print(explaining.texts(one, options.device or "cpu"), end="")
     else:
         print(explaining.explained(kernel, one))
-
-
-def _show(kernel: Any) -> None:
-    """Print what a filter does, and where its text is."""
-    name, written = kernel.__name__, inspect.unwrap(kernel)
-    place = f"{inspect.getsourcefile(written)}, line {inspect.getsourcelines(written)[1]}"
-    print(f"{name} is a ready-made filter, to be read and copied: {place}\n")
-    print(f"{name}{inspect.signature(kernel)}\n")
-    print(inspect.getdoc(kernel))
 
 
 def info(options: Namespace) -> None:
@@ -356,17 +337,16 @@ def _where(error: BaseException, folder: str) -> str:
 def _member(held: dict[str, Any], where: str, name: str) -> OnArrays:
     """Give the stencil of that name, or the only one of a file that is named without one."""
     names = [name for name, value in held.items() if isinstance(value, OnArrays)]
+    known = ", ".join(names)
     if not name and not names:
         raise UsageError(f"{where} holds no stencil; put @npt.stencil above a function")
     if not name and len(names) > 1:
-        several = ", ".join(names)
-        raise UsageError(f"{where} holds several stencils; choose {where}:NAME from {several}")
+        raise UsageError(f"{where} holds several stencils; choose {where}:NAME from {known}")
     name = name or names[0]
     try:
         found = attrgetter(name)(SimpleNamespace(**held))
     except AttributeError as error:
-        has = f"it has {', '.join(names)}" if names else "it has no stencil"
-        raise UsageError(f"{where} has no {name!r}; {has}") from error
+        raise UsageError(f"{where} has no {name!r}; it has {known or 'no stencil'}") from error
     if isinstance(found, OnArrays):
         return found
     cure = "; put @npt.stencil above it" if callable(found) else f" but {type(found).__name__}"

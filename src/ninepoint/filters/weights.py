@@ -296,18 +296,14 @@ def correlate(x: Any, weights: Any, **options: Unpack[Options]) -> Any:
     if checked.dtype.kind != "f" or checked.min() < 0:
         return call.apply(ANY, filtered)
     if call.image.dtype.kind in "iu" and "dtype" not in options:
-        _warn_of_rounding(checked, call.dtype)
+        part, dtype = checked[checked % 1 != 0][0], call.dtype
+        warn(
+            f"npt.filters.correlate: a weight is {part:g}, and the results are rounded to "
+            f"{dtype}, the image's type; dtype='float64' keeps their fractions, and "
+            f"dtype='{dtype}' says that rounding is meant.",
+            RoundingWarning,
+        )
     return call.apply(BETWEEN, filtered)
-
-
-def _warn_of_rounding(weights: Array, dtype: np.dtype) -> None:
-    part = weights[weights % 1 != 0][0]
-    warn(
-        f"npt.filters.correlate: a weight is {part:g}, and the results are rounded to "
-        f"{dtype}, the image's type; dtype='float64' keeps their fractions, and "
-        f"dtype='{dtype}' says that rounding is meant.",
-        RoundingWarning,
-    )
 
 
 def _checked_weights(weights: Any, image: np.dtype) -> Array:

@@ -175,13 +175,13 @@ class Gufunc(Decorated):
         begin = time.perf_counter()
         result = called(self, given)
         short = time.perf_counter() - begin < limits.current.handoff_seconds
-        plain = not (set(named) - {"out"} or given.scalars or definition.signature.new)
         # Arrays for results may be given by position too.
-        plain = plain and len(args) == len(definition.inputs)
+        plain = len(args) == self.nin and not (
+            set(named) - {"out"} or given.scalars or definition.signature.new
+        )
         if short and plain and all(kinds := list(map(_kind, args))):
-            compiled = compile_for(
-                definition, types_of([one.dtype for one in args], {}), definition.options.dtypes
-            )
+            types = types_of([one.dtype for one in args], {})
+            compiled = compile_for(definition, types, given.dtypes)
             same = [one.dtype for one in listed(result)] == [compiled.outputs[0].dtype]
             self._last = kinds, (same and _kind(result)) or None, compiled.call
         return result

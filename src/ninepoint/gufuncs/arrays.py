@@ -34,6 +34,7 @@ from ..arrays.accepted import (
     is_xarray,
     listed,
     quoted,
+    write,
 )
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.layout import Shape
@@ -48,7 +49,7 @@ from ..language.errors import Diagnostic
 from ..language.source import rebuild
 from ..program.options import Place
 from ..program.waiting import before_writing
-from .compiled import Compiled, Operand, WrongShape, compile_for
+from .compiled import Compiled, WrongShape, compile_for
 from .definition import Arguments, GufuncDefinition, Items, items, too_few_axes
 
 # Options of a call that those of stencils have, too, and refuse for the same kinds of arrays.
@@ -95,10 +96,9 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
         before_writing(outs)
     # NumPy takes an array that is input and result for one that is read element by element.
     moved = {"axes", "axis", "keepdims"} & given.options.keys()
-    shapes = [call.shape(k) for k in range(len(call.cores))]
     made = outs
-    if not are_apart(outs, call.inputs) or moved or [one.shape for one in outs] != shapes:
-        pairs = zip(shapes, compiled.outputs, strict=True)
+    if not are_apart(outs, call.inputs) or moved or [one.shape for one in outs] != call.shapes:
+        pairs = zip(call.shapes, compiled.outputs, strict=True)
         made = [np.empty(shape, one.dtype) for shape, one in pairs]
     inputs = [*call.inputs, *given.scalars.values()]
     try:
@@ -111,7 +111,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments) -> Any:
         return call.given(made)
     if made is not outs:
         for out, one in zip(outs, listed(call.given(made)), strict=True):
-            out[...] = one
+            write(out, one)
     return bare(outs)
 
 
@@ -133,7 +133,7 @@ def _check_outs(
                 f"out has dtype {array.dtype}, but the result has {dtype}; give an array of "
                 f"{dtype}."
             )
-        wanted = call.placed(np.broadcast_to(False, call.shape(k)), k).shape
+        wanted = call.placed(np.broadcast_to(False, call.shapes[k]), k).shape
         # It may have more axes in front, along which the result is repeated.
         if array.shape[max(0, array.ndim - len(wanted)) :] != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
@@ -155,43 +155,34 @@ def _compute(
 
     def part(begin: int, end: int) -> float:
         """Compute the results for some items, and say how long it takes [s]."""
-        own = []
-        for one, kind in zip((*inputs, *outs), kinds, strict=True):
+        begun, own, given = time.perf_counter(), [], []
+        for k, (one, kind) in enumerate(zip((*inputs, *outs), kinds, strict=True)):
             back = len(kind.core) - axis
             # Where it is repeated it is taken whole.
             if axis and one.ndim >= back and one.shape[-back] > 1:
                 one = one[(..., slice(begin, end), *(slice(None),) * (back - 1))]
             own.append(one)
-        begun = time.perf_counter()
-        given = list(own)
-        for k, (one, kind) in enumerate(zip(own, kinds, strict=True)):
-            if not _in_order(one, kind):
-                given[k] = np.empty(one.shape, kind.dtype)
+            # Compiled code reads and writes items that lie in C's order.
+            item = one[(0,) * (one.ndim - len(kind.core))] if one.size else one
+            fits = one.dtype == kind.dtype and one.flags.aligned
+            if not (fits and item.flags.c_contiguous):
+                one = np.empty(one.shape, kind.dtype)
                 if k < len(inputs):
-                    given[k][...] = one
+                    one[...] = own[k]
+            given.append(one)
         compiled.call(*given)
         for target, one in zip(own[len(inputs) :], given[len(inputs) :], strict=True):
             if target is not one:
-                target[...] = one
+                write(target, one)
         return time.perf_counter() - begun
 
     first = count // _FIRST or 1
     left = max(0.0, part(0, first) - _CALL) / first * (count - first)
-    parts = 1
-    if left >= limits.current.handoff_seconds:
-        parts = max(_PARTS * several, int(left / _LONGEST))
+    takes_long = left >= limits.current.handoff_seconds
+    parts = max(_PARTS * several, int(left / _LONGEST)) if takes_long else 1
     step = -(-(count - first) // parts) or 1
     tasks = (partial(part, k, k + step) for k in range(first, count, step))
-    run_parallel(tasks, several if parts > 1 else 1)
-
-
-def _in_order(array: Any, kind: Operand) -> bool:
-    """Whether compiled code reads an array where it lies: its core axes are in C's order."""
-    if array.dtype != kind.dtype or not array.flags.aligned:
-        return False
-    if not kind.core or array.flags.c_contiguous or not array.size:
-        return True
-    return bool(array[(0,) * (array.ndim - len(kind.core))].flags.c_contiguous)
+    run_parallel(tasks, several if takes_long else 1)
 
 
 # What goes wrong meanwhile, in the words that a user sees.
@@ -209,17 +200,15 @@ def wrong_shape(definition: GufuncDefinition, number: int, shape: tuple[int, ...
 
 def _outside(definition: GufuncDefinition, name: str, row: int, array: str) -> IndexError:
     """The error that says at which of the user's lines an array was left."""
-    span = definition.function.place
-    for one in with_helpers(definition.function):
-        if one.name == name:
-            span = whole_line(one, one.definition.lineno + row)
-            break
+    function = definition.function
+    named = (one for one in with_helpers(function) if one.name == name)
+    spans = (whole_line(one, one.definition.lineno + row) for one in named)
     where = repr(array) if array else "an array"
     return IndexError(
         Diagnostic(
             "outside-array",
             f"'{definition.name}' reads or writes outside {where}.",
-            span,
+            next(spans, function.place),
             "an index here is outside its array",
             f"{definition.name}.debug(...) computes in Python, and says which index it is.",
         )
@@ -236,14 +225,13 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     if not dtypes and vars(config)["DISABLE_JIT"]:
         # Nobody says the types of what is not to be compiled.
         dtypes = [np.result_type(float, *call.types)] * len(call.cores)
-    elif not dtypes:
-        dtypes = [one.dtype for one in compile_for(definition, call.types, None).outputs]
+    dtypes = dtypes or [one.dtype for one in compile_for(definition, call.types, None).outputs]
     cores = definition.signature.inputs
     inputs = [
         np.broadcast_to(one.astype(dtype), call.stack + one.shape[one.ndim - len(core) :])
         for one, dtype, core in zip(call.inputs, call.types, cores, strict=False)
     ]
-    made = [np.zeros(call.shape(k), dtype) for k, dtype in enumerate(dtypes)]
+    made = list(map(np.zeros, call.shapes, dtypes))
     for place in np.ndindex(call.stack):
         values = given.scalars | {
             name: one[place] for name, one in zip(definition.inputs, inputs, strict=True)
@@ -299,7 +287,7 @@ def _core_dims(
             f"{quoted(signature.names)}."
         )
     names = dict(dims)
-    found: list[list[Hashable]] = []
+    found = list[list[Hashable]]()
     for value, name, core in zip(inputs, definition.inputs, signature.inputs, strict=True):
         found.append([])
         if not is_xarray(value):
@@ -309,8 +297,8 @@ def _core_dims(
             raise too_few_axes(signature, name, core, value.shape)
         given = [dims[size] for size in core if size in dims]
         left = [dim for dim in value.dims if dim not in given]
-        rest = iter(left[len(left) - len(core) + len(given) :])
-        found[-1] = [dims[size] if size in dims else next(rest) for size in core]
+        own = [dims[size] if size in dims else left.pop() for size in reversed(core)]
+        found[-1] = own[::-1]
         before = dict(names)
         for size, dim in zip(core, found[-1], strict=True):
             if before.get(size, dim) != dim:
@@ -327,13 +315,10 @@ def on_pandas(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are columns or tables, with the labels that remain."""
     given.refuse(("out", "axes", "axis", "keepdims"), "is for arrays; give x.to_numpy() instead.")
     definition, signature = gufunc.definition, gufunc.definition.signature
-    labels: dict[Any, Any] = {}
-    arrays, named = [], None
+    labels, named = dict[Any, Any](), None
     for value, name, core in zip(given.inputs, definition.inputs, signature.inputs, strict=True):
-        arrays.append(value)
         if not is_pandas(value):
             continue
-        arrays[-1] = value.to_numpy()
         named = value.name if value.ndim == 1 and not labels else named
         for place, label in zip(_places(value.ndim, core), value.axes, strict=False):
             if not labels.setdefault(place, label).equals(label):
@@ -342,6 +327,7 @@ def on_pandas(gufunc: Any, given: Arguments) -> Any:
                     "them first, or give .to_numpy()."
                 )
     pandas: Any = sys.modules["pandas"]
+    arrays = (one.to_numpy() if is_pandas(one) else one for one in given.inputs)
     made = listed(gufunc(*arrays, **given.scalars, **given.options))
     for k, core in enumerate(signature.outputs):
         match [labels.get(place) for place in _places(np.ndim(made[k]), core)]:

@@ -111,31 +111,6 @@ def compile_for(definition: GufuncDefinition, types: Types, dtypes: Types | None
         return undisturbed(make)
 
 
-def _checked_types(
-    definition: GufuncDefinition, natural: Types, dtypes: Sequence[np.dtype] | None
-) -> Types:
-    """The dtypes that are asked for, if any are, and if the results may be stored in them."""
-    if dtypes is None:
-        return natural
-    if len(dtypes) != len(natural):
-        raise ValueError(
-            f"dtype= names {len(dtypes)} dtypes, but '{definition.name}' has "
-            f"{len(natural)} results."
-        )
-    for given, wanted in zip(natural, dtypes, strict=True):
-        if short(wanted):
-            raise TypeError(
-                f"dtype={wanted} is one that '{definition.name}' cannot compute; out= takes "
-                "arrays of it, and rounds to them."
-            )
-        if not castable(given, wanted):
-            raise TypeError(
-                f"dtype={wanted} does not hold the {given} that '{definition.name}' gives; "
-                "convert the result with .astype()."
-            )
-    return tuple(dtypes)
-
-
 def _loop(
     definition: GufuncDefinition, inputs: Sequence[Operand], types: Types, dtypes: Types | None
 ) -> Any:
@@ -149,7 +124,24 @@ def _loop(
         found = kept.load_overload(arguments, cpu_target.target_context)
         if found is not None:
             return found
-    asked = _checked_types(definition, inferred(definition, types), dtypes)
+    natural = inferred(definition, types)
+    asked = dtypes or natural
+    if len(asked) != len(natural):
+        raise ValueError(
+            f"dtype= names {len(asked)} dtypes, but '{definition.name}' has "
+            f"{len(natural)} results."
+        )
+    for given, wanted in zip(natural, asked, strict=True):
+        if short(wanted):
+            raise TypeError(
+                f"dtype={wanted} is one that '{definition.name}' cannot compute; out= takes "
+                "arrays of it, and rounds to them."
+            )
+        if not castable(given, wanted):
+            raise TypeError(
+                f"dtype={wanted} does not hold the {given} that '{definition.name}' gives; "
+                "convert the result with .astype()."
+            )
     outputs = tuple(map(Operand, asked, definition.signature.outputs))
     call = kinds.void(*arguments, *(array_type(one.dtype, one.core) for one in outputs))
     # Alone first: then errors are those of the user's text.
@@ -206,8 +198,11 @@ def _stored(definition: GufuncDefinition, outputs: Sequence[Operand]) -> Any:
                 wrong = f"raise WrongShape({k}, {value}.shape)"
                 text += f"\n    if {value}.shape != {out}.shape: {wrong}"
             text += f"\n    {out}[{'...' if one.core else 0}] = {value}"
-    found: dict[str, Any] = {"body": body(definition), "WrongShape": WrongShape}
-    found["__name__"] = __name__
+    found: dict[str, Any] = {
+        "__name__": __name__,
+        "body": body(definition),
+        "WrongShape": WrongShape,
+    }
     exec(f"def stored({', '.join(names)}):\n    {text}", found)
     found["stored"].__qualname__ = f"{definition.token}.stored"
     # Within the loop, not called by it: 1e6 cross products take 3 ms, and 16 ms else (a Xeon).
@@ -261,7 +256,7 @@ def inferred(definition: GufuncDefinition, types: Types) -> Types:
     given: Any = found if isinstance(found, kinds.BaseTuple) else (found,)
     if len(given) != len(outputs):
         raise mistake("result-count", place, str(definition.signature), len(outputs), len(given))
-    dtypes: list[np.dtype] = []
+    dtypes = list[np.dtype]()
     for number, (kind, core) in enumerate(zip(given, outputs, strict=True), 1):
         axes, element = getattr(kind, "ndim", None), _element(kind)
         if axes == 0:
@@ -325,7 +320,7 @@ def _stored_type(definition: GufuncDefinition, found: Any, name: str) -> np.dtyp
     """The dtype that holds all that is stored in an array of this name."""
     statements = [one for block in found.blocks.values() for one in block.body]
     sources = {one.target.name: one.value for one in statements if isinstance(one, ir.Assign)}
-    dtypes: list[np.dtype] = []
+    dtypes = list[np.dtype]()
     for one in statements:
         if isinstance(one, ir.SetItem | ir.StaticSetItem):
             root: Any = one.target

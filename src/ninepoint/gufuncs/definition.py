@@ -23,6 +23,7 @@ import pickle
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numba
@@ -242,8 +243,8 @@ def _packed(function: Function) -> bytes:
             Unusable: lambda one: (Unusable, (one.words, one.value)),
             # As what `numba.stencil` was given.
             StencilFunc: lambda one: (
-                _stencil,
-                (one.kernel_ir.func_id.func, one.mode, one.options),
+                partial(numba.stencil, **one.options),
+                (one.kernel_ir.func_id.func,),
             ),
         }
     )
@@ -255,10 +256,6 @@ def _packed(function: Function) -> bytes:
             "use a function of Python instead."
         ) from error
     return content.getvalue()
-
-
-def _stencil(function: Any, mode: str, options: Mapping[str, Any]) -> Any:
-    return numba.stencil(mode, **options)(function)
 
 
 # Calls.
@@ -304,8 +301,8 @@ def arguments(
             f"{definition.name}() is computed on the CPU, as all gufuncs are: their bodies "
             "are loops of any kind. Leave device= out, or write it as a stencil."
         )
-    found = definition.arguments.bound(args, own, CALL_OPTIONS)
-    values = dict(zip(definition.parameters, found, strict=True))
+    bound = definition.arguments.bound(args, own, CALL_OPTIONS)
+    values = dict(zip(definition.parameters, bound, strict=True))
     outs = tuple(values[name] for name in definition.outs)
     if any(out is not None for out in outs):
         if "out" in options or any(out is None for out in outs):
@@ -313,20 +310,18 @@ def arguments(
                 f"{definition.name}() needs every array for its results, each once, or none."
             )
         options["out"] = outs
-    scalars = {name: _number(values[name], name) for name in definition.scalars}
+    scalars = dict[str, Any]()
+    for name in definition.scalars:
+        if np.ndim(values[name]):
+            raise TypeError(
+                f"'{name}' is a number: the signature has no array for it. Name its axes in the "
+                "signature, '()' if there are none, to give arrays."
+            )
+        found = as_field(values[name], name)
+        # One of NumPy, of the type that Numba gives it.
+        scalars[name] = found.astype(computed(native(found.dtype)))[()]
     dtypes = storage_types(options.get("dtype")) or definition.options.dtypes
     return Arguments(tuple(values[n] for n in definition.inputs), scalars, options, dtypes)
-
-
-def _number(value: Any, name: str) -> Any:
-    """A number as one of NumPy, of the type that Numba gives it."""
-    if np.ndim(value):
-        raise TypeError(
-            f"'{name}' is a number: the signature has no array for it. Name its axes in the "
-            "signature, '()' if there are none, to give arrays."
-        )
-    found = as_field(value, name)
-    return found.astype(computed(native(found.dtype)))[()]
 
 
 def told(sizes: Any) -> dict[str, int]:
@@ -338,8 +333,8 @@ def told(sizes: Any) -> dict[str, int]:
 
 def types_of(inputs: Sequence[np.dtype], scalars: Mapping[str, Any]) -> Types:
     """The types that a call computes with."""
-    numbers = [one.dtype for one in scalars.values()]
-    return tuple([computed(native(dtype)) for dtype in inputs] + numbers)
+    found = (computed(native(dtype)) for dtype in inputs)
+    return (*found, *(one.dtype for one in scalars.values()))
 
 
 # Stacks of items.
@@ -371,9 +366,10 @@ class Items:
     _axes: Sequence[Shape]
     _kept: int
 
-    def shape(self, number: int) -> Shape:
-        """The shape of a result with its core axes last."""
-        return self.stack + self.cores[number]
+    @property
+    def shapes(self) -> list[Shape]:
+        """The shapes of the results with their core axes last."""
+        return [self.stack + core for core in self.cores]
 
     def placed(self, result: Any, number: int) -> Any:
         """A result, whose core axes are the last, as the call wants it; without axes a number."""
@@ -391,11 +387,24 @@ def items(definition: GufuncDefinition, given: Arguments) -> Items:
     Raises
     ------
     ValueError
-        If inputs do not fit the signature, or their other axes do not broadcast.
+        If inputs do not fit the signature, or their other axes do not broadcast; if a size is
+        not known.
     """
     signature = definition.signature
     along, axes, kept = core_axes(signature, given.options)
-    sizes = _told_sizes(definition, given)
+    # Fixed sizes, and those that no input has: by a call, as a number of it, or by default.
+    sizes = {name: int(name) for name in signature.names if name.isdecimal()}
+    wanted = told(given.options.get("sizes", {}))
+    for name in wanted:
+        definition.check_size(name)
+    known = {**dict(definition.options.sizes), **given.scalars, **wanted}
+    for name in signature.new:
+        if name not in known:
+            raise ValueError(
+                f"the size '{name}' of {signature} is that of no input; say it with "
+                f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
+            )
+        sizes[name] = whole(name, known[name], 1)
     arrays, stacks = [], []
     for name, one, core, own in zip(
         definition.inputs, given.inputs, signature.inputs, along, strict=True
@@ -474,25 +483,6 @@ def core_axes(
                 f"axes={options['axes']} is no list of the core axes of each array of {signature}."
             )
     return found[:count], found[count:], kept
-
-
-# Sizes.
-
-
-def _told_sizes(definition: GufuncDefinition, given: Arguments) -> dict[str, int]:
-    """Fixed sizes, and those that no input has: by a call, as a number of it, or by default."""
-    signature, sizes = definition.signature, told(given.options.get("sizes", {}))
-    for name in sizes:
-        definition.check_size(name)
-    known = {**dict(definition.options.sizes), **given.scalars, **sizes}
-    for name in signature.new:
-        if name not in known:
-            raise ValueError(
-                f"the size '{name}' of {signature} is that of no input; say it with "
-                f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
-            )
-    fixed = {name: int(name) for name in signature.names if name.isdecimal()}
-    return fixed | {name: whole(name, known[name], 1) for name in signature.new}
 
 
 def too_few_axes(

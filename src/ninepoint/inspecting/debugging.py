@@ -46,7 +46,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
             boundary=(), footprints=[((), ())] * len(dtypes), shape=shape, scalars=call.scalars
         )
     else:
-        program = program_of(call, types).along(axes, fields)
+        program = program_of(call, types, axes, fields)
         last, dtypes = program.last, program.last.out_dtypes
         fields, setting = _around(call, program, fields, axes)
     made = reference.evaluate(function, dict(zip(names, fields, strict=True)), setting)

@@ -225,11 +225,8 @@ def _lying(page: Lines, one: Asked) -> None:
     core = behind(one.options.get("axes"), len(shape), last.ndim)
     ends = range(-last.ndim, 0)
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
-    program = last.compiled
     # What other calls make for it lies in memory as the fields do.
-    made = len(program.field_dtypes) - len(program.positions) - len(whole)
-    read = [*whole, *whole[:1] * made]
-    for label, text in told(program, read, len(whole)):
+    for label, text in told(last.compiled, whole):
         page.add(label, text)
 
 

@@ -26,6 +26,7 @@ pickled.  What is written is seen: the files of a unit appear when they are whol
 from __future__ import annotations
 
 import io
+import itertools
 import math
 import os
 import pickle
@@ -48,8 +49,8 @@ from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from ..language.dtypes import is_masked
 from ..language.signature import Explanation, Lines, counted, many
-from .formats import IMAGES
-from .paths import AmongInputsError, Names, need, stamp, write_whole
+from .formats import IMAGES, STORABLE
+from .paths import ZARR_FILES, AmongInputsError, Names, need, stamp, write_whole
 from .progress import shown
 from .run import (
     HELD,
@@ -59,6 +60,7 @@ from .run import (
     Unit,
     Units,
     Writer,
+    boxes,
     compute,
     grown,
     lengths,
@@ -100,11 +102,6 @@ class Variable:
     chunks: Shape | None = None
     shards: Shape | None = None
     most: int = UNIT_BYTES
-
-    @property
-    def of(self) -> str:
-        """Which one it is, for what is said of it."""
-        return f" of '{self.name}'" if self.name else ""
 
     @property
     def units(self) -> Units:
@@ -186,6 +183,16 @@ class Contents:
             )
         return laid
 
+    def check_types(self, what: str, names: Collection[str]) -> None:
+        """Raise `TypeError` for values of types other than these."""
+        for one in self.variables:
+            dtype, of = one.array.dtype, f" of '{one.name}'" if one.name else ""
+            if dtype.name not in names:
+                cure = "convert them first, such as array.astype('float64')"
+                if dtype.name in STORABLE:
+                    cure = "save as .zarr"
+                raise TypeError(f"{what} cannot hold the {dtype} values{of}: {cure}")
+
     @property
     def held(self) -> int:
         """About how many bytes a thread holds that computes the largest unit."""
@@ -193,8 +200,16 @@ class Contents:
         return HELD * max(sizes, default=0)
 
     def share(self, part: tuple[int, int] | None) -> list[Unit]:
-        """The units of a part, of each variable a box of them."""
-        return [(one.name, *place) for one in self.variables for place in one.units.share(part)]
+        """The units of a part, of each variable neighbours: it reads little beside its own."""
+        number, parts = part or (0, 1)
+        found = list[Unit]()
+        for one in self.variables:
+            counts = one.units.counts
+            units = [(one.name, *place) for place in np.ndindex(counts)]
+            near = boxes({one.name: counts}, units, max(1, len(units) // parts))
+            first, last = (len(units) * n // parts for n in (number, number + 1))
+            found += list(itertools.chain(*near))[first:last]
+        return found
 
     @property
     def arrays(self) -> list[Any]:
@@ -207,14 +222,12 @@ class Contents:
 
         Dask's name of an array covers its kernels, their arguments, and its chunks.
         """
-        named = [(one.name, one.array.name, one.array.dtype.str) for one in self.variables]
-        lying = [(one.array.shape, one.chunks, one.shards) for one in self.variables]
-        values = []
-        if self.dataset is not None:
-            around = self.dataset.drop_vars([one.name for one in self.variables], errors="ignore")
-            values = [(str(name), one.values) for name, one in sorted(around.variables.items())]
-            values.append(("", around.attrs))
-        facts = (named, lying, values, sources(self.arrays))
+        named = [(one.name, one.dtype.str, one.shape) for one in self.arrays]
+        lying = [(one.name, one.chunks, one.shards) for one in self.variables]
+        around = self.dataset
+        if around is not None:
+            around = around.drop_vars([one.name for one in self.variables], errors="ignore")
+        facts = (named, lying, around, sources(self.arrays))
         return str(imported("dask.base").tokenize(facts))
 
     def told(self, path: str, units: Collection[Unit], how: How) -> Explanation:
@@ -343,7 +356,7 @@ def array_of(result: Any, name: str = "", known: bool = True) -> Any:
 
 
 def _labelled(dataset: Any, of_zarr: bool) -> Contents:
-    xr = need("Saving a DataArray", "xarray")
+    encoded = imported("xarray.conventions").encode_cf_variable
     kinds = {one.dtype.kind for one in dataset.data_vars.values()}
     if kinds and kinds <= set("mM"):
         raise TypeError(
@@ -369,7 +382,7 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
         one = one.copy(deep=False, data=array_of(one.data, name))
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
-        stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
+        stored = one if is_kept else encoded(one, name=name)
         # The chunks and shards that it had in the store it was read from.
         told = dataset.variables[name].encoding if of_zarr else {}
         chunks, shards = told.get("chunks"), told.get("shards")
@@ -439,22 +452,23 @@ def check_same(path: str, old: str | None, new: str) -> None:
         )
 
 
-def check_not_read(who: str, arrays: Iterable[Any], targets: Sequence[str]) -> None:
+def check_not_read(arrays: Iterable[Any], targets: Sequence[str]) -> None:
     """Raise if arrays are read from files or stores that would be replaced, or from among them."""
     paths, folders = seen(arrays)
     read = paths | {str(folder) for path in paths for folder in PurePath(path).parents}
-    folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
+    real = cache(os.path.realpath)
     for target in targets:
-        if os.path.join(folder, os.path.basename(target)) in read:
+        folder, name = os.path.split(target)
+        if os.path.join(real(folder), name) in read:
             raise AmongInputsError(
-                f"{who} would overwrite {target!r}, from which the array is still to be read; "
+                f"this would overwrite {target!r}, from which the array is still to be read; "
                 "save under another name, or into another folder"
             )
-    if folder in folders and targets[0].lower().endswith(IMAGES):
-        raise AmongInputsError(
-            f"{who} would write {targets[0]!r} among the files that the array is read from, where "
-            "the next run would take it for one of them; save into another folder"
-        )
+        if real(folder) in folders and name.lower().endswith(IMAGES):
+            raise AmongInputsError(
+                f"this would write {target!r} among the files that the array is read from, where "
+                "the next run would take it for one of them; save into another folder"
+            )
 
 
 def sources(arrays: Iterable[Any]) -> list[Any]:
@@ -464,7 +478,7 @@ def sources(arrays: Iterable[Any]) -> list[Any]:
     """
     found = []
     for path in sorted(seen(arrays)[0]):
-        for name in (path, *(os.path.join(path, one) for one in _DESCRIBED)):
+        for name in (path, *(os.path.join(path, one) for one in ZARR_FILES)):
             with suppress(OSError):
                 now = stamp(name)
                 found.append((name, 0 if os.path.isdir(name) else now.size, now.changed))
@@ -473,9 +487,6 @@ def sources(arrays: Iterable[Any]) -> list[Any]:
 
 # Kernels lie in files too, and an edit of another line there changes no result.
 _PROGRAMS = (".py", ".pyc", ".ipynb", ".so")
-
-# The files that describe a store of Zarr.
-_DESCRIBED = ("zarr.json", ".zarray", ".zmetadata")
 
 # What pickling objects of others may raise.
 _UNPICKLED = (

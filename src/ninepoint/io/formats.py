@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from io import BytesIO
 from mmap import ACCESS_READ, mmap
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -72,6 +72,10 @@ TIFF = Format(
     2**31 - 1,
 )
 FORMATS = (PNG, JPEG, TIFF)
+
+# The types of numbers that Zarr has.
+STORABLE = {"bool", *TIFF.holds}
+
 IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 
 # Stores and files of arrays.
@@ -100,11 +104,6 @@ def check_options(form: Format, level: int | None, quality: int | None) -> None:
         raise ValueError(f"quality is a number from 1 to 100, not {quality!r}")
 
 
-def storable(dtype: np.dtype) -> bool:
-    """Whether Zarr has a type for these numbers: it has those of TIFF, and bools."""
-    return dtype.name in ("bool", *TIFF.holds)
-
-
 def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
     """Raise unless `form` holds frames of this dtype and shape `(rows, columns[, channels])`.
 
@@ -122,7 +121,13 @@ def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
             "such as array.astype('float64') for a .tif"
         )
     if name not in form.holds:
-        raise TypeError(f"{form.name} cannot hold {dtype} images: {_cure(form, dtype)}")
+        ways = {"c": "take abs(array), scale and round it, and", "f": "scale and round it, and"}
+        way = ways.get(dtype.kind, "if the values fit,")
+        fitting = " or ".join(map(repr, form.holds))
+        raise TypeError(
+            f"{form.name} cannot hold {dtype} images: {way} .astype({fitting}); or save as TIFF "
+            f"(.tif), which holds {dtype}"
+        )
     channels = shape[2] if len(shape) == 3 else 1
     if channels not in form.holds[name]:
         if channels not in ANY_CHANNELS:
@@ -144,18 +149,6 @@ def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
         )
 
 
-def _cure(form: Format, dtype: np.dtype) -> str:
-    fitting = " or ".join(f"'{name}'" for name in form.holds)
-    match dtype.kind:
-        case "c":
-            first = f"take abs(array), scale and round it, and .astype({fitting})"
-        case "f":
-            first = f"scale and round it, and .astype({fitting})"
-        case _:
-            first = f"if the values fit, .astype({fitting})"
-    return f"{first}; or save as TIFF (.tif), which holds {dtype}"
-
-
 def encode(frame: np.ndarray, form: Format, level: int | None, quality: int | None) -> bytes:
     """Turn one frame that passed `check_holds` into the contents of a file."""
     frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
@@ -165,7 +158,7 @@ def encode(frame: np.ndarray, form: Format, level: int | None, quality: int | No
             file,
             frame,
             compression="zlib" if level else None,
-            compressionargs={"level": level} if level else None,
+            compressionargs={"level": level},
             **tiff_layout(frame.shape),
         )
         return file.getvalue()
@@ -194,12 +187,12 @@ def tiff_layout(shape: tuple[int, ...]) -> dict[str, Any]:
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 TIFF_SIGNATURES = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 MODES = {
-    "1": (np.dtype(bool), ()),
-    "L": (np.dtype(np.uint8), ()),
-    "I;16": (np.dtype(np.uint16), ()),
-    "LA": (np.dtype(np.uint8), (2,)),
-    "RGB": (np.dtype(np.uint8), (3,)),
-    "RGBA": (np.dtype(np.uint8), (4,)),
+    "1": ("bool", ()),
+    "L": ("uint8", ()),
+    "I;16": ("uint16", ()),
+    "LA": ("uint8", (2,)),
+    "RGB": ("uint8", (3,)),
+    "RGBA": ("uint8", (4,)),
 }
 
 # Deflate cannot pack more than 1032 bytes into one (zlib, "Maximum Compression Factor",
@@ -239,8 +232,8 @@ def picture_header(file: BinaryIO, size: int) -> Header:
         if mode == "LA":
             raise ValueError("it is grey + alpha of 16 bits, which Pillow reads as 8 bits")
         codecs_of_wide_png()
-        dtype = np.dtype(np.uint16)
-    found = Header((rows, columns, *channels), dtype)
+        dtype = "uint16"
+    found = Header((rows, columns, *channels), np.dtype(dtype))
     # At least a bit for each pixel: this is far from exact and stops 68 bytes that claim 10 GB.
     if picture.format == "PNG" and size * BEST_DEFLATE_RATIO * 8 < rows * columns:
         raise ValueError(f"it claims {found} pixels, which its {size} bytes cannot hold")
@@ -322,12 +315,11 @@ def page_places(file: BinaryIO) -> tuple[int, ...]:
     head = file.read(16)
     if head[:4] not in TIFF_SIGNATURES:
         raise ValueError(f"it is no TIFF: it begins with {head[:4]!r}")
-    order: Literal["little", "big"] = "little" if head[:2] == b"II" else "big"
-    # How many entries a page has; of each its tag, its type, how many values, and these; the place
-    # of the next page.
-    parts = ("Q", "HHQ8s", "Q") if 43 in head[2:4] else ("H", "HHI4s", "I")
-    sign = "<" if order == "little" else ">"
-    many, entry, place = (struct.Struct(sign + part) for part in parts)
+    order = "<" if head[:2] == b"II" else ">"
+    # How many entries a page has; of each its tag, its type, how many values, and two halves of
+    # the first one, or two short ones; the place of the next page.
+    parts = ("Q", "HHQHH4x", "Q") if 43 in head[2:4] else ("H", "HHIHH", "I")
+    many, entry, place = (struct.Struct(order + part) for part in parts)
     places: dict[int, bool] = {}
     (at,) = place.unpack_from(head, place.size)
     while at:
@@ -339,8 +331,10 @@ def page_places(file: BinaryIO) -> tuple[int, ...]:
             if entries > MOST_ENTRIES:
                 raise ValueError(f"its page {len(places)} claims to have {entries} tags")
             kinds = {
-                tag: int.from_bytes(value[: 2 if kind == SHORT else 4], order)
-                for tag, kind, _, value in entry.iter_unpack(file.read(entry.size * entries))
+                tag: first if kind == SHORT or order == "<" else second
+                for tag, kind, _, first, second in entry.iter_unpack(
+                    file.read(entry.size * entries)
+                )
                 if tag in (KIND, OLD_KIND)
             }
             places[at] = not kinds.get(KIND, 0) & 0b101 and kinds.get(OLD_KIND) != 2
@@ -502,7 +496,7 @@ def open_tiff(path: str) -> Found | None:
     layer = stack_name(claimed.shape, "{}")
     array = Opened(_tiles, (now.path,), now, shape, claimed.dtype, pieces, layer=layer)
     like = image(array, axes, labels, title) if is_told else None
-    return Found({"": array}, like)
+    return Found(array, like)
 
 
 def _tiles(path: str) -> Any:
@@ -533,7 +527,7 @@ def _open_raster(path: str) -> Found:
         rows, columns = file.block_shapes[0]
         apart = file.interleaving is None or file.interleaving.name != "pixel"
     pieces = (1 if apart else like.shape[0], int(rows), int(columns))
-    return Found({"": opened(_raster, path, stamp, like, pieces)}, like)
+    return Found(opened(_raster, path, stamp, like, pieces), like)
 
 
 def _raster(path: str) -> Any:

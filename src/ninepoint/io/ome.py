@@ -84,13 +84,14 @@ def _axis(result: Any, name: str) -> Axis:
     """An axis of a DataArray; raises where its positions are not evenly spaced."""
     if name not in result.coords or name == "c":
         return Axis(name)
+    # Imported here: xarray is optional.
+    from ..arrays.xarray import step_of
+
     places = result.coords[name]
     values = places.values
     if values.dtype.kind in "iuf" and len(values):
-        values = values.astype(float)
-        step = (values[-1] - values[0]) / (len(values) - 1) if len(values) > 1 else 1.0
-        even = values[0] + step * np.arange(len(values))
-        if step > 0 and np.allclose(values, even, rtol=0, atol=1e-6 * step):
+        step = step_of(values) if len(values) > 1 else 1.0
+        if step is not None and step > 0:
             unit = places.attrs.get("units")
             # The step as it was before it was multiplied by the number of each place.
             step = float(f"{step:.12g}")

@@ -24,9 +24,8 @@ The convention of 0.4 (NGFF) has them at the top, that of 0.5, which is written,
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,7 @@ from .paths import (
 def open_npy(path: str) -> Found:
     """Look at the header of an array of NumPy."""
     stamp = readable(path)
-    return Found({"": opened(_npy, path, stamp, _npy(path), None)})
+    return Found(opened(_npy, path, stamp, _npy(path), None))
 
 
 def _npy(path: str) -> np.ndarray:
@@ -86,7 +85,7 @@ def open_hdf5(path: str, variable: str | None) -> Found | None:
         }
     if variable is None and len(arrays) > 1:
         return bare(arrays)
-    return Found({"": arrays[pick(path, list(arrays), variable)]})
+    return Found(arrays[pick(path, list(arrays), variable)])
 
 
 def _hdf5(path: str, name: str) -> Any:
@@ -105,13 +104,13 @@ def open_labelled(
 
     Variables have the file's stamp, or `stamps` of their own.
     """
-    stamps = stamps or defaultdict(partial(readable, path))
     if not group:
         group, _, variable = (variable or "").strip("/").rpartition("/")
     where = f"{path}/{group}" if group else path
-    with opening(where, lambda reason: ValueError(f"{where!r} cannot be opened: {reason}")):
+    with opening(where):
         dataset = _dataset(path, engine, group)
     every = {str(name): one for name, one in dataset.variables.items()}
+    stamps = stamps or dict.fromkeys(every, readable(path))
     bounds = {one.attrs.get("bounds") or one.encoding.get("bounds") for one in every.values()}
     numeric = {name: one for name, one in every.items() if one.ndim and one.dtype.kind in "biufc"}
     names = [name for name in map(str, dataset.data_vars) if name in numeric]
@@ -126,7 +125,7 @@ def open_labelled(
         arrays[name] = opened(
             _variable, path, stamps[name], one, told, inner, engine, shards=shards
         )
-    return Found(arrays, dataset[names[0]] if len(names) == 1 else dataset)
+    return Found(arrays, dataset) if names[1:] else Found(arrays[name], dataset[name])
 
 
 def _variable(path: str, inner: str, engine: str) -> Any:
@@ -165,9 +164,7 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
             "resume=True."
         )
     if isinstance(node, zarr.Array):
-        if variable is not None:
-            raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
-        refuse_level(path, level)
+        refuse(path, variable, level)
         return _plain(path, node)
     name = (variable or "").strip("/")
     if name and name in node:
@@ -186,7 +183,7 @@ def _from_group(path: str, group: Any, variable: str | None, level: int | None) 
     said = inner if isinstance(inner, Mapping) else group.attrs
     if said.get("multiscales") is not None and variable is None:
         return _image(path, where, group, said, level)
-    refuse_level(where, level)
+    refuse(where, None, level)
     arrays = {name: one for name, one in group.arrays() if one.ndim and one.dtype.kind in "biufc"}
     if variable is None and not arrays:
         below_here = [name for name, _ in group.groups()]
@@ -203,8 +200,9 @@ def _from_group(path: str, group: Any, variable: str | None, level: int | None) 
 def _plain(store: str, node: Any) -> Found:
     """An array, with the names of its dimensions if it has them all."""
     array, dims = _array(store, node), _dims(node)
-    attrs = {k: v for k, v in dict(node.attrs).items() if k != "_ARRAY_DIMENSIONS"}
-    return Found({"": array}, labelled(array, dims, None, attrs) if dims else None)
+    attrs = dict(node.attrs)
+    attrs.pop("_ARRAY_DIMENSIONS", None)
+    return Found(array, labelled(array, dims, None, attrs) if dims else None)
 
 
 def _array(store: str, node: Any) -> Opened:
@@ -221,7 +219,7 @@ def _dims(array: Any) -> tuple[str, ...]:
     """The names of its dimensions, if it has them all."""
     named = getattr(array.metadata, "dimension_names", None)
     named = named or array.attrs.get("_ARRAY_DIMENSIONS")
-    if not named or len(named) != array.ndim or not all(named) or len(set(named)) < len(named):
+    if not named or not all(named) or len(set(named)) != array.ndim:
         return ()
     return tuple(map(str, named))
 
@@ -257,7 +255,7 @@ def _image(path: str, where: str, group: Any, said: Mapping[str, Any], level: in
     ]
     channels = (said.get("omero") or {}).get("channels") or ()
     labels = [str(one.get("label", k)) for k, one in enumerate(channels)]
-    return Found({"": array}, image(array, names, labels, whole.get("name", "")))
+    return Found(array, image(array, names, labels, whole.get("name", "")))
 
 
 def pick(
@@ -282,8 +280,10 @@ def pick(
     return variables[0]
 
 
-def refuse_level(path: str, level: int | None) -> None:
-    """Raise where a level is asked for of what has none."""
+def refuse(path: Any, variable: str | None, level: int | None) -> None:
+    """Raise where a variable or a level is asked for of what has none."""
+    if variable is not None:
+        raise ValueError(f"{path!r} holds no variables, so variable={variable!r} means nothing.")
     if level:
         raise ValueError(
             f"level={level} means nothing for {path!r}: smaller copies of an image (overviews) "
@@ -330,11 +330,6 @@ class Opened:
     pieces: Shape
     shards: Sequence[int] | None = None
     layer: str = OPEN
-
-    @property
-    def ndim(self) -> int:
-        """How many axes it has."""
-        return len(self.shape)
 
     def __getitem__(self, index: tuple[Any, ...]) -> np.ndarray:
         """Read of a file that is still the same, or say where it cannot be read.
@@ -399,11 +394,11 @@ def _opened(opener: Callable[..., Any], place: tuple[str, ...], stamp: Stamp) ->
 
 @frozen
 class Found:
-    """What a file holds: arrays to read, by their names, and what it says about them.
+    """What a file holds: an array to read, or some by their names, and what it says about them.
 
-    `like` is a Dataset, or a DataArray of the only array, whose data are to be replaced; None for
-    an array whose dimensions have no names.
+    `like` is a DataArray, or a Dataset of several, whose data are to be replaced; None for an
+    array whose dimensions have no names.
     """
 
-    arrays: Mapping[str, Opened]
+    arrays: Opened | Mapping[str, Opened]
     like: Any = None

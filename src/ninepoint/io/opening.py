@@ -12,21 +12,20 @@ import math
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal
 
 import numpy as np
 
-from ..arrays.accepted import is_dataset
 from ..arrays.channels import stack_name
 from ..arrays.layout import Shape
 from ..base.frozen import frozen
 from ..base.tracebacks import door
 from ..base.undisturbed import imported
 from ..language.errors import MetadataWarning, warn
+from ..shapes import whole
 from . import formats
 from .formats import ARRAYS, IMAGES, TIFF, TIFF_SIGNATURES, Header
-from .opened import Found, Opened, open_hdf5, open_labelled, open_npy, open_zarr, refuse_level
+from .opened import Found, Opened, open_hdf5, open_labelled, open_npy, open_zarr, refuse
 from .paths import (
     DAMAGE,
     AnyPath,
@@ -156,8 +155,8 @@ def imread(
     ((3, 40, 50), dtype('uint8'), (1, 1, 1))
     """
     need("Reading and writing images", "dask.array", "PIL", "tifffile")
-    if max_pixels is not None and max_pixels < 1:
-        raise ValueError(f"max_pixels is a positive number or None, not {max_pixels!r}")
+    if max_pixels is not None:
+        whole("max_pixels", max_pixels, 1)
     frames = _find_frames(source, progress)
     header, dropped = _read_header(frames, max_pixels)
     if dropped is not None:
@@ -165,12 +164,11 @@ def imread(
     # Of several files, for who would write among them.
     files = {one.stamp.path for one in frames}
     folders = tuple({os.path.dirname(path) for path in files if len(files) > 1})
-    step: Any = chunks
-    if step == "auto":
+    if chunks == "auto":
         nbytes = math.prod(header.shape) * header.dtype.itemsize
         step = max(1, min(STACK_BYTES // nbytes, -(-len(frames) // LEAST_PARTS)))
-    elif isinstance(step, bool) or not isinstance(step, int) or step < 1:
-        raise ValueError(f"chunks is a number of frames or 'auto', not {chunks!r}")
+    else:
+        step = whole("chunks", chunks, 1)
     parts = [
         Part(first, header, tuple(frames[first : first + step]), folders)
         for first in range(0, len(frames), step)
@@ -201,10 +199,19 @@ def _find_frames(source: AnyPath | Iterable[Any], progress: Progress) -> list[Fr
     frames: list[Frame] = []
 
     def look(tell: Advance) -> None:
-        batches = [paths[first : first + BATCH] for first in range(0, len(paths), BATCH)]
+        def look_at(first: int) -> list[Frame]:
+            found: list[Frame] = []
+            batch = paths[first : first + BATCH]
+            for path in batch:
+                # Raises once nobody waits any more.
+                tell(0)
+                found += _frames_of(path, len(found))
+            tell(len(batch))
+            return found
+
         # More threads than cores, since they wait for files.
         with ThreadPoolExecutor() as pool:
-            for found in pool.map(partial(_look_at, tell=tell), batches):
+            for found in pool.map(look_at, range(0, len(paths), BATCH)):
                 frames.extend(found)
 
     try:
@@ -251,17 +258,6 @@ def alike_images(paths: Sequence[str], progress: Progress) -> list[list[str]]:
     return list(groups.values())
 
 
-def _look_at(paths: Sequence[str], tell: Advance) -> list[Frame]:
-    """Note sizes and times of some files, and where the pages of a TIFF are."""
-    frames: list[Frame] = []
-    for path in paths:
-        # Raises once nobody waits any more.
-        tell(0)
-        frames += _frames_of(path, len(frames))
-    tell(len(paths))
-    return frames
-
-
 def _frames_of(path: str, number: int) -> list[Frame]:
     """The frames of a file, of which the first has this number."""
     now = stamp(path)
@@ -274,21 +270,21 @@ def _frames_of(path: str, number: int) -> list[Frame]:
     is_tiff = path.lower().endswith(TIFF.suffixes)
     if path.lower().endswith(IMAGES) and not is_tiff:
         return [Frame(now)]
-    with _builtin_open(path, "rb") as file, opening(path, partial(ImageReadError, path, number)):
+    with _builtin_open(path, "rb") as file, opening(path, number):
         if not is_tiff and file.read(4) not in TIFF_SIGNATURES:
             return [Frame(now)]
         file.seek(0)
         places = formats.page_places(file)
-    many = len(places) > 1
-    return [Frame(now, place, page if many else None) for page, place in enumerate(places)]
+    if len(places) == 1:
+        return [Frame(now, *places)]
+    return [Frame(now, place, page) for page, place in enumerate(places)]
 
 
 def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, str | None]:
     """Read the shape and the dtype of the first frame, and what the labels of its file lose."""
     now = frames[0].stamp
     places = [one.place for one in frames if one.stamp is now and one.place is not None]
-    wrong = partial(ImageReadError, now.path, 0)
-    with _opened(now, 0) as file, opening(now.path, wrong):
+    with _opened(now, 0) as file, opening(now.path, 0):
         if places:
             found, dropped = formats.pages_header(file, places)
         else:
@@ -444,15 +440,14 @@ def open(
         text = local_path(path)
         if variable is not None and not isinstance(variable, str):
             raise TypeError(f"variable is the name of an array, not {variable!r}")
-        if level is not None and (isinstance(level, bool) or not isinstance(level, int)):
-            raise TypeError(f"level is a number, not {level!r}")
+        if level is not None:
+            whole("level", level, 0)
         need("Opening a file lazily", "dask.array")
-        with opening(text, lambda reason: ValueError(f"{text!r} cannot be opened: {reason}")):
+        with opening(text):
             found = _find(text, variable, level)
     else:
         text, found = "", None
-        refuse_level(str(path), level)
-        _refuse_variable(path, variable)
+        refuse(path, variable, level)
     if found is None:
         stack = imread(path, chunks="auto" if chunks is None else chunks, progress=progress)
         # An image that is not read by tiles: of few bits, or with a palette.
@@ -473,12 +468,12 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
     if os.path.isfile(path):
         with _builtin_open(path, "rb") as file:
             start = file.read(8)
-    refuse_level(path, level)
+    refuse(path, None, level)
     if start.startswith(b"CDF"):
         return open_labelled(path, "scipy", variable)
     if start.startswith(b"\x89HDF\r\n\x1a\n"):
         return open_hdf5(path, variable) or open_labelled(path, "h5netcdf", variable)
-    _refuse_variable(path, variable)
+    refuse(path, variable, None)
     if start.startswith(b"\x93NUMPY"):
         return open_npy(path)
     if start.startswith(b"PK") and suffix == ".npz":
@@ -487,7 +482,7 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
             "one; save it as .npy to open it lazily."
         )
     if start.startswith(TIFF_SIGNATURES):
-        with opening(path, lambda reason: ImageReadError(path, 0, reason)):
+        with opening(path, 0):
             return formats.open_tiff(path)
     if suffix in _KNOWN and os.path.isfile(path):
         raise ValueError(f"{path!r} is no {suffix} file: it does not begin as one.")
@@ -497,21 +492,15 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
 _KNOWN = (*ARRAYS, ".npz", *TIFF.suffixes)
 
 
-def _refuse_variable(path: Any, variable: str | None) -> None:
-    if variable is not None:
-        raise ValueError(f"{path!r} holds no variables, so variable={variable!r} means nothing.")
-
-
 def _lazy(found: Found, chunks: Any) -> Any:
     """Make what a user gets of what was found."""
-    like = found.like
-    if not is_dataset(like):
-        ((_, array),) = found.arrays.items()
-        dims = range(array.ndim) if like is None else like.dims
-        data = _view(array, tuple(dims), chunks)
+    arrays, like = found.arrays, found.like
+    if isinstance(arrays, Opened):
+        dims = range(len(arrays.shape)) if like is None else like.dims
+        data = _view(arrays, tuple(dims), chunks)
         return data if like is None else like.copy(data=data)
     made = {}
-    for name, array in found.arrays.items():
+    for name, array in arrays.items():
         one = like.variables[name]
         made[name] = one.copy(data=_view(array, one.dims, chunks, tuple(like.dims)))
     return like.assign(made)
@@ -521,7 +510,7 @@ def _view(
     array: Opened, dims: Sequence[Hashable], chunks: Any, known: Sequence[Hashable] = ()
 ) -> da.Array:
     """An array of Dask, cut as is asked for; `known` are the dimensions of all."""
-    own = _natural(array.shape, array.dtype.itemsize, array.pieces, array.shards)
+    own = _natural(array)
     if chunks is None:
         chunks = own
     elif not isinstance(chunks, str):
@@ -537,28 +526,25 @@ def _view(
     return view
 
 
-def _natural(
-    shape: Sequence[int], itemsize: int, pieces: Sequence[int], shards: Sequence[int] | None = None
-) -> Shape:
+def _natural(array: Opened) -> Shape:
     """Choose lengths of chunks.
 
     Axes of which a piece has more than one element grow first, the shortest block first; then the
     others, from the last to the first.
 
-    >>> _natural((4000, 4000), 4, (500, 500))
-    (1000, 1000)
-    >>> _natural((4000, 4000), 4, (100, 100), (2000, 2000))
-    (2000, 2000)
+        (4000, 4000) of 4 bytes in pieces (500, 500)                          (1000, 1000)
+        (4000, 4000) of 4 bytes in pieces (100, 100), shards (2000, 2000)     (2000, 2000)
     """
+    shape, pieces, itemsize = array.shape, array.pieces, array.dtype.itemsize
     if not math.prod(shape):
         return tuple(max(1, n) for n in shape)
     sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
-    most = min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS, Room.of(None).unit)
-    most = max(LEAST_BYTES, most)
-    if shards is not None:
-        whole = tuple(max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True))
-        if math.prod(whole) * itemsize <= SHARD_BYTES:
-            sizes = whole
+    least = math.prod(shape) * itemsize // LEAST_CHUNKS
+    most = max(LEAST_BYTES, min(CHUNK_BYTES, least, Room.of(None).unit))
+    if array.shards is not None:
+        shard = tuple(max(1, min(n, one)) for n, one in zip(shape, array.shards, strict=True))
+        if math.prod(shard) * itemsize <= SHARD_BYTES:
+            sizes = shard
         if math.prod(sizes) * itemsize >= SHARD_ENOUGH:
             return sizes
     wide = [k for k, piece in enumerate(pieces) if piece > 1]

@@ -17,7 +17,7 @@ import shutil
 import struct
 import tokenize
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike
 from secrets import token_hex
@@ -108,8 +108,8 @@ CLEAR = (
 
 
 @contextmanager
-def opening(path: str, wrong: Callable[[str], OSError | ValueError]) -> Iterator[None]:
-    """Raise what is wrong with a file or a store as the error that `wrong` makes of a reason."""
+def opening(path: str, frame: int | None = None) -> Iterator[None]:
+    """Raise what is wrong with a file or a store, or with an image that is a frame of a stack."""
     try:
         yield
     except DAMAGE as error:
@@ -117,7 +117,10 @@ def opening(path: str, wrong: Callable[[str], OSError | ValueError]) -> Iterator
         is_named = repr(path)[:-1] in str(error) or os.path.abspath(path) in str(error)
         if is_named or isinstance(error, CLEAR):
             raise
-        raise wrong(said(error)) from error
+        reason = said(error)
+        if frame is not None:
+            raise ImageReadError(path, frame, reason) from error
+        raise ValueError(f"{path!r} cannot be opened: {reason}") from error
 
 
 def said(error: BaseException) -> str:
@@ -182,7 +185,7 @@ AnyPath: TypeAlias = "str | PathLike[str]"
 Names: TypeAlias = "str | Sequence[str]"
 
 # The files that describe an array or a group of Zarr, of version 3 and 2.
-ZARR_FILES = ("zarr.json", ".zarray", ".zgroup")
+ZARR_FILES = ("zarr.json", ".zarray", ".zgroup", ".zmetadata")
 
 _NUMBER = re.compile(r"([0-9]+)")
 
@@ -214,10 +217,11 @@ def local_path(path: AnyPath, urls: str = "") -> str:
         raise TypeError(f"a path is text, not {path!r}")
     if "\0" in text:
         raise ValueError(f"a path cannot hold a NUL character: {text!r}")
-    is_url = "://" in text
-    if is_url and urls:
+    if "://" not in text:
+        return os.path.expanduser(text)
+    if urls:
         raise ValueError(urls.format(text))
-    return text if is_url else os.path.expanduser(text)
+    return text
 
 
 def nth(names: Names, number: int) -> str:
@@ -231,10 +235,10 @@ def zarr_files(path: str) -> list[str]:
     return [name for name in names if os.path.lexists(name)]
 
 
-def make_folder(folder: str, who: str) -> None:
+def make_folder(folder: str) -> None:
     """Make the folder, and find out now that it cannot be written, not after an hour."""
     if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise NotADirectoryError(f"{folder!r} is a file; {who} needs a folder there")
+        raise NotADirectoryError(f"{folder!r} is a file, where a folder is needed")
     os.makedirs(folder, exist_ok=True)
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"the folder {folder!r} cannot be written")

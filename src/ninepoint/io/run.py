@@ -19,12 +19,11 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
@@ -38,6 +37,7 @@ from ..backends.threads import stop_elsewhere
 from ..base.frozen import frozen
 from ..base.undisturbed import imported, start, undisturbed
 from ..language.dtypes import is_masked
+from ..shapes import whole
 from .paths import Names, nth, spans
 from .progress import Advance, Progress, described_workers, finished
 
@@ -67,21 +67,6 @@ class Units:
             slice(at * one, min(n, (at + 1) * one))
             for at, one, n in zip(place, self.size, self.shape, strict=True)
         )
-
-    def share(self, part: tuple[int, int] | None) -> list[Shape]:
-        """The units of a part: a box of neighbours, so that parts read little beside their own."""
-        number, parts = part or (0, 1)
-        box = [range(n) for n in self.counts]
-        if not box and number:
-            return []
-        while parts > 1 and box:
-            left, longest = parts // 2, max(box, key=len)
-            axis, middle = box.index(longest), round(len(longest) * left / parts)
-            if number < left:
-                box[axis], parts = longest[:middle], left
-            else:
-                box[axis], number, parts = longest[middle:], number - left, parts - left
-        return list(itertools.product(*box))
 
 
 def grown(
@@ -127,8 +112,9 @@ def lengths(
         known = known or dims
         unknown = [dim for dim in cut if dim not in known]
         if unknown:
-            there = list(known)
-            raise ValueError(f"{name} names the dimension {unknown[0]!r}, and there are {there}")
+            raise ValueError(
+                f"{name} names the dimension {unknown[0]!r}, and there are {list(known)}"
+            )
         given = [cut.get(dim, n) for dim, n in zip(dims, own, strict=True)]
     elif not isinstance(cut, tuple | list):
         given = [cut] * len(shape)
@@ -136,12 +122,8 @@ def lengths(
         raise ValueError(f"{name} has {len(given)} lengths, and the array {len(shape)} axes")
     found = []
     for one, n in zip(given, shape, strict=True):
-        one = -1 if one is None else one
-        if isinstance(one, bool) or not hasattr(one, "__index__"):
-            raise TypeError(f"{name} is a length, one for each axis, or by dimension, not {cut!r}")
-        if one < 1 and n and one != -1:
-            raise ValueError(f"{name} holds {one}; a length is at least 1, -1 is the whole axis")
-        found.append(max(1, n if one < 0 else min(int(one), n)))
+        is_all = one in (None, -1) or not n
+        found.append(max(1, n if is_all else min(whole(name, one, 1), n)))
     return tuple(found)
 
 
@@ -244,9 +226,8 @@ class Writer:
     path: Names
     rest: str
 
-    def __call__(self, block: Any, block_id: Shape | None = None) -> int:
-        """Write the elements of `block`."""
-        assert block_id is not None, "map_blocks passes it"
+    def __call__(self, block: Any, block_id: Shape) -> int:
+        """Write the elements of `block`; `map_blocks` tells its place."""
         region = self.units.region(block_id)
         if is_masked(block):
             raise TypeError("to save it would lose the mask of the array; fill it first")
@@ -260,11 +241,21 @@ class Writer:
         try:
             self.put(block.get() if is_cupy(block) else np.asarray(block), region)
         except OSError as error:
-            what = f"{error.strerror or error}: [{spans(region)}] is not written"
-            words = f"{what}; {self.rest}"
+            words = f"{error.strerror or error}: [{spans(region)}] is not written; {self.rest}"
             where = nth(self.path, region[0].start) if self.rest == WHOLE else self.path
             raise OSError(error.errno, words, where) from error
         return 1
+
+
+def boxes(counts: Mapping[str, Shape], keys: Iterable[Any], most: int) -> list[list[Any]]:
+    """Keys in boxes of so many neighbours; those of arrays that are cut alike are together."""
+    sizes = {cut: grown((1,) * len(cut), cut, most) for cut in counts.values()}
+    found: dict[Any, list[Any]] = {}
+    for key in keys:
+        cut = counts[key[0]]
+        place = tuple([at // n for at, n in zip(key[1:], sizes[cut], strict=True)])
+        found.setdefault((cut, place), []).append(key)
+    return list(found.values())
 
 
 # The part of a window's tasks that the next one may have, too, and does once more.
@@ -303,11 +294,22 @@ def compute(
             advance(key in wanted)
         return
     graphs = ((optimize(keys), keys) for keys in windows)
+    told = imported("dask.callbacks").Callback
+
+    def on_threads(tell: Advance) -> None:
+        """Run tasks on threads of ours, and begin none that nobody wants any more.
+
+        When a task fails Dask raises at once, while its threads are still writing other frames;
+        the end of our pool waits for them, so that nobody leaves a file that is about to appear.
+        """
+        heard = told(pretask=lambda *_: tell(0), posttask=lambda key, *_: tell(key in wanted))
+        with ThreadPoolExecutor(threads) as pool, heard:
+            for graph, keys in graphs:
+                schedule(graph, keys, pool=pool)
+
     if schedule is imported("dask.threaded").get and pool is None:
-        work = partial(_on_threads, graphs, wanted, threads)
-        follow(work, advance, stop_elsewhere)
+        follow(on_threads, advance, stop_elsewhere)
     else:
-        told = imported("dask.callbacks").Callback
         with told(posttask=lambda key, *_: advance(key in wanted)):
             for graph, keys in graphs:
                 schedule(graph, keys)
@@ -325,40 +327,13 @@ def _windows(
     or there is but one.
     """
     for larger in (1, 4, 16):
-        windows = _boxes({one.name: one.numblocks for one in arrays}, wanted, larger * window)
+        windows = boxes({one.name: one.numblocks for one in arrays}, wanted, larger * window)
         if len(windows) == 1:
             return windows
         own, others = (set(dict(optimize(keys))) for keys in windows[:2])
         if len(own & others) <= SHARED * len(own):
             return windows
     return [list(wanted)]
-
-
-def _boxes(counts: Mapping[str, Shape], wanted: Collection[Any], most: int) -> list[list[Any]]:
-    """Keys in boxes of so many neighbours; those of arrays that are cut alike are together."""
-    boxes = {cut: grown((1,) * len(cut), cut, most) for cut in counts.values()}
-    found: dict[Any, list[Any]] = {}
-    for key in wanted:
-        cut = counts[key[0]]
-        place = tuple([at // n for at, n in zip(key[1:], boxes[cut], strict=True)])
-        found.setdefault((cut, place), []).append(key)
-    return list(found.values())
-
-
-def _on_threads(
-    graphs: Iterator[tuple[Any, list[Any]]], wanted: Collection[Any], threads: int, tell: Advance
-) -> None:
-    """Run tasks on so many threads of ours, and begin none that nobody wants any more.
-
-    When a task fails Dask raises at once, while its threads are still writing other frames; the
-    end of our pool waits for them, so that nobody leaves a file that is about to appear.
-    """
-    told = imported("dask.callbacks").Callback(
-        pretask=lambda *_: tell(0), posttask=lambda key, *_: tell(key in wanted)
-    )
-    with ThreadPoolExecutor(threads) as pool, told:
-        for graph, keys in graphs:
-            imported("dask.threaded").get(graph, keys, pool=pool)
 
 
 class Stopped(Exception):

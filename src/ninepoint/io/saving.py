@@ -149,12 +149,22 @@ def save(
     >>> store.name, da.from_zarr(store).shape
     ('out.zarr', (60, 400, 400))
     """
-    part = _check_part(part)
-    if part and overwrite:
-        raise ValueError(
-            "overwrite=True would remove what other parts have written; remove the store before, "
-            "and save its parts without overwrite"
-        )
+    if part is not None:
+        try:
+            number, parts = map(operator.index, part)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"part is a pair of whole numbers (i, n), the part of number i of n, not {part!r}"
+            ) from error
+        if not 0 <= number < parts:
+            there = f"there are parts (0, {parts}) to ({parts - 1}, {parts})"
+            raise ValueError(f"part={part!r}: {there}")
+        part = number, parts
+        if overwrite:
+            raise ValueError(
+                "overwrite=True would remove what other parts have written; remove the store "
+                "before, and save its parts without overwrite"
+            )
     how = How(resume, part, progress, overwrite, None, None, memory, dry, chunks, shards)
     result = result.compute() if is_lazy(result) else result
     text = local_path(path, "save writes local files, not to the URL {!r}")
@@ -162,48 +172,31 @@ def save(
         raise ValueError("the path of save is empty; give one such as 'out.zarr'")
     text = os.path.abspath(text)
     suffix = os.path.splitext(text)[1].lower()
-    if suffix and suffix not in (".zarr", *HDF5, ".npy", *IMAGES):
+    writers: dict[str, Any] = {
+        ".zarr": save_zarr,
+        **dict.fromkeys(HDF5, netcdf),
+        ".npy": npy,
+        **dict.fromkeys((*IMAGES, ""), _save_images),
+    }
+    if suffix not in writers:
         raise ValueError(
-            f"save cannot tell the format of {text!r}: the name should end in .zarr, "
-            f"{', '.join((*HDF5, '.npy', *IMAGES))}"
+            f"save cannot tell the format of {text!r}: the name should end in "
+            f"{', '.join(filter(None, writers))}"
         )
-    for name, cut in (("chunks", chunks), ("shards", shards)):
-        if cut is not None and suffix != ".zarr" and (name == "shards" or suffix not in HDF5):
-            cure = "a .zarr store has both" if name == "shards" else "a .zarr store or a .nc has"
+    cuts = ("chunks", chunks, (".zarr", *HDF5)), ("shards", shards, (".zarr",))
+    for name, cut, kinds in cuts:
+        if cut is not None and suffix not in kinds:
             what = suffix or "folder of images"
-            raise ValueError(f"{name}={cut!r}: a {what} has no {name}; {cure}")
-    told: Any = None
-    if suffix == ".zarr":
-        told = save_zarr(result, text, how)
-    elif suffix in HDF5:
-        told = netcdf(result, text, how)
-    elif suffix == ".npy":
-        told = npy(result, text, how)
-    else:
-        dtype = getattr(result, "dtype", None)
-        if not suffix and dtype is not None and dtype.kind not in "bu":
-            name = os.fspath(path)
-            raise TypeError(
-                f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
-                f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
-            )
-        told = _save_images(result, text, how)
-    return told if isinstance(told, str) else Path(path).expanduser()
-
-
-def _check_part(part: Any) -> tuple[int, int] | None:
-    """Raise unless `part` is None or (i, n) with 0 <= i < n."""
-    if part is None:
-        return None
-    try:
-        number, parts = map(operator.index, part)
-    except (TypeError, ValueError) as error:
+            raise ValueError(f"{name}={cut!r}: a {what} has no {name}; {', '.join(kinds)} has")
+    dtype = getattr(result, "dtype", None)
+    if not suffix and dtype is not None and dtype.kind not in "bu":
+        name = os.fspath(path)
         raise TypeError(
-            f"part is a pair of whole numbers (i, n), the part of number i of n, not {part!r}"
-        ) from error
-    if not 0 <= number < parts:
-        raise ValueError(f"part={part!r}: there are parts (0, {parts}) to ({parts - 1}, {parts})")
-    return number, parts
+            f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
+            f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
+        )
+    told = writers[suffix](result, text, how)
+    return told if isinstance(told, str) else Path(path).expanduser()
 
 
 @door
@@ -347,7 +340,7 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
     if how.resume:
         units = {unit: path for unit, path in units.items() if path not in there}
     if units:
-        check_not_read(how.who, [stack], list(units.values()))
+        check_not_read([stack], list(units.values()))
     if there and not (how.overwrite or how.resume):
         raise FileExistsError(f"{next(iter(there))!r} exists; overwrite=True replaces it")
     notes, means = os.path.join(folder, f".{name}.ninepoint"), ""
@@ -358,7 +351,7 @@ def _save_frames(array: Any, names: Names, several: bool, how: How) -> Any:
     if how.dry:
         return found.told(template, units, how)
     if units:
-        make_folder(folder or ".", how.who)
+        make_folder(folder or ".")
         if means:
             note(notes, means)
         # Who hears of the progress does not go to a worker.
@@ -380,10 +373,7 @@ def parse_pattern(pattern: AnyPath | Iterable[AnyPath]) -> Names:
     """
     urls = "imsave writes local files, not to the URL {!r}"
     if not isinstance(pattern, str | os.PathLike):
-        names = [local_path(path, urls) for path in pattern]
-        for name in names:
-            _check_name(name)
-        return names
+        return [_possible(local_path(path, urls)) for path in pattern]
     text = local_path(pattern, urls)
     if not text:
         raise ValueError("the pattern of imsave is empty; give one such as 'smooth/{:04d}.png'")
@@ -398,15 +388,16 @@ def parse_pattern(pattern: AnyPath | Iterable[AnyPath]) -> Names:
             f"the pattern {text[:80]!r} should hold one {{}} for the number of the frame, with "
             "how many digits it has at least, such as 'smooth/{:04d}.png'"
         )
-    _check_name(name.format(0))
+    _possible(name.format(0))
     return text
 
 
-def _check_name(path: str) -> None:
-    """Refuse a name that no file can have."""
+def _possible(path: str) -> str:
+    """The path, unless it has a name that no file can have."""
     name = os.path.basename(path)
     if len(os.fsencode(name)) > LONGEST_NAME:
         raise ValueError(f"the name {name[:40]!r}... is too long for a file")
+    return path
 
 
 def _as_stack(array: Any, name: str, several: bool, is_whole: bool) -> tuple[Any, tuple[int, ...]]:

@@ -21,7 +21,7 @@ ones.
 NetCDF and HDF5, TIFF and arrays of NumPy have another name until they are complete.  Each has a
 function that lays it out at a path and gives what writes there:
 
-    lay_out(path) ->  put(name, block, region)
+    lay_out(path, contents) ->  put(name, block, region)
 """
 
 from __future__ import annotations
@@ -35,11 +35,10 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -63,7 +62,7 @@ from .contents import (
     noted,
     stored_by_xarray,
 )
-from .formats import IMAGES, NUMBERS, TIFF, check_holds, storable, tiff_layout
+from .formats import IMAGES, NUMBERS, STORABLE, TIFF, check_holds, tiff_layout
 from .ome import KINDS, axes_of, labels_of
 from .opened import INCOMPLETE
 from .opening import open
@@ -74,7 +73,6 @@ from .run import LOST, STAYS, How, Region, Room, Unit, Units
 # look for nested arrays in groups, and would wonder about it there.
 FOLDER = ".ninepoint"
 
-DESCRIBED = "zarr.json"
 UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
 
 
@@ -83,13 +81,12 @@ def save_zarr(result: Any, path: str, how: How) -> str | None:
     need("Writing a .zarr store", "dask.array", "zarr")
     is_image = path.lower().endswith(".ome.zarr")
     found = _image(result, path) if is_image else contents(result, of_zarr=True)
-    for one in found.variables:
-        if not storable(one.array.dtype):
-            raise TypeError(
-                f"a .zarr store cannot hold the {one.array.dtype} values{one.of}: convert them "
-                "first, such as array.astype('float64')"
-            )
+    found.check_types("a .zarr store", STORABLE)
     return _save(found.laid(how), path, how)
+
+
+# What is set for zarr is set for all threads, and an array keeps what was set when it was opened.
+_opening = threading.Lock()
 
 
 def _save(found: Contents, path: str, how: How) -> str | None:
@@ -100,13 +97,17 @@ def _save(found: Contents, path: str, how: How) -> str | None:
         return found.told(path, units, how)
     if not begun:
         return None
-    # The store is told from another one that has had its name.
-    put = partial(_write, path, token_hex(8))
+    zarr = imported("zarr")
+    # A piece of zeros is a file as well: it tells that it is written.
+    with _opening, zarr.config.set({"array.write_empty_chunks": True}):
+        arrays = {
+            one.name: zarr.open_array(path, path=one.name, mode="r+") for one in found.variables
+        }
     scratch = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.scratch")
     if not how.part:
         # Each part of a store would need all of what lies there.
         found = _scratched(found, scratch, how)
-    found.write(units, put, path, how, STAYS)
+    found.write(units, partial(_write, arrays), path, how, STAYS)
     if not _missing(path, found):
         _finish(path)
         shutil.rmtree(scratch, ignore_errors=True)
@@ -148,9 +149,9 @@ def _scratched(found: Contents, folder: str, how: How) -> Contents:
     def scratched(array: Any) -> Any:
         last = maker(array)
         states = chain(last.computation) if last else []
-        types = [output.dtype for state in states[:-1] for output in state.outputs]
+        types = [output.dtype.name for state in states[:-1] for output in state.outputs]
         # What a store has no type for stays in memory.
-        if not last or sum(one.waits for one in states) <= most or not all(map(storable, types)):
+        if not last or sum(one.waits for one in states) <= most or not STORABLE.issuperset(types):
             return array
         states = chain(last.computation, is_stored)
         for number, state in enumerate(states[:-1], 1):
@@ -176,8 +177,8 @@ def _missing(path: str, found: Contents) -> set[Unit]:
         files = Units(one.array.shape, one.shards or one.chunks or ())
         for place in np.ndindex(files.counts):
             if not os.path.lexists(os.path.join(path, one.name, "c", *map(str, place))):
-                starts = [region.start for region in files.region(place)]
-                unit = [n // size for n, size in zip(starts, one.units.size, strict=True)]
+                sizes = zip(place, files.size, one.units.size, strict=True)
+                unit = [at * file // size for at, file, size in sizes]
                 missing.add((one.name, *unit))
     return missing
 
@@ -187,14 +188,13 @@ def _begun(path: str, found: Contents, own: Collection[Unit], how: How) -> bool:
     means = found.meaning
     fresh = not os.path.lexists(path)
     if not fresh and how.overwrite and not how.resume:
-        check_not_read("save", found.arrays, [path])
-        if not how.dry:
-            _remove(path)
+        check_not_read(found.arrays, [path])
+        _remove(path, how.dry)
         fresh = True
     if fresh:
         if how.dry:
             return True
-        make_folder(os.path.dirname(path), "save")
+        make_folder(os.path.dirname(path))
         lay_out = _lay_out_arrays if found.dataset is None else _lay_out_group
         with temporary_folder(path) as name:
             lay_out(name, found)
@@ -219,30 +219,14 @@ def _begun(path: str, found: Contents, own: Collection[Unit], how: How) -> bool:
     return unfinished
 
 
-def _write(path: str, once: str, name: str, block: np.ndarray, region: Region) -> None:
+def _write(arrays: Mapping[str, Any], name: str, block: np.ndarray, region: Region) -> None:
     """Write whole shards or chunks."""
-    _opened(os.path.join(path, name), once)[region] = block
-
-
-# What is set for zarr is set for all threads.
-_opening = threading.Lock()
-
-
-@lru_cache(maxsize=16)
-def _opened(folder: str, once: str) -> Any:
-    """Open an array for writing, once in a process and for each store that has had its name.
-
-    A piece of zeros is a file as well: it tells that it is written.
-    """
-    zarr = imported("zarr")
-    with _opening, zarr.config.set({"array.write_empty_chunks": True}):
-        return zarr.open_array(folder, mode="r+")
+    arrays[name][region] = block
 
 
 def _notes(path: str, found: Contents) -> str:
     """The folder of what is meant; readers of Zarr look for nested arrays in groups alone."""
-    names = [variable.name for variable in found.variables]
-    names = names or list(map(str, getattr(found.dataset, "variables", ())))
+    names = [one.name for one in found.variables] or list(found.dataset.variables)
     return os.path.join(path, *names[:1], FOLDER)
 
 
@@ -253,14 +237,14 @@ def _is_unfinished(path: str) -> bool:
 
 def _finish(path: str) -> None:
     """Take away what says that it is not complete; to do it twice does no harm."""
-    name = os.path.join(path, DESCRIBED)
+    name = os.path.join(path, "zarr.json")
     described = json.loads(Path(name).read_text(encoding="utf-8"))
     if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
         write_whole(name, json.dumps(described, indent=2).encode())
 
 
-def _remove(path: str) -> None:
-    """Remove a store, and nothing else."""
+def _remove(path: str, dry: bool) -> None:
+    """Remove a store, and nothing else; of a dry run raise alone."""
     if os.path.islink(path):
         raise FileExistsError(
             f"{path!r} is a link, which save does not replace; save to {os.path.realpath(path)!r}"
@@ -271,17 +255,18 @@ def _remove(path: str) -> None:
         raise FileExistsError(
             f"{path!r} is a folder that is no store of Zarr, which save does not remove"
         )
-    # By another name: nobody finds one that is half gone.
-    with temporary_folder(path) as gone:
-        os.rename(path, gone)
-        shutil.rmtree(gone)
+    if not dry:
+        # By another name: nobody finds one that is half gone.
+        with temporary_folder(path) as gone:
+            os.rename(path, gone)
+            shutil.rmtree(gone)
 
 
 def _lay_out_arrays(path: str, found: Contents) -> None:
     zarr = imported("zarr")
     said = {INCOMPLETE: UNFINISHED}
     if all(variable.name for variable in found.variables):
-        zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
+        zarr.create_group(path, zarr_format=3, attributes=said)
     for variable in found.variables:
         zarr.create_array(
             path,
@@ -297,12 +282,11 @@ def _lay_out_arrays(path: str, found: Contents) -> None:
 
 def _lay_out_group(path: str, found: Contents) -> None:
     """Let xarray write all but the values: it knows how it wants to read them."""
-    encoding: dict[str, Any] = {}
-    for variable in found.variables:
-        # It takes the place of all that the variable says of how it is stored.
-        said = {"chunks": variable.chunks, "shards": variable.shards}
-        said = {name: lengths for name, lengths in said.items() if lengths is not None}
-        encoding[variable.name] = found.dataset[variable.name].encoding | said
+    # It takes the place of all that a variable says of how it is stored.
+    encoding = {
+        one.name: found.dataset[one.name].encoding | {"chunks": one.chunks, "shards": one.shards}
+        for one in found.variables
+    }
     with warnings.catch_warnings(), stored_by_xarray():
         # That consolidated metadata, which xarray looks for, and the types of texts are no part of
         # the format yet.
@@ -310,7 +294,6 @@ def _lay_out_group(path: str, found: Contents) -> None:
         warnings.filterwarnings("ignore", "The data type")
         found.dataset.assign_attrs({INCOMPLETE: UNFINISHED}).to_zarr(
             path,
-            mode="w-",
             zarr_format=3,
             compute=False,
             consolidated=True,
@@ -318,9 +301,8 @@ def _lay_out_group(path: str, found: Contents) -> None:
             encoding=encoding,
         )
         root = imported("zarr").open_group(path, mode="r")
-    for variable in found.variables:
-        stored = root[variable.name]
-        assert stored.dtype == variable.array.dtype.newbyteorder("="), (stored, variable)
+    for one in found.variables:
+        assert root[one.name].dtype == one.array.dtype.newbyteorder("="), one
 
 
 def _image(result: Any, path: str) -> Contents:
@@ -330,11 +312,15 @@ def _image(result: Any, path: str) -> Contents:
         {"name": axis.name, "type": KINDS[axis.name]} | ({"unit": axis.unit} if axis.unit else {})
         for axis in axes
     ]
-    changes: list[dict[str, Any]] = [{"type": "scale", "scale": [axis.step for axis in axes]}]
-    if any(axis.start for axis in axes):
-        changes.append({"type": "translation", "translation": [axis.start for axis in axes]})
-    sizes = [{"path": "0", "coordinateTransformations": changes}]
-    image = {"name": str(result.name or ""), "axes": told, "datasets": sizes}
+    changes = [
+        {"type": "scale", "scale": [axis.step for axis in axes]},
+        {"type": "translation", "translation": [axis.start for axis in axes]},
+    ]
+    image = {
+        "name": str(result.name or ""),
+        "axes": told,
+        "datasets": [{"path": "0", "coordinateTransformations": changes}],
+    }
     said: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
     if labels:
         # The channels as a viewer shows them first.
@@ -354,7 +340,9 @@ HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
 TILE = 512
 
 
-def _fill(path: str, found: Contents, lay_out: Callable[[str], Put], how: How) -> str | None:
+def _fill(
+    path: str, found: Contents, lay_out: Callable[[str, Contents], Put], how: How
+) -> str | None:
     """Lay a file out under another name, write its units, and give it its name; or tell of it."""
     if how.part or how.resume:
         raise ValueError(
@@ -367,15 +355,16 @@ def _fill(path: str, found: Contents, lay_out: Callable[[str], Put], how: How) -
         if not how.overwrite:
             raise FileExistsError(f"{path!r} exists; overwrite=True replaces it")
         if os.path.isdir(path):
-            raise FileExistsError(f"{path!r} is a folder, which {how.who} does not replace")
+            raise FileExistsError(f"{path!r} is a folder, which a file does not replace")
     if is_there or path.lower().endswith(IMAGES):
-        check_not_read(how.who, found.arrays, [path])
+        check_not_read(found.arrays, [path])
+    found = found.laid(how, sharded=False)
     units = found.share(None)
     if how.dry:
         return found.told(path, units, how)
-    make_folder(os.path.dirname(path), how.who)
+    make_folder(os.path.dirname(path))
     with replacement(path) as temporary:
-        found.write(units, lay_out(temporary), path, how, LOST)
+        found.write(units, lay_out(temporary, found), path, how, LOST)
     return None
 
 
@@ -385,32 +374,24 @@ def netcdf(result: Any, path: str, how: How) -> str | None:
     if not (is_xarray(result) or is_dataset(result)):
         result = imported("xarray").DataArray(array_of(result), name="data")
     found = contents(result)
-    for one in found.variables:
-        dtype = one.array.dtype
-        if dtype.name not in (*NUMBERS, "bool", "float32", "float64"):
-            cure = "convert them, with array.astype('float64')"
-            cure = "save as .zarr" if dtype.kind == "c" else cure
-            raise TypeError(f"NetCDF cannot hold the {dtype} values{one.of}: {cure}")
-    found = found.laid(how, sharded=False)
-    return _fill(path, found, partial(_lay_out_netcdf, found), how)
+    found.check_types("NetCDF", (*NUMBERS, "bool", "float32", "float64"))
 
+    def lay_out(path: str, laid: Contents) -> Put:
+        """Let xarray write everything but the values of the variables, which are lazy."""
+        dataset = laid.dataset
+        # What is said here takes the place of all that a variable says of how it is stored.
+        encoding = {
+            one.name: dataset[one.name].encoding | {"chunksizes": one.chunks or None}
+            for one in laid.variables
+        }
+        store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
+        with closing(store), stored_by_xarray():
+            dims = {dim for one in laid.variables for dim in one.dims}
+            unlimited = dims.intersection(dataset.encoding.get("unlimited_dims", ()))
+            dataset.dump_to_store(store, encoding=encoding, unlimited_dims=unlimited)
+        return partial(_write_netcdf, path)
 
-def _lay_out_netcdf(found: Contents, path: str) -> Put:
-    """Let xarray write everything but the values of the variables, which are lazy."""
-    store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
-    # What is said here takes the place of all that a variable says of how it is stored.
-    encoding = {
-        one.name: found.dataset[one.name].encoding | {"chunksizes": one.chunks or None}
-        for one in found.variables
-    }
-    try:
-        with stored_by_xarray():
-            dims = {dim for one in found.variables for dim in one.dims}
-            unlimited = dims.intersection(found.dataset.encoding.get("unlimited_dims", ()))
-            found.dataset.dump_to_store(store, encoding=encoding, unlimited_dims=unlimited)
-    finally:
-        store.close()
-    return partial(_write_netcdf, path)
+    return _fill(path, found, lay_out, how)
 
 
 def _write_netcdf(path: str, name: str, block: np.ndarray, region: Region) -> None:
@@ -463,19 +444,18 @@ def is_on_earth(result: Any) -> bool:
 def raster(result: Any, path: str, how: How) -> str | None:
     """A GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
     array = array_of(result)
-    variable = Variable("", array, result.dims, chunks=(*array.shape[:-2], TILE, TILE))
-    found = Contents((variable,), result.to_dataset(name="data")[[]])
-    return _fill(path, found, partial(_lay_out_raster, result), how)
+    found = Contents((Variable("", array, chunks=(*array.shape[:-2], TILE, TILE)),))
 
+    def lay_out(path: str, _: Contents) -> Put:
+        """Write everything but the pixels."""
+        zeros = imported("dask.array").zeros(result.shape, dtype=result.dtype, chunks=-1)
+        result.copy(data=zeros).rio.to_raster(
+            path, driver="GTiff", tiled=True, blockxsize=TILE, blockysize=TILE,
+            bigtiff="IF_SAFER", lock=threading.Lock(), compute=False,
+        )  # fmt: skip
+        return partial(_write_raster, path)
 
-def _lay_out_raster(result: Any, path: str) -> Put:
-    """Write everything but the pixels."""
-    zeros = imported("dask.array").zeros(result.shape, dtype=result.dtype, chunks=-1)
-    result.copy(data=zeros).rio.to_raster(
-        path, driver="GTiff", tiled=True, blockxsize=TILE, blockysize=TILE, bigtiff="IF_SAFER",
-        lock=threading.Lock(), compute=False,
-    )  # fmt: skip
-    return partial(_write_raster, path)
+    return _fill(path, found, lay_out, how)
 
 
 def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
@@ -499,14 +479,14 @@ def npy(result: Any, path: str, how: How) -> str | None:
     # What NumPy would read as bytes without a meaning.
     if array.dtype.hasobject or kind_of(array.dtype) != array.dtype.kind:
         raise TypeError(f"a .npy file of {array.dtype} cannot be written; convert it to numbers")
-    found = Contents((Variable("", array),)).laid(how)
-    return _fill(path, found, partial(_lay_out_npy, array), how)
 
+    def lay_out(path: str, _: Contents) -> Put:
+        """Write the header; the elements are missing."""
+        dtype = array.dtype.newbyteorder("=")
+        header = np.lib.format.open_memmap(path, "w+", dtype, array.shape)
+        return _mapped(header.offset, array, path)
 
-def _lay_out_npy(array: Any, path: str) -> Put:
-    """Write the header; the elements are missing."""
-    dtype = array.dtype.newbyteorder("=")
-    return _mapped(np.lib.format.open_memmap(path, "w+", dtype, array.shape).offset, array, path)
+    return _fill(path, Contents((Variable("", array),)), lay_out, how)
 
 
 def tiff(stack: Any, frame: Shape, path: str, how: How, described: dict[str, Any]) -> str | None:
@@ -519,20 +499,17 @@ def tiff(stack: Any, frame: Shape, path: str, how: How, described: dict[str, Any
     row = math.prod(frame[1:]) * stack.dtype.itemsize
     rows = divided(frame[:1], row, CHUNK_BYTES)
     pieces = (*(1 for _ in stack.shape[: -len(frame)]), *rows, *frame[1:])
-    found = Contents((Variable("", stack, chunks=pieces),)).laid(how)
-    return _fill(path, found, partial(_lay_out_tiff, stack, tiff_layout(frame) | described), how)
 
+    def lay_out(path: str, _: Contents) -> Put:
+        """Describe every page; the pixels are missing, and follow each other."""
+        options = tiff_layout(frame) | described
+        dtype = stack.dtype.newbyteorder("=")
+        start, _ = imported("tifffile").imwrite(
+            path, shape=stack.shape, dtype=dtype, returnoffset=True, **options
+        )
+        return _mapped(start, stack, path)
 
-def _lay_out_tiff(stack: Any, options: Mapping[str, Any], path: str) -> Put:
-    """Describe every page; the pixels are missing."""
-    tifffile = imported("tifffile")
-    dtype = stack.dtype.newbyteorder("=")
-    tifffile.imwrite(path, shape=stack.shape, dtype=dtype, **options)
-    with tifffile.TiffFile(path) as file:
-        count = len(file.pages)
-        start, last = (file.pages[number].dataoffsets[0] for number in (0, count - 1))
-    assert last == start + stack.nbytes // count * (count - 1), "pages follow each other"
-    return _mapped(start, stack, path)
+    return _fill(path, Contents((Variable("", stack, chunks=pieces),)), lay_out, how)
 
 
 # What says that there is no room; a system that cannot take room beforehand says other things.

@@ -317,8 +317,9 @@ class InMemory:
     """The state of an iteration as NumPy arrays: the first of the fields, in the shape of all."""
 
     unit = 1
-    # Whether they lie on a GPU.
+    # Whether they lie on a GPU, and what makes others there.
     there = False
+    _empty: Callable[..., Any] = staticmethod(empty)
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._motion, self._plan = motion, plan
@@ -331,9 +332,9 @@ class InMemory:
         if len(motion.nodes) == 1 and not self.there:
             # The calls of a graph are given the fields as they are.
             fields = [np.broadcast_to(array, self._shape) for array in arrays]
-        # How many steps are done in one pass over memory.
+        # How many steps are done in one pass over memory: a GPU would save little.
         self._together = 1
-        if all(field.shape == self._shape for field in fields):
+        if not self.there and all(field.shape == self._shape for field in fields):
             self._together = self._in_one_pass()
         # Where each step is done by itself, as many follow each other as nobody looks between.
         self.longest = max(1, plan.steps)
@@ -382,9 +383,6 @@ class InMemory:
         row = plan.steps if Ahead.helps(motion, plan) else plan.in_a_row
         return max(1, min(length, row))
 
-    def _empty(self, dtype: np.dtype) -> Any:
-        return empty(self._shape, dtype)
-
     # Steps.
 
     def forward(self, first: int, length: int) -> int:
@@ -416,7 +414,7 @@ class InMemory:
 
     def _results(self) -> list[Any]:
         """Arrays for the next state."""
-        return self._spare or [self._empty(dtype) for dtype in self._dtypes]
+        return self._spare or [self._empty(self._shape, dtype) for dtype in self._dtypes]
 
     # Looks.
 
@@ -466,6 +464,7 @@ class OnDevice(InMemory):
     """
 
     there = True
+    _empty = staticmethod(driver.empty)
 
     def __init__(self, motion: Motion, fields: Arrays, plan: Iteration) -> None:
         self._sent = not any(map(is_cupy, fields))
@@ -480,13 +479,6 @@ class OnDevice(InMemory):
         if self._sent:
             return [driver.uploaded(as_field(field)) for field in fields]
         return list(fields)
-
-    def _in_one_pass(self) -> int:
-        """Each step is done by itself: a GPU saves little where it does several in one pass."""
-        return 1
-
-    def _empty(self, dtype: np.dtype) -> Any:
-        return driver.empty(self._shape, dtype)
 
     def _bound(self, program: Program, arrays: Arrays, results: Arrays) -> Bound:
         # Nobody has to look for memory that arrays made here share.

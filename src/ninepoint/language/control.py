@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import ast
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
@@ -30,9 +30,9 @@ import numpy as np
 
 from ..base.frozen import frozen
 from . import statistics
-from .definitions import ArrayFunction, Definition, Function, stored_names
+from .definitions import ArrayFunction, Definition, Function, own_nodes, stored_names
 from .dtypes import promote
-from .errors import Span, StencilError, here, mistake
+from .errors import StencilError, here, mistake
 from .ir import Atoms, Carried, Coefficients, Const, DType, Field, Loop, Ref
 from .operations import active, cast, lift, logical, select, truth, unary, under
 from .values import (
@@ -93,10 +93,6 @@ class Frame(ABC):
         if not self.hidden:
             here.place = self.function, node
 
-    def span(self, node: ast.AST) -> Span:
-        """Where mistakes in a part of the text point to."""
-        return here.span if self.hidden else self.function.span(node)
-
     def ended(self, loop: bool = False) -> Any:
         """The truth that the function has ended, or the loop, or else the turn of that."""
         return logical("|", self.done, self.broken if loop else self.left)
@@ -117,7 +113,8 @@ class Frame(ABC):
         """The truth of what an expression is; raises, as NumPy does, if it has several."""
         window = isinstance(value, Value) and value.shape
         if window or isinstance(value, Field | Coefficients | np.ndarray):
-            raise mistake("bad-operand", self.span(node), "The truth", words(value))
+            self.at(node)
+            raise mistake("bad-operand", "The truth", words(value))
         return truth(value)
 
     def truth(self, node: ast.expr) -> Any:
@@ -126,15 +123,15 @@ class Frame(ABC):
     def items(self, iterable: ast.expr) -> tuple[Any, ...]:
         """What a loop goes through."""
         value = self.eval(iterable)
-        if isinstance(value, range | tuple):
-            if len(value) > LONGEST:
-                raise NotUnderstood("a very long loop", self.span(iterable))
+        known = isinstance(value, range | tuple)
+        if known and len(value) <= LONGEST:
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
             return tuple(map(constant, value))
+        self.at(iterable)
         if isinstance(value, Field) or is_number(value):
-            raise mistake("bad-operand", self.span(iterable), "A loop", words(value))
-        raise NotUnderstood("a loop whose range is not constant", self.span(iterable))
+            raise mistake("bad-operand", "A loop", words(value))
+        raise NotUnderstood("a very long loop" if known else "a loop whose range is not constant")
 
     def closure(self, node: ast.FunctionDef | ast.Lambda) -> Closure:
         """A function that is defined inside the kernel."""
@@ -170,7 +167,8 @@ class Frame(ABC):
             return self.result
         self.block(definition.body)
         if self.done is not True:
-            raise mistake("no-return", self.span(definition), definition.name)
+            self.at(definition)
+            raise mistake("no-return", definition.name)
         return self.result
 
     def statement(self, node: ast.stmt) -> None:
@@ -193,8 +191,21 @@ class Frame(ABC):
             case ast.If(test=test, body=body, orelse=orelse):
                 then, other = partial(self.block, body), partial(self.block, orelse)
                 self.split(self.truth(test), then, other)
-            case ast.For() | ast.While():
-                self.loop(node)
+            case ast.For(orelse=orelse) | ast.While(orelse=orelse):
+                if isinstance(node, ast.For):
+                    self._for(node)
+                else:
+                    CarriedLoop(
+                        self,
+                        node,
+                        lambda _: self.truth(node.test),
+                        lambda _: self.block(node.body),
+                    ).follow()
+                # What it does at its end, unless it has ended before.
+                ended = self.ended(loop=True)
+                self.left = self.broken = False
+                if orelse:
+                    self.split(ended, other=partial(self.block, orelse))
             case ast.Break():
                 self.left = self.broken = True
             case ast.Continue():
@@ -257,7 +268,7 @@ class Frame(ABC):
                 raise mistake("return-mismatch", self.returned, *counts)
             self.result = self.merge(test, result, self.result)
 
-    # Loops.
+    # Blocks, and loops over what is known.
 
     def block(self, statements: list[ast.stmt]) -> None:
         for place, one in enumerate(statements):
@@ -287,21 +298,6 @@ class Frame(ABC):
                 self.split(ended, other=partial(self._follow, step, rest, turns))
                 return
 
-    def loop(self, node: ast.For | ast.While) -> None:
-        """Follow a loop, and what it does at its end."""
-        if isinstance(node, ast.While):
-            CarriedLoop(
-                self, node, lambda _: self.truth(node.test), lambda _: self.block(node.body)
-            ).follow()
-        else:
-            self._for(node)
-        ended = self.ended(loop=True)
-        self.left = self.broken = False
-        if node.orelse:
-            self.split(ended, other=partial(self.block, node.orelse))
-
-    # Kinds of loops.
-
     def _for(self, node: ast.For) -> None:
         steps, few = self.eval(node.iter), False
         counted = partial(self._counted, node, steps)
@@ -310,7 +306,7 @@ class Frame(ABC):
             return
         if isinstance(steps, range):
             # Tried, for its turns may need to know their number.
-            few = len(steps) <= (_SHORT if ends_early(node.body) else _LONG)
+            few = len(steps) <= (_SHORT if ends_early(node) else _LONG)
             if not few and self._tried(counted) is None:
                 return
 
@@ -418,12 +414,12 @@ class CarriedLoop:
         frame = self.frame
         self.first = self.test(0)
         frame.at(self.node)
-        self.span = here.span
         self.before = frame.names
-        self.stored = sorted(stored_names(self.node))
-        # The names that hold numbers, what these are before the first turn, and their types.
-        self.names = [name for name in self.stored if _is_numeric(self.before.get(name))]
-        self.held = tuple(self.before[name] for name in self.names)
+        self.stored = stored_names(self.node)
+        # The names that hold numbers, with what these are before the first turn, and their types.
+        self.held = {
+            n: self.before[n] for n in sorted(self.stored) if _is_numeric(self.before.get(n))
+        }
         self.initial = [lift(one) for one in _numbers(self.held)]
         self.types = [_Type(one.dtype, one.weak) for one in self.initial]
         self.level = reading.body.depth + 1
@@ -445,19 +441,20 @@ class CarriedLoop:
         # A literal takes the sign of what it meets first.
         for literal in [True] * reading.unsigned + [False] * _READ:
             self._read_turn(literal)
+            self.frame.at(self.node)
             if self.going is False and not literal:
                 return False
             # What the names hold at the end of the turn.
-            now = tuple(self.frame.names.get(name) for name in self.names)
+            now = {name: self.frame.names.get(name) for name in self.held}
             if not _is_numeric(now) or _layout(now) != _layout(self.held):
-                raise NotUnderstood("a name that is one thing or another", self.span)
+                raise NotUnderstood("a name that is one thing or another")
             self.now = [lift(one) for one in _numbers(now)]
             triples = zip(self.types, self.initial, self.now, strict=True)
             joined = [kind.joined(one, after) for kind, one, after in triples]
             if joined == self.types and not literal:
                 return True
             self.types = joined
-        raise NotUnderstood("a loop that changes the types of its values", self.span)
+        raise NotUnderstood("a loop that changes the types of its values")
 
     def _read_turn(self, literal: bool) -> None:
         frame, index = self.frame, Value(self.index, True)
@@ -465,10 +462,10 @@ class CarriedLoop:
         refs = self._refs([] if literal else self.types)
         if not literal:
             heads = (Value(r, kind.weak) for r, kind in zip(refs, self.types, strict=True))
-            frame.names |= zip(self.names, _rebuilt(self.held, heads), strict=True)
+            frame.names |= _rebuilt(self.held, heads)
         begins = frozenset(ref.name for ref in (*refs, self.index))
         outer = reading.body
-        self.body = Body(f"u{self.level}_", self.span, outer.limit, self.level, outer, begins)
+        self.body = Body(f"u{self.level}_", here.span, outer.limit, self.level, outer, begins)
         # What is computed in a turn is so only if the turn is.
         with reading.changed(body=self.body, path=()):
             self.turn(index)
@@ -489,21 +486,21 @@ class CarriedLoop:
     def _leave(self, start: Any) -> None:
         """Carry the values, and go on with those after the last turn."""
         frame = self.frame
-        more: list[str] = []
-        for name in sorted({*self.stored} - {*self.names}):
+        more: dict[str, Any] = {}
+        for name in sorted(self.stored - self.held.keys()):
             new, old = frame.names.get(name), self.before.get(name)
             if old is not None and old is not UNDEFINED:
                 alike = isinstance(old, Value) and isinstance(new, Value) and old.atom == new.atom
                 if old is not new and not alike:
-                    raise NotUnderstood("a name that is one thing or another", self.span)
+                    raise NotUnderstood("a name that is one thing or another")
             elif self.first is True and _is_numeric(new):
-                more.append(name)
+                more[name] = new
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):
-            raise NotUnderstood("a loop that returns no number", self.span)
+            raise NotUnderstood("a loop that returns no number")
         # What only the last turn tells: any number of the type will do before the first.
         last = (
-            tuple(frame.names[name] for name in more),
+            more,
             broken if isinstance(broken, Value) else (),
             () if done is False else (done, result),
         )
@@ -518,7 +515,7 @@ class CarriedLoop:
         )
         held, (others, left, returned) = _rebuilt((self.held, last), found)
         frame.begin(self.before)
-        frame.names |= zip([*self.names, *more], [*held, *others], strict=True)
+        frame.names |= held | others
         frame.broken = left or broken
         if returned:
             frame.done, frame.result = returned
@@ -554,17 +551,12 @@ def leaves(statements: Sequence[ast.stmt]) -> bool:
             return False
 
 
-def ends_early(nodes: Iterable[ast.AST], broken: bool = True) -> bool:
-    """Whether a loop may end before its time: by a return, or as it is `broken`."""
-    for node in nodes:
-        if isinstance(node, ast.Return) or (broken and isinstance(node, ast.Break)):
-            return True
-        # What breaks a loop inside ends that loop only.
-        inside = broken and not isinstance(node, ast.For | ast.While)
-        function = isinstance(node, ast.FunctionDef | ast.Lambda)
-        if not function and ends_early(ast.iter_child_nodes(node), inside):
-            return True
-    return False
+def ends_early(loop: ast.For) -> bool:
+    """Whether a loop may end before its time: by a return, or a break that is of no other loop."""
+    nodes = own_nodes(loop, ast.For, ast.While)
+    return any(isinstance(one, ast.Return) for one in own_nodes(loop)) or any(
+        isinstance(one, ast.Break) for one in nodes
+    )
 
 
 def _is_numeric(value: Any) -> bool:
@@ -577,6 +569,8 @@ def _numbers(value: Any) -> Iterator[Any]:
     match value:
         case Buffer(items=items):
             yield from items
+        case dict():
+            yield from _numbers((*value.values(),))
         case tuple():
             for one in value:
                 yield from _numbers(one)
@@ -594,6 +588,8 @@ def _rebuilt(value: Any, numbers: Iterator[Any]) -> Any:
     match value:
         case tuple():
             return tuple(_rebuilt(one, numbers) for one in value)
+        case dict():
+            return {name: _rebuilt(one, numbers) for name, one in value.items()}
         case Buffer(items=items):
             return replace(value, items=_rebuilt(items, numbers))
     return next(numbers)

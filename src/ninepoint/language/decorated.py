@@ -30,6 +30,7 @@ from ..base.remembered import Registry
 from ..base.tracebacks import door
 from .definitions import Function, dotted, with_helpers
 from .errors import Span, StencilError, mistake
+from .functions import origin
 from .signature import signature, with_options
 from .source import package, place_of
 
@@ -41,12 +42,12 @@ class Decorated:
 
     def __init__(self, definition: Any, options: Mapping[str, Any], live: Any, words: str) -> None:
         function = definition.function
-        own = signature(function.definition, definition.defaults)
+        text = function.definition
+        own = signature(text, definition.defaults)
         self.definition, self.__signature__ = definition, with_options(own, options)
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show the class instead.
-        text = function.definition
         told = None if isinstance(text, ast.Lambda) else ast.get_docstring(text)
         self.__doc__ = told or (
             f"A {words}; help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
@@ -103,8 +104,7 @@ def decorator(kind: str, function: Any, make: Callable[[types.FunctionType], T])
             )
         # A filter, or another function of this package, takes whole arrays.
         if not isinstance(plain, types.FunctionType) or (
-            (plain.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
-            and plain.__code__.co_flags & inspect.CO_VARARGS
+            origin(plain) == "ninepoint" and plain.__code__.co_flags & inspect.CO_VARARGS
         ):
             raise TypeError(
                 f"a {kind} is made from a Python function, {_not_from(function, kind)}."

@@ -98,12 +98,8 @@ class Function:
 
     @property
     def definition(self) -> Definition:
-        """The syntax tree, with the line numbers of the file."""
+        """The syntax tree, with the line numbers of the file; who changes it copies it first."""
         return self.tree or _parsed(self.text, self.first_line, self.columns)
-
-    def parsed(self) -> Definition:
-        """The syntax tree of its text, which nobody else has: it may be changed."""
-        return _parsed.__wrapped__(self.text, self.first_line, self.columns)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -165,12 +161,15 @@ def meaning(function: Function) -> tuple[Any, ...]:
     return (function.name, text, function.columns, *map(meant, values))
 
 
-def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function in the order of its text, without those of functions inside it."""
+def own_nodes(node: ast.AST, *others: type[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of a function in the order of its text, without those of functions inside it.
+
+    Nor are there those inside nodes of `others` of these kinds.
+    """
     for child in ast.iter_child_nodes(node):
         yield child
-        if not isinstance(child, ast.FunctionDef | ast.Lambda):
-            yield from own_nodes(child)
+        if not isinstance(child, (ast.FunctionDef, ast.Lambda, *others)):
+            yield from own_nodes(child, *others)
 
 
 def returned_values(definition: Definition) -> list[ast.expr]:

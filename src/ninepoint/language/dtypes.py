@@ -31,20 +31,20 @@ class DType(Enum):
 
     @property
     def is_integer(self) -> bool:
-        return self in (DType.BOOL, DType.INT, DType.UINT)
+        return self.value in ("bool", "int", "uint")
 
     @property
     def is_float(self) -> bool:
-        return self in (DType.F32, DType.F64)
+        return "float" in self.value
 
     @property
     def is_complex(self) -> bool:
-        return self in (DType.C64, DType.C128)
+        return "complex" in self.value
 
     @property
     def numpy(self) -> np.dtype:
         """The storage that holds every value of this type."""
-        return np.dtype(f"{self.value}64" if self in (DType.INT, DType.UINT) else self.value)
+        return np.dtype(f"{self.value}64" if "int" in self.value else self.value)
 
 
 class Short(NamedTuple):

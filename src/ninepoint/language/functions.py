@@ -99,6 +99,11 @@ def is_shape(value: Any) -> bool:
     return getattr(value, "__module__", "") == "ninepoint.shapes" and callable(value)
 
 
+def origin(value: Any) -> str:
+    """The package in which a function or a class is defined."""
+    return str(getattr(value, "__module__", None)).partition(".")[0]
+
+
 def from_numpy(value: Any) -> bool:
     """Whether it is a function of NumPy's; a method of one of its objects counts."""
     owner = type(getattr(value, "__self__", None)).__module__

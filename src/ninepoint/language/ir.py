@@ -26,9 +26,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import reduce
-from itertools import zip_longest
+from itertools import starmap, zip_longest
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import numpy as np
@@ -525,6 +525,28 @@ class Kernel:
         return [name for stage in self.stages for name in stage.names]
 
 
+@dataclass(eq=False)
+class Lines:
+    """Assignments, numbered; the same operation is assigned once."""
+
+    prefix: str
+    names: dict[Expr, Ref] = field(default_factory=dict, init=False)
+    values: dict[str, Expr] = field(default_factory=dict, init=False)
+
+    @property
+    def body(self) -> Body:
+        """The assignments, in order."""
+        return tuple(starmap(Assign, self.values.items()))
+
+    def emit(self, expr: Expr) -> Ref:
+        """The name of the assignment that holds `expr`."""
+        found = self.names.get(expr)
+        if found is None:
+            found = self.names[expr] = Ref(expr.dtype, f"{self.prefix}{len(self.values)}")
+            self.values[found.name] = expr
+        return found
+
+
 # The parts of each operation that are operands.
 _OPERANDS = {
     kind: [part.name for part in fields(kind) if part.type in ("Atom", "Atoms", "Ref")]
@@ -609,33 +631,22 @@ def mapped(body: Iterable[Assign], change: Callable[[Expr], Expr]) -> Body:
     return tuple(Assign(assign.name, change(assign.value)) for assign in body)
 
 
-def inside(expr: Reduce | Loop, change: Callable[[Expr], Expr]) -> Expr:
-    """The operation with what stands inside it changed."""
-    return replace(expr, body=mapped(expr.body, change))
+def deeply(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    """The operation changed, after what stands inside it."""
+    if isinstance(expr, Reduce | Loop):
+        expr = replace(expr, body=mapped(expr.body, lambda inner: deeply(inner, change)))
+    return change(expr)
 
 
 def shifted(expr: Expr, by: Offset) -> Expr:
     """The operation at the point that lies `by` from here."""
-    match expr:
-        case Read() | Gather():
-            return replace(expr, offset=added(expr.offset, by))
-        case Reduce() | Loop():
-            return inside(expr, lambda inner: shifted(inner, by))
-        case _:
-            return expr
 
+    def moved(one: Expr) -> Expr:
+        if isinstance(one, Read | Gather):
+            return replace(one, offset=added(one.offset, by))
+        return one
 
-def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
-    """The operation on other arrays in the place of some."""
-    match expr:
-        case Read() | Gather():
-            return replace(expr, field=names.get(expr.field, expr.field))
-        case Element():
-            return replace(expr, array=names.get(expr.array, expr.array))
-        case Reduce() | Loop():
-            return inside(expr, lambda inner: of_arrays(inner, names))
-        case _:
-            return expr
+    return deeply(expr, moved)
 
 
 def within(body: Iterable[Assign]) -> Iterator[Assign]:

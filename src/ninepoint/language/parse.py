@@ -209,7 +209,8 @@ class Expressions(Frame):
         if not isinstance(found, Buffer):
             return None
         if found.owner is not self:
-            raise NotUnderstood("a buffer of another function", self.span(node))
+            self.at(node)
+            raise NotUnderstood("a buffer of another function")
         return found
 
     def check_numbers(self, operation: str, *values: Any) -> None:
@@ -229,12 +230,13 @@ class Expressions(Frame):
         return value
 
     def _value(self, node: ast.expr) -> Any:
-        captured = constant(self.outside(node))
-        if isinstance(captured, Unusable):
-            raise mistake("bad-constant", dotted(node), captured.words)
-        if isinstance(captured, ArrayFunction):
-            raise mistake("ufunc-stage" if reading.pointwise else "stage-use", dotted(node))
+        captured = self.outside(node)
         if captured is not UNDEFINED:
+            captured = constant(captured)
+            if isinstance(captured, Unusable):
+                raise mistake("bad-constant", dotted(node), captured.words)
+            if isinstance(captured, ArrayFunction):
+                raise mistake("ufunc-stage" if reading.pointwise else "stage-use", dotted(node))
             return captured
         match node:
             case ast.Constant(value=value):
@@ -284,8 +286,7 @@ class Expressions(Frame):
                 self.assign(target, known)
                 return known
             case ast.Slice():
-                parts = (node.lower, node.upper, node.step)
-                return slice(*(None if p is None else self.eval(p) for p in parts))
+                return slice(*(p and self.eval(p) for p in (node.lower, node.upper, node.step)))
             case _:
                 refuse_node(node)
 
@@ -356,15 +357,15 @@ class Expressions(Frame):
         if not loops:
             yield
             return
-        for item in self.items(loops[0].iter):
-            self.assign(loops[0].target, item)
-            tests = [self.truth(test) for test in loops[0].ifs]
+        first, *inner = loops
+        for item in self.items(first.iter):
+            self.assign(first.target, item)
+            tests = [self.truth(test) for test in first.ifs]
             if not all(isinstance(test, bool) for test in tests):
-                raise NotUnderstood(
-                    "a condition that is not constant", self.span(loops[0].ifs[-1])
-                )
+                self.at(first.ifs[-1])
+                raise NotUnderstood("a condition that is not constant")
             if all(tests):
-                yield from self.turns(loops[1:])
+                yield from self.turns(inner)
 
     # Calls.
 
@@ -408,7 +409,8 @@ class Expressions(Frame):
                 seen, names = function, dict[str, Any]()
             case Closure(definition, seen, names, defaults):
                 if extra := definition.args.vararg or definition.args.kwarg:
-                    raise mistake("parameter-kind", self.span(extra), extra.arg)
+                    self.at(extra)
+                    raise mistake("parameter-kind", extra.arg)
                 if len(self.active) > 50:
                     raise mistake("recursion", given.name)
             case _:
@@ -474,4 +476,5 @@ class Expressions(Frame):
                     raise mistake("assigned-constant", base.id)
                 raise NotUnderstood("a buffer that is written to")
             case _:
-                raise NotUnderstood("an assignment to an attribute", self.span(target))
+                self.at(target)
+                raise NotUnderstood("an assignment to an attribute")

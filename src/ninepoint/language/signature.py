@@ -39,6 +39,14 @@ def signature(definition: Definition, defaults: Mapping[str, Any]) -> Signature:
     )
 
 
+def give_defaults(made: Any, defaults: Mapping[str, Any]) -> None:
+    """Let a function that was made without its defaults have these."""
+    code = made.__code__
+    positional = code.co_varnames[: code.co_argcount]
+    made.__defaults__ = tuple(defaults[n] for n in positional if n in defaults) or None
+    made.__kwdefaults__ = {n: defaults[n] for n in defaults if n not in positional} or None
+
+
 def with_options(own: Signature, options: Mapping[str, Any]) -> Signature:
     """The signature with options behind its parameters, each with its default.
 

@@ -15,6 +15,7 @@ import __future__
 
 import ast
 import builtins
+import copy
 import dis
 import functools
 import inspect
@@ -48,10 +49,8 @@ from .definitions import (
 )
 from .dtypes import is_masked, widened
 from .errors import Span, StencilError, alike, mistake
-from .functions import from_numpy, is_shape
-
-# The functions of this package take whole arrays: filters, `imread` and others.
-_PACKAGE = __name__.partition(".")[0]
+from .functions import from_numpy, is_shape, origin
+from .signature import give_defaults
 
 # A file that was not touched since is as Python read it.
 _BEGIN = time.time()
@@ -105,9 +104,8 @@ def capture(function: types.FunctionType, active: _Active = frozenset()) -> Func
     active |= {code}
     constants = dict(_constants(captured, function, active))
     # Not by its signature: annotations may name what does not exist.
-    positional = code.co_varnames[: code.co_argcount]
-    values = function.__defaults__ or ()
-    given = dict(zip(positional[-len(values) :], values, strict=False))
+    positional = reversed(code.co_varnames[: code.co_argcount])
+    given = dict(zip(positional, reversed(function.__defaults__ or ()), strict=False))
     given |= function.__kwdefaults__ or {}
     # A constant of a kernel is no spacing, but a default may be.
     defaults = {
@@ -206,7 +204,7 @@ def _freeze(value: Any, active: _Active) -> Any:
         case np.dtype():
             return value.type
         case type():
-            known = value.__module__.partition(".")[0] in ("builtins", "numpy")
+            known = origin(value) in ("builtins", "numpy")
             return value if known else Unusable(f"the class '{value.__name__}'")
         case Spacing():
             words = f"{value!r}, for a default in the signature of a stencil; give a number"
@@ -219,18 +217,18 @@ def _freeze(value: Any, active: _Active) -> Any:
         ):  # fmt: skip
             return value
     plain = getattr(value, "py_func", value)
+    if from_numpy(plain) or is_shape(plain):
+        return value
     if not isinstance(plain, types.FunctionType):
-        return (
-            value if from_numpy(value) else Unusable(f"a value of type '{type(value).__name__}'")
-        )
-    if from_numpy(plain) or is_shape(plain) or plain in (*statistics.PRIMITIVE, index):
+        return Unusable(f"a value of type '{type(value).__name__}'")
+    if plain in (*statistics.PRIMITIVE, index):
         return value
     if plain is spacing:
         return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
     if plain.__code__ in active:
         return SelfReference(plain.__name__)
-    ours = (plain.__module__ or "").startswith(f"{_PACKAGE}.")
-    if ours and plain.__code__.co_filename != statistics.__file__:
+    if origin(plain) == "ninepoint" and plain.__code__.co_filename != statistics.__file__:
+        # Those of this package take whole arrays: filters, `imread` and others.
         return Unusable("for outside: give what it makes as a field, or to the decorator")
     try:
         return capture(plain, active)
@@ -254,8 +252,8 @@ def live_names(function: Function) -> dict[str, Any]:
         live = rebuild(live) if isinstance(live, Function) else live
         if isinstance(live, types.ModuleType):
             # A copy, for what the names in it meant is put there.
-            live = types.ModuleType(last)
-            vars(live).update(vars(value))
+            module, live = live, types.ModuleType(last)
+            vars(live).update(vars(module))
         space = names
         for one in modules:
             # Numba too looks into modules.
@@ -278,7 +276,7 @@ def rebuild(
     """
     names = live_names(function) if names is None else names
     # Without defaults: their names may mean nothing here.  Annotations are no code in this file.
-    definition = function.tree or function.parsed()
+    definition = copy.deepcopy(function.definition)
     given = definition.args
     if by_place:
         given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
@@ -291,9 +289,7 @@ def rebuild(
         exec(compile(ast.Module([definition], []), function.file, "exec"), names)
         made = names[definition.name]
         made.__name__ = function.name
-    defaults, last = function.defaults, {one.arg for one in given.kwonlyargs}
-    made.__defaults__ = tuple(v for k, v in defaults.items() if k not in last) or None
-    made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in last} or None
+    give_defaults(made, function.defaults)
     return made
 
 

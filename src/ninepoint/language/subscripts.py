@@ -92,8 +92,7 @@ def subscript(base: Any, index: Any, node: ast.Subscript) -> Any:
             except (IndexError, TypeError) as error:
                 raise mistake("window-index", text, str(error)) from error
         case Buffer() | Coefficients() | np.ndarray():
-            name = base.name if isinstance(base, Coefficients) else text
-            return _element(base, which(base, index, name))
+            return _element(base, which(base, index, text))
         case tuple() | range():
             raise NotUnderstood("a tuple at an index that varies")
         case Value(shape=shape) if shape:
@@ -291,7 +290,7 @@ def made(array: np.ndarray, maker: Any, owner: object) -> Any:
         return array
     # What an empty one holds is nobody's business, but the same each time.
     numbers = (np.zeros_like(array) if maker is np.empty else array).ravel()
-    items = tuple(strong(lift(one)) for one in numbers)
+    items = tuple(Value(lift(one).atom) for one in numbers)
     return Buffer(value_type(array.dtype), array.shape, items, owner)
 
 
@@ -338,7 +337,7 @@ def _element(array: Array, where: Any) -> Value:
                 at = tuple(map(int, np.unravel_index(number, array.shape)))
                 return emit(Element(array.dtype, array.label, at))
             case _:
-                return strong(lift(array.flat[number]))
+                return Value(lift(array.flat[number]).atom)
 
     if isinstance(where, int):
         return item(where)

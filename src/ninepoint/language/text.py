@@ -49,7 +49,7 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     def lines(body: Iterable[Assign], before: str) -> Iterator[str]:
         for assign in body:
             told = note(assign.name) if note else assign.value.dtype.value
-            yield f"{before}{_LAST.sub('', _inner(assign)):<46} {told}".rstrip()
+            yield f"{before}{_LAST.sub('', _shown(assign)):<46} {told}".rstrip()
 
     arguments = [f"{name}: {dtype}" for name, dtype in kernel.fields]
     arguments += [f"{name}: {dtype}{list(shape)}" for name, dtype, shape in kernel.coefficients]
@@ -82,10 +82,6 @@ def kernel_text(kernel: Kernel, note: Note | None = None) -> str:
     return _LAST.sub("", "\n".join(found))
 
 
-def _inner(assign: Assign) -> str:
-    return f"{assign.name} = {_expression(assign.value)}"
-
-
 def _expression(expr: Expr) -> str:
     """One operation."""
     match expr:
@@ -108,7 +104,7 @@ def _expression(expr: Expr) -> str:
             offset = ", ".join(f"{o}{plus.get(a, '')}" for a, o in enumerate(expr.offset))
             return f"{expr.field}[{offset}]{lanes}{picked}"
         case Reduce():
-            inner = "; ".join(map(_inner, expr.body))
+            inner = "; ".join(map(_shown, expr.body))
             kind: str = expr.kind
             if expr.kind in RANKED or expr.quantile:
                 kind += f" {expr.quantile:g}"
@@ -131,7 +127,7 @@ def _shown(part: Any) -> str:
         case Ref():
             return part.name
         case Assign():
-            return _inner(part)
+            return f"{part.name} = {_expression(part.value)}"
         case tuple():
             more = ", ..." if len(part) > _SHOWN else ""
             return f"({_several(part[:_SHOWN])}{more})"

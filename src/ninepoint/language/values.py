@@ -41,6 +41,7 @@ from .ir import (
     Element,
     Expr,
     Field,
+    Lines,
     Neighborhood,
     Noting,
     Offset,
@@ -146,22 +147,19 @@ class Buffer:
     owner: object = field(compare=False)
 
 
-@dataclass(eq=False, slots=True)
-class Body:
-    """Assignments in order; the same operation is assigned once.
+@dataclass(eq=False)
+class Body(Lines):
+    """The assignments of a kernel while it is read.
 
     That of a loop, which `begins` with names of its own, stands in an `outer` one: there goes what
     is the same in all turns.  It stands in so many loops as its `depth` says.
     """
 
-    prefix: str
     span: Span
     limit: int
     depth: int = 0
     outer: Body | None = None
     begins: frozenset[str] = frozenset()
-    names: dict[Expr, Ref] = field(default_factory=dict)
-    values: dict[str, Expr] = field(default_factory=dict)
 
     def emit(self, expr: Expr) -> Ref:
         """The name of the assignment that holds `expr`."""
@@ -169,14 +167,9 @@ class Body:
             used = operands(expr)
             if not any(name in self.values or name in self.begins for name in used):
                 return self.outer.emit(expr)
-        found = self.names.get(expr)
-        if found is None:
-            if len(self.names) >= self.limit:
-                raise NotUnderstood(f"it unrolls to more than {self.limit} operations", self.span)
-            found = Ref(expr.dtype, f"{self.prefix}{len(self.names)}")
-            self.names[expr] = found
-            self.values[found.name] = expr
-        return found
+        if len(self.names) >= self.limit and expr not in self.names:
+            raise NotUnderstood(f"it unrolls to more than {self.limit} operations", self.span)
+        return super().emit(expr)
 
     def assignments(self, wanted: Atoms, own: bool = False) -> tuple[Assign, ...]:
         """The assignments that `wanted` need, in order; its `own`, or of bodies around too."""

@@ -28,7 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..analysis.ranges import machine_type, ranges
-from ..analysis.rewrite import Lines, bodies, reads, rows
+from ..analysis.rewrite import bodies, reads, rows
 from ..base.frozen import frozen
 from ..language.ir import (
     COMPARISONS,
@@ -40,6 +40,7 @@ from ..language.ir import (
     Call,
     Histogram,
     Kernel,
+    Lines,
     Offset,
     Read,
     Reduce,
@@ -240,7 +241,7 @@ def abreast(kernel: Kernel, prefix: str = "r") -> Kernel:
 
     for row in range(kernel.rows):
         outputs += written((*(0,) * (kernel.ndim - 2), row, 0))
-    return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs), rows=1)
+    return replace(kernel, body=lines.body, outputs=tuple(outputs), rows=1)
 
 
 def effort(kernel: Kernel) -> float:

@@ -45,7 +45,9 @@ from ..language.ir import (
     Carried,
     Cast,
     DType,
+    Element,
     Expr,
+    Gather,
     Kernel,
     Named,
     Noting,
@@ -56,11 +58,11 @@ from ..language.ir import (
     Unary,
     Values,
     added,
+    deeply,
     made_as,
     named,
     names_of,
     needed,
-    of_arrays,
     operands,
     renamed,
     replayed,
@@ -230,9 +232,19 @@ def relabelled(kernel: Kernel, names: Mapping[str, str], suffix: str = "") -> Ke
             body,
             values,
             lambda _, k: f"{prefix}{k}{suffix}",
-            lambda expr: of_arrays(expr, names),
+            lambda expr: deeply(expr, other),
             scalars,
         )
+
+    def other(expr: Expr) -> Expr:
+        """A read of the array that stands in the place of another."""
+        match expr:
+            case Read() | Gather():
+                return replace(expr, field=names.get(expr.field, expr.field))
+            case Element():
+                return replace(expr, array=names.get(expr.array, expr.array))
+            case _:
+                return expr
 
     made = in_bodies(kernel, change)
     stages = tuple(replace(s, names=tuple(map(names.__getitem__, s.names))) for s in made.stages)

@@ -32,7 +32,6 @@ from typing import TypeAlias
 import numpy as np
 
 from ..analysis.rewrite import (
-    Lines,
     along_rows,
     as_type,
     binary,
@@ -55,6 +54,7 @@ from ..language.ir import (
     Expr,
     Histogram,
     Kernel,
+    Lines,
     Offset,
     Read,
     Reduce,
@@ -204,7 +204,7 @@ class Staging:
         """The names of a stage whose values `make` writes."""
         lines = Lines("u")
         values = tuple(make(lines.emit))
-        key = build(("",) * len(values), tuple(lines.body), values)
+        key = build(("",) * len(values), lines.body, values)
         if key not in self.stages:
             before = sum(len(stage.names) for stage in self.stages.values())
             names = tuple(f"v{before + k}" for k in range(len(values)))
@@ -369,7 +369,7 @@ def staged(kernel: Kernel, request: Request) -> Kernel:
         return staging.emit(expr)
 
     outputs = replayed(kernel.body, kernel.outputs, emit)
-    stages, body = tuple(staging.stages.values()), tuple(staging.main.body)
+    stages, body = tuple(staging.stages.values()), staging.main.body
     return replace(kernel, body=body, outputs=outputs, stages=stages)
 
 

@@ -39,7 +39,7 @@ from ..analysis.ranges import (
     window_range,
     words,
 )
-from ..analysis.rewrite import Lines, binary, number, simplify
+from ..analysis.rewrite import binary, number, simplify
 from ..language.dtypes import common, short, value_type
 from ..language.ir import (
     Assign,
@@ -53,6 +53,7 @@ from ..language.ir import (
     Emit,
     Expr,
     Kernel,
+    Lines,
     Named,
     Reduce,
     Ref,
@@ -108,12 +109,12 @@ def stored(kernel: Kernel, request: Request) -> Kernel:
     """
     assert request.dtypes is not None, "the types of the results are chosen before"
     known, lines = ranges(kernel), Lines("s")
-    lines.body += kernel.body
+    lines.values |= named(kernel.body)
     outputs = tuple(
         _as_stored(output, interval(output, known), storage, request.overflow, lines.emit)
         for output, storage in zip(kernel.outputs, request.dtypes, strict=True)
     )
-    return replace(kernel, body=tuple(lines.body), outputs=outputs)
+    return replace(kernel, body=lines.body, outputs=outputs)
 
 
 def _as_stored(

@@ -39,7 +39,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.rewrite import Lines, as_type, binary, number, simplify
+from ..analysis.rewrite import as_type, binary, number, simplify
 from ..language.ir import (
     RANKED,
     Atom,
@@ -52,6 +52,7 @@ from ..language.ir import (
     Emit,
     Expr,
     Kernel,
+    Lines,
     Offset,
     Read,
     Reduce,
@@ -87,7 +88,7 @@ def unrolled(kernel: Kernel, request: Request) -> Kernel:
         return lines.emit(expr)
 
     outputs = replayed(kernel.body, kernel.outputs, emit)
-    return simplify(replace(kernel, body=tuple(lines.body), outputs=outputs))
+    return simplify(replace(kernel, body=lines.body, outputs=outputs))
 
 
 def small(reduce: Reduce, schedule: Schedule) -> bool:

@@ -10,7 +10,7 @@ a graph gives is what its calls give one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -154,15 +154,6 @@ class Node:
         """By how much its results are longer than its fields; nothing if they are not."""
         return self.call.factors
 
-    def turned(self, axes: Axes | None) -> Node:
-        """The node, where it names no axes along the last of these."""
-        if axes is not None and len(axes) < self.ndim:
-            raise ValueError(
-                f"the call names {len(axes)} axes, but the stage '{self.call.definition.name}' of "
-                f"it works on {self.ndim}."
-            )
-        return replace(self, axes=axes and axes[-self.ndim :])
-
 
 # Some calls, in an order in which they can be done.
 Nodes: TypeAlias = Sequence[Node]
@@ -183,8 +174,6 @@ class Graph:
         self.plans: Remembered[Any] = Remembered(16)
         self.nodes: list[Node] = []
         self._known: dict[Any, Made] = {}
-        # The same along other axes: see `Program.along`.
-        self.turned: Remembered[Graph] = Remembered(16)
 
     def __reduce__(self) -> Any:
         state = {"given": self.given, "nodes": self.nodes, "stored": self.stored}
@@ -268,7 +257,13 @@ class Graph:
         steps_of(call.options.every, program.ndim)
         dtypes = program.out_dtypes[: len(program.out_dtypes) // program.phases]
         names = labels or [definition.name] * len(dtypes)
-        node = Node(names[0], call, given, (), types, None, self.calls).turned(axes)
+        if axes is not None and len(axes) < program.ndim:
+            raise ValueError(
+                f"the call names {len(axes)} axes, but the stage '{definition.name}' of it works "
+                f"on {program.ndim}."
+            )
+        along = axes and axes[-program.ndim :]
+        node = Node(names[0], call, given, (), types, along, self.calls)
         for place in program.positions:
             looks = {max(0, -reach.lo[place.axis]) for reach in program.reaches[: len(dtypes)]}
             valid = node.border.rules[place.axis][0] == "valid"
@@ -279,7 +274,13 @@ class Graph:
                     "field, npt.index(x)."
                 )
         self.calls += 1
-        return self._add(node, names, dtypes)
+        made = self._add(node, names, dtypes)
+        if self.has_conditions and any(one.factors for one in self.nodes):
+            raise ValueError(
+                "upsample= and border conditions (values, functions, slopes) cannot be in one "
+                "call; call one stencil after the other."
+            )
+        return made
 
     @property
     def has_conditions(self) -> bool:
@@ -308,38 +309,34 @@ class Graph:
         fine = finer_values(self.nodes)
         for node in self.nodes:
             own = cut_shapes([found[v] for v in node.fields], node.fields, fine)
-            shape = self._broadcast(node, own)
+            try:
+                shape = broadcast_shape(own)
+            except ValueError as error:
+                raise self._apart(node, own, fine) or error from None
             found += [one.shape for one in results_of(node, shape)]
         return found
 
-    def _broadcast(self, node: Node, shapes: Sequence[Shape]) -> Shape:
-        """The shape that the fields of a call have together."""
-        try:
-            return broadcast_shape(shapes)
-        except ValueError:
-            fine = finer_values(self.nodes)
-            makers = {v: one for one in self.nodes for v in one.outputs if one.resizes}
-            resized = [v for v in node.fields if v in makers or v in fine]
-            if not resized:
-                raise
-            name, one = self.names[resized[0]], makers.get(resized[0])
-            why = (
-                f"'{name}' is longer by upsample=, and is cut to what stands beside it only where "
-                "it has too many points by less than that factor."
-            )
-            if one and not one.factors:
-                how = 'boundary="valid"; give it another border rule.'
-                if one.thins:
-                    every = one.call.options.every
-                    how = f"every={every}; give what is read beside it on the same grid."
-                why = f"'{one.call.definition.name}' makes '{name}' smaller by {how}"
-            listed = " and ".join(
-                f"'{self.names[v]}' of shape {shape}"
-                for v, shape in zip(node.fields, shapes, strict=True)
-            )
-            raise ValueError(
-                f"'{node.call.definition.name}' takes {listed}, which do not broadcast: {why}"
-            ) from None
+    def _apart(self, node: Node, shapes: Iterable[Shape], fine: Collection[int]) -> Any:
+        """What is wrong where fields do not broadcast since calls have resized some; else None."""
+        makers = {v: one for one in self.nodes for v in one.outputs if one.resizes}
+        resized = [v for v in node.fields if v in makers or v in fine]
+        if not resized:
+            return None
+        name, one = self.names[resized[0]], makers.get(resized[0])
+        why = (
+            f"'{name}' is longer by upsample=, and is cut to what stands beside it only where "
+            "it has too many points by less than that factor."
+        )
+        if one and not one.factors:
+            how = 'boundary="valid"; give it another border rule.'
+            if one.thins:
+                every = one.call.options.every
+                how = f"every={every}; give what is read beside it on the same grid."
+            why = f"'{one.call.definition.name}' makes '{name}' smaller by {how}"
+        pairs = zip(node.fields, shapes, strict=True)
+        listed = " and ".join(f"'{self.names[v]}' of shape {shape}" for v, shape in pairs)
+        label = node.call.definition.name
+        return ValueError(f"'{label}' takes {listed}, which do not broadcast: {why}")
 
     def needed(self, wanted: Iterable[int]) -> list[Node]:
         """The nodes that some values depend on, in order."""

@@ -26,7 +26,7 @@ from ..base.frozen import frozen
 from ..language.definitions import Function, Spacing
 from ..language.errors import hint
 from ..language.ir import FAR, Neighborhood
-from ..language.signature import OPTIONS, signature
+from ..language.signature import OPTIONS, give_defaults, signature
 
 if TYPE_CHECKING:
     from ..lowering.schedule import Schedule
@@ -302,15 +302,14 @@ class Parameters:
 
     def __init__(self, function: Function, defaults: ByName) -> None:
         self.names = names = function.parameters
-        # How many can be given by position.
-        self._positional = count = len(names) - len(function.definition.args.kwonlyargs)
         # Python binds them itself: a call of a small array takes no longer than that.
         text = str(signature(function.definition, dict.fromkeys(defaults)))[1:-1]
         self._bind = bind = eval(f"lambda {text}: ({''.join(f'{name}, ' for name in names)})")
         # It is called so where Python itself says what is wrong.
         bind.__qualname__ = function.name
-        bind.__defaults__ = tuple(defaults[name] for name in names[:count] if name in defaults)
-        bind.__kwdefaults__ = {n: defaults[n] for n in names[count:] if n in defaults}
+        give_defaults(bind, defaults)
+        # How many can be given by position.
+        self._positional = bind.__code__.co_argcount
 
     def bound(
         self,

@@ -31,7 +31,6 @@ from ..arrays.accepted import (
     behind,
     check_dtype,
     checked_out,
-    each_out,
     is_chunked,
     is_cupy,
     is_device,
@@ -45,7 +44,7 @@ from ..arrays.chains import KEPT, MOST_AXES, NARROW, Chain, usual_length
 from ..arrays.executable import NOTHING, Given
 from ..arrays.keys import array_key, array_kind
 from ..arrays.launching import Group, Launches
-from ..arrays.layout import ABSENT, Array, Border, Shape
+from ..arrays.layout import ABSENT, Array, Axes, Border, Shape
 from ..arrays.regions import Block, Looking, check_device, rings
 from ..base.remembered import Remembered, cached_property
 from ..language.dtypes import short
@@ -74,22 +73,6 @@ class Program:
     token: str = ""
 
     @staticmethod
-    def of(graph: Graph, wanted: Values, schedule: Schedule) -> Program:
-        """The program of a graph.
-
-        Raises
-        ------
-        ValueError
-            If one call has border conditions, and some makes more points than its fields have.
-        """
-        if graph.has_conditions and any(node.factors for node in graph.nodes):
-            raise ValueError(
-                "upsample= and border conditions (values, functions, slopes) cannot be in one "
-                "call; call one stencil after the other."
-            )
-        return Program(graph, tuple(wanted), schedule)
-
-    @staticmethod
     def of_calls(
         graph: Graph, nodes: Nodes, wanted: Values, schedule: Schedule
     ) -> tuple[Program, Sequence[int]]:
@@ -109,24 +92,6 @@ class Program:
 
     def __reduce__(self) -> Any:
         return _restored, (self.graph, self.wanted, self.schedule, self.token)
-
-    def along(self, axes: Sequence[int] | None, arrays: Arrays) -> Program:
-        """The program, whose calls that name no axes work along the last of these of arrays."""
-        if axes is None:
-            return self
-        ndim = self.last.ndim
-        shape = max((array.shape for array in arrays), key=len)
-        if len(shape) < ndim:
-            raise too_few_axes(ndim, shape)
-        core = behind(axes, len(shape), ndim)
-
-        def turned() -> Graph:
-            graph, own = Graph(self.graph.names, self.graph.dtypes), self.graph
-            graph.given, graph.stored = own.given, own.stored
-            graph.nodes = [n if n.axes is not None else n.turned(core) for n in own.nodes]
-            return graph
-
-        return replace(self, graph=self.graph.turned.made(core, turned))
 
     @cached_property
     def nodes(self) -> list[Node]:
@@ -214,20 +179,20 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
         If the arrays do not go together, or the results cannot be written to what is given for
         them.
     """
-    graph, node = program.graph, program.last
-    alone = len(graph.nodes) == 1 and node.outputs == program.wanted
+    graph, node, there = program.graph, program.last, any(map(is_cupy, arrays))
     # Points are put in, or left out, afterwards.
     after = node.factors or (node.thins and not node.compiled.every)
-    if not alone or after or any(map(is_cupy, arrays)):
-        return _several(program, arrays, out, threads)
-    outs: Arrays = () if out is None else each_out(out, len(node.outputs))
-    kinds = [array_key(one) for one in (*arrays, *outs)]
-    key = None if None in kinds else (threads, *kinds)
+    several = len(graph.nodes) > 1 or node.outputs != program.wanted or after or there
+    kinds = [array_key(one) for one in (*arrays, *listed(out))]
+    key = None if several or None in kinds else (threads, *kinds)
     found = program.calls.get(key)
     if found is not None:
         return found
     # Raises, and says what is too small, where the arrays do not go together.
-    outs = targets(out, program.results(arrays), arrays)
+    made = program.results(arrays)
+    outs = targets(out, made, arrays)
+    if several:
+        return _several(program, made, there, threads)
     group = Group((node,), node.fields, node.outputs)
     launches = Launches([group], program.wanted, Block(tuple(arrays)), threads)
     targeted = dict(zip(node.outputs, outs, strict=False))
@@ -239,14 +204,10 @@ def bound(program: Program, arrays: Arrays, out: Any = None, threads: int | None
     return step.on
 
 
-def _several(program: Program, arrays: Arrays, out: Any, threads: int | None) -> Bound:
-    """What does several calls on arrays of NumPy, or any on arrays of a GPU."""
-    there = any(map(is_cupy, arrays))
-    if there:
-        check_device(program.graph.nodes)
-    # Raises, and says what is too small, where the arrays of a call do not go together.
-    made = program.results(arrays)
-    targets(out, made, arrays)
+def _several(
+    program: Program, made: Sequence[tuple[Shape, np.dtype]], there: bool, threads: int | None
+) -> Bound:
+    """What does several calls on arrays of NumPy, or any on arrays of a GPU; what is made so."""
     # Where results are those that are given, and where they are not.
     known: Remembered[Launches] = Remembered(2)
 
@@ -338,15 +299,28 @@ def _restored(graph: Graph, wanted: Made, schedule: Schedule, token: str) -> Pro
 _known: Remembered[Program] = Remembered(64)
 
 
-def program_of(call: Call, types: DTypes) -> Program:
-    """The program of a call on fields of given types."""
+def program_of(
+    call: Call, types: DTypes, axes: Sequence[int] | None = None, arrays: Arrays = ()
+) -> Program:
+    """The program of a call on fields of given types.
 
-    def record() -> Program:
+    It works along the last axes, or these of arrays in the place of the fields.
+    """
+
+    def record(core: Axes | None = None) -> Program:
         graph = Graph(call.fields, types)
-        wanted = graph.record(call, range(len(types)))
-        return Program.of(graph, wanted, call.definition.schedule_for(types))
+        wanted = graph.record(call, range(len(types)), (), core)
+        return Program(graph, wanted, call.definition.schedule_for(types))
 
-    return recalled(call, (*types, call.key), record)
+    key = *types, call.key
+    program = recalled(call, key, record)
+    if axes is None:
+        return program
+    ndim, shape = program.last.ndim, max((array.shape for array in arrays), key=len)
+    if len(shape) < ndim:
+        raise too_few_axes(ndim, shape)
+    core = behind(axes, len(shape), ndim)
+    return recalled(call, (*key, core), lambda: record(core))
 
 
 def recalled(call: Call, key: Any, record: Callable[[], Program]) -> Program:

@@ -236,7 +236,8 @@ class _Made:
         named = any(field.dims is not None for field in fields)
         if not named:
             call.check_spaced()
-        program = program_of(call.spaced(), types_of(call.fields, likes))
+        types = types_of(call.fields, likes)
+        program = program_of(call.spaced(), types)
         if place.device is None and not any(is_device(field.value) for field in fields):
             program.graph.warn()
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -246,37 +247,32 @@ class _Made:
         self.core: Dims = ()
         self.named: Any = None
         self.likes: Arrays
+        arrays = [field.value for field in self.fields if field.value is not None]
+        axes = _axes(program, arrays, place)
+        asks = axes is place.dims is None and not call.definition.pointwise
+        if asks and self.coloured and self.ndim < max(len(one.shape) for one in likes):
+            # Of the channels of what others make only this is known.
+            axes = tuple(range(-1 - self.ndim, -1))
         if named:
-            self._name(program)
+            self._name(program, axes)
             return
-        axes = self._before_channels() if place.axes is None else place.axes
-        program = program.along(axes, likes)
-        self.axes = None if axes is None else program.last.along
+        if axes is not None:
+            program = program_of(call.spaced(), types, axes, likes)
+            self.axes = program.last.along
         self.likes = [_Result(*one) for one in program.results(likes)]
 
-    def _before_channels(self) -> Axes | None:
-        """The axes before those of channels, where a field is known to have some."""
-        if self.coloured and self.ndim < max(len(field.like.shape) for field in self.fields):
-            return tuple(range(-1 - self.ndim, -1))
-        return None
-
-    def _name(self, program: Program) -> None:
+    def _name(self, program: Program, axes: Any) -> None:
         """Find the dimensions along which the call works, and name its results."""
         # Imported here: xarray is optional, and the caller has it.
         from ..arrays.xarray import Named, spacings
 
-        ndim, axes, dims = self.ndim, self.place.axes, self.place.dims
-        if axes is None and dims is None and not self.call.definition.pointwise:
-            arrays = [field.value for field in self.fields if field.value is not None]
-            axes = working_axes(arrays, ndim, self.call.definition.name)
-            axes = self._before_channels() if axes is None else axes
         named = [field.like for field in self.fields if field.dims is not None]
         # To a ufunc all dimensions are alike.
         first = next((one for one in named if one.dims), named[0])
-        core = core_dims(first, ndim, dims, axes)
+        core = core_dims(first, self.ndim, self.place.dims, axes)
         # What has not all dimensions of the call is done before, and is the same along them.
         arrays = [f.like if set(core) <= set(f.dims or ()) else _array(f) for f in self.fields]
-        own = self.named = Named(arrays, ndim, core)
+        own = self.named = Named(arrays, self.ndim, core)
         self.fields = tuple(
             f if one is f.like else _node(one)
             for f, one in zip(self.fields, own.fields, strict=True)
@@ -380,7 +376,11 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
     if not (lazily or any(map(is_xarray, fields))):
         fields, types = typed(call.fields, fields)
         call.check_spaced()
-        return bare(evaluate(program_of(call, types), fields, place))
+        program = program_of(call, types)
+        axes = _axes(program, fields, place)
+        if axes is not None:
+            program = program_of(call, types, axes, fields)
+        return bare(evaluate(program, fields, place))
     # It is recorded, and done at once where no field is lazy, and where it has an `out`.
     later = place.out is None and lazily
     if later and not call.is_plain:
@@ -394,6 +394,14 @@ def called(call: Call, fields: Arrays, place: Place) -> Any:
     results = list(map(Lazy, nodes))
     waiting.update(zip(map(id, nodes), results, strict=True))
     return bare(results)
+
+
+def _axes(program: Program, arrays: Arrays, place: Place) -> Any:
+    """The axes that a call names, or those before the channels of colour images."""
+    definition = program.last.call.definition
+    if not (place.axes is place.dims is None) or definition.pointwise:
+        return place.axes
+    return working_axes(arrays, program.last.ndim, definition.name)
 
 
 def _over_datasets(call: Call, fields: Arrays, place: Place) -> Any:
@@ -497,10 +505,8 @@ def _evaluated(
         parts.append(option_key(place.out))
     kinds = [(call.kind, axes, fields) for call, axes, fields in recorded]
     key = (place.threads, *goals, *kinds, *parts)
-    # Whether these are colour images is asked each time.
-    asks = any(axes is None for _, axes, _ in recorded) and any(map(may_hold, arrays))
     stays = all(options_stay(c.definition) and not c.options.boundary.conditions for c in calls)
-    known = stays and not asks and place.device is None and None not in parts
+    known = stays and place.device is None and None not in parts
     found = _programs.get(key) if known else None
     if found is not None:
         return found(arrays, Given(leaves), place.out)
@@ -518,7 +524,7 @@ def _evaluated(
         results.append(graph.record(call, [results[k][which] for k, which in fields], (), axes))
         if nameless is not None:
             graph.nodes[count:] = [nameless(number, node) for node in graph.nodes[count:]]
-    program = Program.of(graph, [results[k][which] for k, which in goals], schedule)
+    program = Program(graph, tuple(results[k][which] for k, which in goals), schedule)
     if not known or graph.has_conditions:
         return evaluate(program, arrays, place)
     arrays = as_fields(arrays, graph.names[: len(arrays)])
@@ -578,7 +584,7 @@ def _prepared(call: Call, values: Sequence[Any], place: Place) -> Prepared | Non
         return None
     place.check(fields)
     fields, types = typed(call.fields, fields)
-    program = program_of(call, types).along(place.axes, fields)
+    program = program_of(call, types, place.axes, fields)
     if not options_stay(call.definition):
         return None
     if not there:
@@ -605,12 +611,6 @@ def evaluate(program: Program, arrays: Arrays, place: Place) -> list[Any]:
     """The wanted values, for arrays of any kind in the place of those given."""
     graph, device = program.graph, place.device
     arrays = as_fields(arrays, graph.names[: len(arrays)])
-    axes = place.axes
-    last = next((node for node in reversed(graph.nodes) if node.axes is None), None)
-    if axes is None and last is not None and not last.call.definition.pointwise:
-        axes = working_axes(arrays, last.ndim, last.call.definition.name)
-    program = program.along(axes, arrays)
-    graph = program.graph
     on_device, cut = any(map(is_cupy, arrays)), any(map(is_chunked, arrays))
     graph.check_target(on_device or device is not None, cut)
     if not on_device and device is None:

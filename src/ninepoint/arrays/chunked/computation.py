@@ -88,9 +88,6 @@ class Computation:
         wanted = list(self.program.wanted)
         return str(tokenize(self.program.token, wanted, self.shape, self.chunks, arrays))
 
-    def __dask_tokenize__(self) -> str:
-        return self.identity
-
     @property
     def inputs(self) -> list[tuple[Any, np.dtype]]:
         """Each field, and the type that the program takes it as."""

@@ -221,4 +221,5 @@ def _of_rank(window: Window, machine: str, element: str, gathered: str, two: boo
         if least:
             key = f"{short}({key} - {short}({least}))"
     words = {"word": short, "bits": bits, "last": bits - 1, "most": 2**width - 1, "element": key}
-    return window.ranked(gathered, program, value.format("$key"), value.format("$above"), **words)
+    above = value.format("$above" if two else "$key")
+    return window.ranked(gathered, program, value.format("$key"), above, **words)

@@ -55,25 +55,21 @@ def cupy() -> Any:
     try:
         count = runtime.getDeviceCount()
     except runtime.CUDARuntimeError as error:
-        raise RuntimeError(_unusable(runtime, error)) from error
+        reason = f"the GPU cannot be used: {error}."
+        if error.status == _NO_DEVICE:
+            reason = _no_device(str(error))
+        elif error.status == _OLD_DRIVER:
+            reason = _no_device("no driver of NVIDIA is installed")
+            if driver := runtime.driverGetVersion():
+                reason = (
+                    f"the GPU's driver is too old: it is for CUDA {_version(driver)}, and CuPy "
+                    f"was made with CUDA {_version(runtime.runtimeGetVersion())}; install a newer "
+                    "driver, or the CuPy of an older CUDA."
+                )
+        raise RuntimeError(reason) from error
     if not count:
         raise RuntimeError(_no_device("CUDA finds none"))
     return module
-
-
-def _unusable(runtime: Any, error: Any) -> str:
-    if error.status == _NO_DEVICE:
-        return _no_device(str(error))
-    if error.status == _OLD_DRIVER:
-        driver = runtime.driverGetVersion()
-        if not driver:
-            return _no_device("no driver of NVIDIA is installed")
-        return (
-            f"the GPU's driver is too old: it is for CUDA {_version(driver)}, and CuPy was made "
-            f"with CUDA {_version(runtime.runtimeGetVersion())}; install a newer driver, or the "
-            "CuPy of an older CUDA."
-        )
-    return f"the GPU cannot be used: {error}."
 
 
 def _no_device(reason: str) -> str:
@@ -333,8 +329,20 @@ def compiled(text: str, name: str, architecture: str, options: Sequence[str]) ->
         # CuPy takes the last byte for the end of a text.
         code: bytes = nvrtc.getCUBIN(program) + b"\0"
     except nvrtc.NVRTCError as error:
-        log = nvrtc.getProgramLog(program)
-        raise refused(error, log, name, architecture, compiler()) from error
+        log, version = nvrtc.getProgramLog(program), compiler()
+        if "gpu-architecture" in f"{log}{error}":
+            raise RuntimeError(
+                f"CUDA's compiler NVRTC {version} does not know GPUs of architecture "
+                f"{architecture}; install a newer one: pip install -U nvidia-cuda-nvrtc"
+            ) from error
+        if "parameter space overflowed" in log:
+            raise _too_many_arguments(name, "too many arguments", f"NVRTC {version}") from error
+        lines = [line.strip() for line in log.splitlines()]
+        first = next((line for line in lines if "error" in line), str(error))
+        raise RuntimeError(
+            f"CUDA's compiler NVRTC {version} refuses the text of '{name}' for architecture "
+            f"{architecture}: {first}. {_REPORT}"
+        ) from error
     finally:
         nvrtc.destroyProgram(program)
     return code
@@ -370,10 +378,20 @@ def function(module: Any, name: str) -> Callable[..., None]:
         try:
             start(grid, block, arguments)
         except RuntimeError as error:
-            size = sum(getattr(one, "nbytes", 8) for one in arguments)
-            full = number(error) == OUT_OF_MEMORY
-            room = memory() if full else None
-            raise not_started(error, name, size, room) from error
+            found = number(error)
+            gone: Exception | None = lost(error)
+            if found == OUT_OF_MEMORY:
+                gone = no_room(f"kernel '{name}' needs memory beside its arrays", memory())
+            if gone is not None:
+                raise gone from error
+            size, what = sum(getattr(one, "nbytes", 8) for one in arguments), str(error)
+            if found == _INVALID and size > limits.current.argument_bytes:
+                raise _too_many_arguments(name, f"{size:,} bytes of arguments", what) from error
+            if found == _TOO_MANY_RESOURCES:
+                what = "more registers or shared memory than the GPU has"
+            raise RuntimeError(
+                f"the GPU does not start kernel '{name}' ({what}). {_REPORT}"
+            ) from error
 
     return started
 
@@ -432,43 +450,6 @@ def lost(error: BaseException) -> RuntimeError | None:
         "before, of ninepoint or of something else, or is no longer there; start Python anew, "
         "and see with nvidia-smi that it is there. If it happens again where only ninepoint "
         "uses the GPU, please report it."
-    )
-
-
-def not_started(
-    error: BaseException, name: str, size: int, memory: tuple[int, int] | None
-) -> Exception:
-    """A kernel was not started; it has so many bytes of arguments."""
-    found = number(error)
-    if found == OUT_OF_MEMORY:
-        return no_room(f"kernel '{name}' needs memory beside its arrays", memory or (0, 0))
-    gone = lost(error)
-    if gone is not None:
-        return gone
-    if found == _INVALID and size > limits.current.argument_bytes:
-        return _too_many_arguments(name, f"{size:,} bytes of arguments", str(error))
-    what = (
-        "more registers or shared memory than the GPU has"
-        if (found == _TOO_MANY_RESOURCES)
-        else str(error)
-    )
-    return RuntimeError(f"the GPU does not start kernel '{name}' ({what}). {_REPORT}")
-
-
-def refused(error: BaseException, log: str, name: str, architecture: str, version: str) -> Any:
-    """NVRTC, of this version, does not compile a text."""
-    if "gpu-architecture" in log or "gpu-architecture" in str(error):
-        return RuntimeError(
-            f"CUDA's compiler NVRTC {version} does not know GPUs of architecture {architecture}; "
-            "install a newer one: pip install -U nvidia-cuda-nvrtc"
-        )
-    if "parameter space overflowed" in log:
-        return _too_many_arguments(name, "too many arguments", f"NVRTC {version}")
-    lines = [line.strip() for line in log.splitlines()]
-    first = next((line for line in lines if "error" in line), str(error))
-    return RuntimeError(
-        f"CUDA's compiler NVRTC {version} refuses the text of '{name}' for architecture "
-        f"{architecture}: {first}. {_REPORT}"
     )
 
 

@@ -154,11 +154,11 @@ class Instructions:
         value = self.new(f"load {stored(machine)}, ptr {place}{more}")
         return self.new(f"icmp ne i8 {value}, 0") if machine == "bool" else value
 
-    def store(self, machine: str, place: str, value: str, more: str = "") -> None:
+    def store(self, machine: str, place: str, value: str) -> None:
         """Write an element at a pointer."""
         if machine == "bool":
             value = self.new(f"zext i1 {value} to i8")
-        self.do(f"store {stored(machine)} {value}, ptr {place}{more}")
+        self.do(f"store {stored(machine)} {value}, ptr {place}")
 
     def place(self, array: Memory, index: Sequence[str]) -> str:
         """Where the element at an index begins; with fewer indices, the first of those."""

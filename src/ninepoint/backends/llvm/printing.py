@@ -45,11 +45,8 @@ def printed(loops: Module, names: Sequence[str]) -> str:
     """Print functions of words, which others call by their names after `ninepoint_`."""
     printer = _Module(loops)
     for name in names:
-        source = loops.function(name)
-        writer = _Writer(printer, source)
-        writer.leave(f"ret i64 {writer.value(Call('int64', name, source.parameters))}")
-        printer.define(f"ninepoint_{name}", "i64", ["i64"] * len(source.parameters), "", writer)
-    return printer.text()
+        printer.function(name, f"ninepoint_{name}")
+    return "\n".join((*printer.parts.values(), ""))
 
 
 class _Module:
@@ -63,29 +60,20 @@ class _Module:
         for name, values in loops.tables:
             self.parts[f"table {name}"], self.tables[name] = table(name, values)
 
-    def text(self) -> str:
-        """All of it."""
-        return "\n".join((*self.parts.values(), ""))
+    def function(self, name: str, exported: str = "") -> str:
+        """Print a function, under the name by which it is found from outside, if it is.
 
-    def define(
-        self, name: str, result: str, given: Sequence[str], how: str, writer: Instructions
-    ) -> None:
-        """Note down a function; what it is given is called %a0, %a1, ..."""
-        parameters = ", ".join(f"{kind} %a{k}" for k, kind in enumerate(given))
-        head = f'define {result} @"{name}"({parameters}) {how} {{'
-        self.parts[name] = "\n".join((head, "begin:", *writer.front, *writer.lines, "}"))
-
-    def function(self, name: str) -> str:
-        """A function that others call, by its name."""
-        own, source = f"{name}.loops", self.loops.function(name)
-        if own in self.parts:
+        What it is given is called %a0, %a1, ...
+        """
+        own, source = exported or f"{name}.loops", self.loops.function(name)
+        if own in self.parts and not exported:
             return own
         kinds = [kind for parameter in source.parameters for kind in _types(parameter)]
-        writer = _Writer(self, source)
+        writer, result = _Writer(self, source), TYPES[source.result]
         writer.block(source.body)
         if writer.open:
-            writer.leave(f"ret {TYPES[source.result]} zeroinitializer")
-        how = "alwaysinline"
+            writer.leave(f"ret {result} zeroinitializer")
+        linkage, how = ("", "") if exported else ("internal", "alwaysinline")
         if source.row:
             # As one function that LLVM has optimised by itself, not as a part of others.
             kinds = [f"{kind} noalias" if kind == "ptr" else kind for kind in kinds]
@@ -99,15 +87,17 @@ class _Module:
             sizes = [one.itemsize for one in source.parameters if isinstance(one, Array)]
             if max(sizes) > 1:
                 how += ' "prefer-vector-width"="512"'
-        self.define(own, f"internal {TYPES[source.result]}", kinds, how, writer)
+        parameters = ", ".join(f"{kind} %a{k}" for k, kind in enumerate(kinds))
+        head = f'define {linkage} {result} @"{own}"({parameters}) {how} {{'
+        self.parts[own] = "\n".join((head, "begin:", *writer.front, *writer.lines, "}"))
         return own
 
 
-def _types(parameter: Name | Array) -> list[str]:
+def _types(value: Value | Array) -> list[str]:
     """LLVM's types of what holds an argument."""
-    if isinstance(parameter, Name):
-        return [TYPES[parameter.type]]
-    words = parameter.ndim if parameter.dense else 2 * parameter.ndim
+    if not isinstance(value, Array):
+        return [TYPES[value.type]]
+    words = value.ndim if value.dense else 2 * value.ndim
     return ["ptr", *["i64"] * words]
 
 
@@ -262,42 +252,32 @@ class _Writer(Instructions):
         return self.applied(node.op, first, args, node.exact)
 
     def _call(self, node: Call) -> str:
-        place, _, name = node.function.partition(":")
-        if name:
-            values = [one for one in node.args if not isinstance(one, Array)]
-            texts = list(map(self.value, values))
-            if place == "machine":
-                return self._by_machine(name, node.type, values[-1].type, texts)
-            kinds = [TYPES[one.type] for one in values]
-            return self.called(name, TYPES[node.type], [*zip(kinds, texts, strict=True)])
         args = list[tuple[str, str]]()
-        parameters = self.module.loops.function(node.function).parameters
-        for arg, parameter in zip(node.args, parameters, strict=True):
+        for arg in node.args:
             if isinstance(arg, Array):
                 array = self.arrays[arg.name]
-                is_dense = isinstance(parameter, Array) and parameter.dense
-                held = [array.data, *array.shape, *(() if is_dense else self.strides(array))]
+                held = [array.data, *array.shape, *(() if arg.dense else self.strides(array))]
             else:
                 held = [self.value(arg)]
-            args += zip(_types(parameter), held, strict=True)
-        return self.called(self.module.function(node.function), TYPES[node.type], args)
+            args += zip(_types(arg), held, strict=True)
+        place, _, name = node.function.partition(":")
+        if place == "machine":
+            return self._by_machine(name, node.type, args)
+        return self.called(name or self.module.function(place), TYPES[node.type], args)
 
-    def _by_machine(self, name: str, result: str, last: str, values: Sequence[str]) -> str:
-        """What is done with memory at an address, or with code that begins there.
-
-        It gives a result of a type; `last` is that of the last value.
-        """
-        first, *rest = values
+    def _by_machine(self, name: str, result: str, args: Sequence[tuple[str, str]]) -> str:
+        """What is done with memory at an address, or with code that begins there."""
+        (_, first), *rest = args
         if name == "room":
             # So many words, as long as the call lasts.
             room = self.new(f"alloca i64, i64 {first}")
             return self.new(f"ptrtoint ptr {room} to i64")
-        at, words = self.address(first), ", ".join(f"i64 {one}" for one in rest)
+        at, words = self.address(first), ", ".join(map(" ".join, rest))
         match name:
             case "do":
                 return self.new(f"call i64 {at}({words})")
             case "put":
-                self.store(last, at, rest[0], ", align 1")
+                self.do(f"store {words}, ptr {at}, align 1")
                 return ""
             case "at":
                 return self.load(result, at, ", align 1")

@@ -113,20 +113,18 @@ def _checked(compiled: Compiled, entry: Callable[..., None], *arguments: Any) ->
         if not notes[STOP]:
             raise
     if notes[0]:
-        raise IndexError(_outside(compiled, *notes.tolist()))
+        site, _, offset = notes.tolist()
+        axis, file, line = compiled.module.places[site - 1].split("|")
+        where = f"(file '{file}', line {line})"
+        if not axis.isdecimal():
+            raise IndexError(
+                f"the kernel '{compiled.name}' has no element {offset} of {axis} {where}."
+            )
+        low, high = compiled.reach.lo[int(axis)], compiled.reach.hi[int(axis)]
+        raise IndexError(
+            f"the kernel '{compiled.name}' read outside its neighborhood: offset {offset} "
+            f"on axis {axis} is not in {low}..{high} {where}; "
+            "widen 'neighborhood'."
+        )
     if notes[STOP]:
         raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.")
-
-
-def _outside(compiled: Compiled, site: int, _: int, offset: int) -> str:
-    """Say which read left the neighborhood, from what was noted of it."""
-    axis, file, line = compiled.module.places[site - 1].split("|")
-    where = f"(file '{file}', line {line})"
-    if not axis.isdecimal():
-        return f"the kernel '{compiled.name}' has no element {offset} of {axis} {where}."
-    low, high = compiled.reach.lo[int(axis)], compiled.reach.hi[int(axis)]
-    return (
-        f"the kernel '{compiled.name}' read outside its neighborhood: offset {offset} "
-        f"on axis {axis} is not in {low}..{high} {where}; "
-        "widen 'neighborhood'."
-    )

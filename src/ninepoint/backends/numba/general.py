@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -95,10 +96,15 @@ def compile_general(
     natural = [common(d, f.storage) for d, f in zip(given, kinds.fields, strict=False)]
     dtypes = request.dtypes or tuple(natural if request.kept else given)
     for dtype, storage in zip(given, dtypes, strict=True):
-        _check(dtype, storage, request.overflow)
+        if dtype.kind == "c" and storage.kind != "c":
+            raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
+        fits = storage.kind not in "iu" or np.can_cast(dtype, storage)
+        if not fits and request.overflow is None:
+            info = np.iinfo(dtype) if dtype.kind in "iu" else None
+            raise misfit(storage, "any float" if info is None else f"{info.min} to {info.max}")
     band = "\n".join(kinds.band(len(given), several, request.overflow)) + "\n"
     title = f'"""{function.name}, on the general path: written by ninepoint for {token[:24]}."""'
-    texts = [ast.unparse(one.definition) for one in with_helpers(function)]
+    texts = (ast.unparse(one.definition) for one in with_helpers(function))
     text = "\n\n\n".join([title, f"point = {function.name}", *texts, band])
     where = f"{function.place.file}|{function.place.line}"
     places = tuple(f"{axis}|{where}" for axis in range(box.ndim))
@@ -116,37 +122,32 @@ def compile_general(
     return compiled_of(kernel, function.name, module, reaches, dtypes, request.fastmath)
 
 
-@dataclass
 class Arguments:
     """What a kernel is given, in its order."""
 
-    given: Mapping[str, Argument]
+    def __init__(self, given: Mapping[str, Argument]) -> None:
+        self.given = given
 
-    def __post_init__(self) -> None:
         def named(kind: Any) -> list[Any]:
             return [one for one in self.given.values() if isinstance(one, kind)]
 
         self.fields, self.tables, self.scalars = map(named, (Field, Coefficients, Scalar))
         self.pointwise = any(one.pointwise for one in self.fields)
 
-    def types(self, box: Box) -> tuple[Any, ...]:
+    def types(self, box: Box) -> Iterator[Any]:
         """Numba's types of them, of a kernel that looks so far."""
-
-        def kind(argument: Argument) -> Any:
+        for argument in self.given.values():
             match argument:
                 case Field(storage=storage, pointwise=True):
-                    return from_dtype(_exact(storage))
+                    yield from_dtype(_exact(storage))
                 case Field(storage=storage):
                     elements = from_dtype(computed(storage))
-                    return relative.Seen(
-                        types.Array(elements, box.ndim + 1, "A", readonly=True), box
-                    )
+                    block = types.Array(elements, box.ndim + 1, "A", readonly=True)
+                    yield relative.Seen(block, box)
                 case Coefficients(storage=storage, shape=shape):
-                    return types.Array(from_dtype(_exact(storage)), len(shape), "C")
+                    yield types.Array(from_dtype(_exact(storage)), len(shape), "C")
                 case Scalar(dtype=dtype):
-                    return from_dtype(dtype.numpy)
-
-        return tuple(map(kind, self.given.values()))
+                    yield from_dtype(dtype.numpy)
 
     def band(self, outputs: int, several: bool, overflow: str | None) -> Iterator[str]:
         """What computes a block, for a number of outputs, and stores them by that rule."""
@@ -217,7 +218,7 @@ def _reads(
         return eval(compile(ast.Expression(node), function.file, "eval"), names | more)
 
     # What names are in each turn of a loop, or always; what is not known here varies.
-    turns: dict[str, Sequence[Any]] = {}
+    turns = dict[str, Sequence[Any]]()
     stored = [one.id for one in nodes if isinstance(one, ast.Name) and type(one.ctx) is ast.Store]
     for node in nodes if follow else ():
         with suppress(Exception):
@@ -254,7 +255,7 @@ def _inferred(
     function: Function, given: Arguments, box: Box, token: str, request: Request
 ) -> tuple[Any, Any]:
     """Numba's function of a point, and the type of what that gives."""
-    name, kinds = cache.identifier(function.name), given.types(box)
+    name, kinds = cache.identifier(function.name), tuple(given.types(box))
 
     def told(text: str, place: Span, error: Exception) -> Exception:
         if relative.NOT_WHOLE in text:
@@ -271,7 +272,7 @@ def _inferred(
 
 def _prepared(function: Function) -> Function:
     """A function, and those that it calls, which reduce windows along an axis by ours."""
-    tree, constants = function.parsed(), function.constants
+    tree, constants = copy.deepcopy(function.definition), function.constants
     for node in ast.walk(tree):
         match node:
             case ast.Call(
@@ -287,9 +288,8 @@ def _prepared(function: Function) -> Function:
     prepared = {
         n: _prepared(one) if isinstance(one, Function) else one for n, one in constants.items()
     }
-    return replace(
-        function, tree=ast.fix_missing_locations(tree), constants=prepared | {_OWN: relative.along}
-    )
+    prepared[_OWN] = relative.along
+    return replace(function, tree=ast.fix_missing_locations(tree), constants=prepared)
 
 
 def _held(value: Any) -> Any:
@@ -332,28 +332,18 @@ def _results(result: Any, function: Function, kinds: Arguments) -> tuple[list[np
                 raise mistake("array-for-scalar", place, one.name, one.shape)
     # Where it returns at last.
     span = next(map(function.span, returned_values(function.definition)[::-1]), function.place)
-    return [_dtype(kind, span, function) for kind in outputs], several
-
-
-def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
-    # A literal is of its number's type.
-    kind = getattr(kind, "literal_type", kind)
-    if isinstance(kind, types.Number | types.Boolean):
-        return _exact(as_dtype(kind))
-    if isinstance(kind, types.Optional | types.NoneType):
-        raise mistake("no-return", span, function.name)
-    several = isinstance(kind, types.Array)
-    what = f"an array of {kind.ndim} axes" if several else f"a value of type '{kind}'"
-    raise mistake("not-a-number", span, what)
-
-
-def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
-    if dtype.kind == "c" and storage.kind != "c":
-        raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
-    if storage.kind not in "iu" or overflow is not None or np.can_cast(dtype, storage):
-        return
-    info = np.iinfo(dtype) if dtype.kind in "iu" else None
-    raise misfit(storage, "any float" if info is None else f"{info.min} to {info.max}")
+    dtypes = list[np.dtype]()
+    for kind in outputs:
+        # A literal is of its number's type.
+        kind = getattr(kind, "literal_type", kind)
+        if isinstance(kind, types.Optional | types.NoneType):
+            raise mistake("no-return", span, function.name)
+        if not isinstance(kind, types.Number | types.Boolean):
+            arrays = isinstance(kind, types.Array)
+            what = f"an array of {kind.ndim} axes" if arrays else f"a value of type '{kind}'"
+            raise mistake("not-a-number", span, what)
+        dtypes.append(_exact(as_dtype(kind)))
+    return dtypes, several
 
 
 # The band.

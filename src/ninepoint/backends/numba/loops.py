@@ -53,13 +53,12 @@ from itertools import product
 
 from ...analysis.footprint import watched
 from ...analysis.ranges import ranges
-from ...language.ir import Atom, Body, Offset, added
-from ...lowering.chain import Absent
+from ...language.ir import Atom, Body, added
 from ...lowering.rolling import Kept, together
 from ..compiled import Module
 from ..llvm import library
 from .points import indented, plus
-from .rows import WORD, Layout, RowFunction, Terms, as_tuple, row_function
+from .rows import WORD, Layout, RowFunction, as_tuple, row_function
 
 # What text may call.
 LIBRARY = vars(library).keys() - {"np", "math"}
@@ -92,9 +91,23 @@ class Loops(Layout):
             *self.scalars,
             *["notes"] * looks,
         ]
-        band = [f"def band({', '.join(parameters)}):", *indented(self._band())]
-        text = self._text(title, band, "fastmath=True" if fastmath else "")
+        lines, how = list[str](), "fastmath=True" if fastmath else ""
+        for function in self._written.values():
+            lines += ["", "", *function.constants] if function.constants else []
+            head = f"def {function.name}({', '.join(function.parameters)}):"
+            lines += ["", "", f"@row_function({how})", head, *indented(function.body)]
+        lines += ["", "", f"def band({', '.join(parameters)}):", *indented(self._band()), ""]
+        used = set(WORD.findall("\n".join(lines)))
+        first = [
+            f'"""{title}: written by ninepoint; changes made here are lost."""\n',
+            *["import math\n"] * ("math" in used),
+            *["import numpy as np\n"] * ("np" in used),
+            "from ninepoint.backends.llvm.library import (",
+            *(f"    {name}," for name in sorted(LIBRARY & used)),
+            ")",
+        ]
         kept = sum(one.count * self.item_size(name) for name, one in self.by_name.items())
+        text = "\n".join([*first, *lines])
         return Module(text, kept, looks, tuple(self.places), self.converts)
 
     # The functions that make a row.
@@ -116,7 +129,7 @@ class Loops(Layout):
         the steps of an iteration differ in nothing else.
         """
         function = row_function(self, kept, word, body, values)
-        known: dict[str, str] = {}
+        known = dict[str, str]()
 
         def anonymous(word: re.Match[str]) -> str:
             name = word.group()
@@ -127,25 +140,6 @@ class Loops(Layout):
         lines = (", ".join(function.parameters), *function.constants, *function.body)
         first = self._written.setdefault(WORD.sub(anonymous, "\n".join(lines)), function)
         return replace(function, name=first.name)
-
-    def _text(self, title: str, band: Sequence[str], how: str) -> str:
-        """The text of the module with this `band`; `how` says how rows are compiled."""
-        lines: list[str] = []
-        for function in self._written.values():
-            lines += ["", "", *function.constants] if function.constants else []
-            head = f"def {function.name}({', '.join(function.parameters)}):"
-            lines += ["", "", f"@row_function({how})", head, *indented(function.body)]
-        text = "\n".join([*lines[1:], "", "", *band, ""])
-        used = set(WORD.findall(text))
-        modules = {"math": "import math\n", "np": "import numpy as np\n"}
-        first = [
-            f'"""{title}: written by ninepoint; changes made here are lost."""\n',
-            *(line for name, line in modules.items() if name in used),
-            "from ninepoint.backends.llvm.library import (",
-            *(f"    {name}," for name in sorted(LIBRARY & used)),
-            ")",
-        ]
-        return "\n".join([*first, "", text])
 
     # The loops over rows, or over planes and their rows.
 
@@ -160,10 +154,15 @@ class Loops(Layout):
         for function in self.functions:
             for name, room in function.buffers.items():
                 yield f"{name} = {room}"
-        if not self.outer:
-            turns = self._turn()
-        else:
-            turns = self._in_turns() if self.several else self._rolling()
+        turns = self._turn()
+        if self.several:
+            turns = self._in_turns(turns)
+        elif self.warm:
+            # A turn for each plane, or row, of the result, and for those before the first.
+            stop = plus(*self.points(self.axis))
+            turns = [f"for {self.turn} in range({-self.warm}, {stop}):", *indented(turns)]
+        elif self.outer:
+            turns = self._over(self.axis, turns)
         for axis in reversed(range(-self.kernel.ndim, self.axis)):
             turns = self._over(axis, turns)
         yield "for b in range(out0.shape[0]):"
@@ -175,20 +174,12 @@ class Loops(Layout):
         limits = f"0, {stop}, {step}" if step > 1 else stop
         return [f"for {self.indices[axis + 1]} in range({limits}):", *indented(lines)]
 
-    def _rolling(self) -> list[str]:
-        """A turn for each plane, or row, of the result, and for those before the first."""
-        turn = self._turn()
-        if not self.warm and not self.thins:
-            return self._over(self.axis, turn)
-        stop = plus(*self.points(self.axis))
-        return [f"for {self.turn} in range({-self.warm}, {stop}):", *indented(turn)]
-
-    def _in_turns(self) -> list[str]:
+    def _in_turns(self, turn: list[str]) -> list[str]:
         """Turns of several rows, and single ones before these and after."""
-        count, turn, length = self.kernel.rows, self._turn(), self.length(-2)
+        count, length = self.kernel.rows, self.length(-2)
         before = [f"for i in range({-self.warm}, 0):", *indented(turn)] if self.warm else []
         # So many rows before the last one some stage has none to make.
-        ended = max((k.high[-2] - self.ended(k, -2, True) for k in self.kept), default=0)
+        ended = max(kept.high[-2] - self.ended(kept, -2, True) for kept in self.stages)
         many = f"max(0, {plus(length, -ended)})" if ended else length
         return [
             *before,
@@ -205,7 +196,7 @@ class Loops(Layout):
         Or several rows at once, which each stage has.
         """
         several = self.several if rows > 1 else [None] * len(self.functions)
-        lines: list[str] = []
+        lines = list[str]()
         for kept, function, many in zip(self.stages, self.functions, several, strict=True):
             lines += self._row(kept, many, rows=rows) if many else []
             count = 1 if kept in self.alike else rows
@@ -230,7 +221,8 @@ class Loops(Layout):
         begin = kept.low[self.axis] - kept.high[self.axis]
         tests = [f"{self.turn} >= {begin}"] * (begin > -self.warm)
         if kept is self.result:
-            tests += [f"{self.turn} % {self.every[self.axis]} == 0"] * self.thins
+            every = self.every[self.axis]
+            tests += [f"{self.turn} % {every} == 0"] * (every > 1 and self.warm > 0)
         elif self.edges.axes:
             first, stop = self.limits(kept, self.axis)
             tests = [f"{first} <= {at} < {stop}"]
@@ -263,49 +255,45 @@ class Loops(Layout):
         row = places[0]
         given = {"n": self.columns(kept), **{f"o{k}": one for k, one in enumerate(results)}}
         given |= {index: plus(index, step) for index, step in zip(self.indices, row, strict=True)}
-        for source, (label, column) in function.rows.items():
-            given[label] = self._read(*source, column, row, start)
+        for (name, offset), (label, column) in function.rows.items():
+            at, source = added(row, offset), self.by_name.get(name)
+            more = self.first(source) if source else self.on("before", -1, -self.reach.lo[-1])
+            place = self.place(source, at) if source else as_tuple(["b", *self.at(at)])
+            begin = "0" if name in self.constant else plus(*start, column, more)
+            given[label] = _row_text(name, place, begin)
         arguments = [given.get(name, name) for name in function.parameters]
         return [f"{function.name}({', '.join(arguments)})"]
-
-    def _read(self, name: str, offset: Offset, column: int, row: Offset, start: Terms) -> str:
-        """A row that is read where one is made that is `row` away, from column `start` on."""
-        at, kept = added(row, offset), self.by_name.get(name)
-        more = self.first(kept) if kept else self.on("before", -1, -self.reach.lo[-1])
-        place = self.place(kept, at) if kept else as_tuple(["b", *self.at(at)])
-        first = "0" if name in self.constant else plus(*start, column, more)
-        return _row_text(name, place, first)
 
     # What the border's rule asks for.
 
     def _ends_of(self, kept: Kept, down: int = 0) -> Iterator[str]:
-        """The ends of a row of a stage, if it is stored, and what lies beyond them."""
+        """The ends of a row of a stage, if it is stored, and what lies beyond them.
+
+        A row at an end of another axis is written as a whole.
+        """
         row = self.made(kept, down)
         # The first axis decides at a corner: its ends are written last.
-        for axis, name in product(self.edges.axes, kept.stage.names):
-            one = self.edges.absent.get(name)
-            if one and any(one.reach.sides[axis]):
-                yield self._absent(kept, row, axis, name, one)
+        for axis, array in product(self.edges.axes, kept.stage.names):
+            one = self.edges.absent.get(array)
+            if not one or not any(one.reach.sides[axis]):
+                continue
+            arrays = [(array, kept)] * 2
+            if one.before:
+                arrays[1] = one.before, self.by_name[one.before]
+            # A whole row is written from its first element on.
+            skipped = 0 if axis == -1 else self.first(kept)
+            given = [
+                _row_text(name, self.place(stage, row), str(self.first(stage) - skipped))
+                for name, stage in arrays
+            ]
+            word = "absent"
+            if axis != -1:
+                word = "absent_row"
+                given.append(plus(self.indices[axis + 1], row[axis + 1]))
+            low, high = one.reach.sides[axis]
+            ends = f"ends{-axis}_{one.border}, constant{one.constant}[0]"
+            yield f"{word}({', '.join(given)}, {low}, {high}, {self.length(axis)}, {ends})"
         yield from self._beyond(kept, -1, f"row({{}}, {self.place(kept, row)})", self.first(kept))
-
-    def _absent(self, kept: Kept, row: Offset, axis: int, array: str, one: Absent) -> str:
-        """Write the ends of an array's row, or all of it where it is at an end of the axis."""
-        arrays = [(array, kept)] * 2
-        if one.before:
-            arrays[1] = one.before, self.by_name[one.before]
-        # A whole row is written from its first element on.
-        skipped = 0 if axis == -1 else self.first(kept)
-        given = [
-            _row_text(name, self.place(stage, row), str(self.first(stage) - skipped))
-            for name, stage in arrays
-        ]
-        word = "absent"
-        if axis != -1:
-            word = "absent_row"
-            given.append(plus(self.indices[axis + 1], row[axis + 1]))
-        low, high = one.reach.sides[axis]
-        ends = f"ends{-axis}_{one.border}, constant{one.constant}[0]"
-        return f"{word}({', '.join(given)}, {low}, {high}, {self.length(axis)}, {ends})"
 
     def _beyond(self, kept: Kept, axis: int, array: str, at: int, turn: str = "") -> Iterator[str]:
         """Write what lies beyond the ends of an axis, whose first element is `at`.

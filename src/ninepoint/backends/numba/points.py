@@ -283,7 +283,13 @@ class Point(Operations):
             case Reduce():
                 yield from self._window(name, expr)
             case Gather():
-                yield self._gather(name, expr)
+                self._as_stored(name, expr.field)
+                along = {
+                    axis: self.atom(step, "int64")
+                    for axis, step in enumerate(expr.index)
+                    if step != Const(DType.INT, "0")
+                }
+                yield f"{name} = {self.element(expr.field, expr.offset, along)}"
             case Inside():
                 yield from self._inside(name, expr)
             case Loop():
@@ -310,19 +316,20 @@ class Point(Operations):
         inner = [self._item(name, assign, reduce) for assign in reduce.body]
         item, known = self.atom(reduce.result), window_range(reduce, self.known)
         window = Window(name, reduce, SHORT[own], inner, item, known)
-        kind, machine = reduce.kind, self.machine(reduce.result)
+        kind = reduce.kind
         if kind in RANKED:
             return self.ranked(window)
-        program, total = _PROGRAMS[kind], window.short
+        total = window.short
         if kind == "mean":
             of = reduce.result.dtype if reduce.result.dtype.is_integer else reduce.dtype
             total = SHORT["int64" if of is DType.BOOL else of.numpy.name]
-        words = {
-            "count": window.count,
-            "divisor": max(0.0, window.count - reduce.quantile),
-            "extreme": _extreme("min" in kind, machine),
-        }
-        return window.lines(program, total=total, **words)
+        return window.lines(
+            _PROGRAMS[kind],
+            total=total,
+            count=window.count,
+            divisor=max(0.0, window.count - reduce.quantile),
+            extreme=_extreme("min" in kind, self.machine(reduce.result)),
+        )
 
     def ranked(self, window: Window) -> list[str]:
         """The elements of some rank, of all elements in a buffer, or of those that are no NaN."""
@@ -407,7 +414,7 @@ class Point(Operations):
             yield f"{own.name} = {self._as(atom, own)}"
         yield f"{turn.name} = 0"
         body, results = copied(loop.body, loop.next, lambda own, _: f"{name}_{own}", alias=alias)
-        lines: list[str] = []
+        lines = list[str]()
         for old, one in zip(loop.body, body, strict=True):
             self.known[one.name] = bounds[old.name]
             expr = _apart(one.value, one.name) if isinstance(one.value, Reduce) else one.value
@@ -426,15 +433,6 @@ class Point(Operations):
             ]
         yield f"while {owns[0].name}:"
         yield from indented(lines)
-
-    def _gather(self, name: str, expr: Gather) -> str:
-        self._as_stored(name, expr.field)
-        along = {
-            axis: self.atom(step, "int64")
-            for axis, step in enumerate(expr.index)
-            if step != Const(DType.INT, "0")
-        }
-        return f"{name} = {self.element(expr.field, expr.offset, along)}"
 
     def _inside(self, name: str, expr: Inside) -> Iterator[str]:
         """Note an index that is outside, and take one that is not."""

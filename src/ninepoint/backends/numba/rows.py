@@ -103,24 +103,21 @@ def as_tuple(items: list[str]) -> str:
 # Rows.
 
 
-# Rows of a field or of a stage, at an offset along all axes but the last: what each is called in
-# the text, and the column that it begins at.
-Rows: TypeAlias = Mapping[tuple[str, Offset], tuple[str, int]]
-
-
 @frozen
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    Some of its `parameters` are those of its `rows`; o0, o1, ... are its results, `n` is how many
-    columns these have, and `i` and the like are its place.  Its `buffers` are made once, so.
+    Some of its `parameters` are its `rows` of fields and of stages, at offsets along all axes but
+    the last: what each is called in the text, and the column that it begins at.  o0, o1, ... are
+    its results, `n` is how many columns these have, and `i` and the like are its place.  Its
+    `buffers` are made once, so.
     """
 
     name: str
     parameters: tuple[str, ...]
     body: tuple[str, ...]
     constants: tuple[str, ...]
-    rows: Rows
+    rows: Mapping[tuple[str, Offset], tuple[str, int]]
     buffers: Mapping[str, str]
 
 
@@ -141,7 +138,7 @@ class Layout:
         dtypes: Sequence[np.dtype] = (),
         edges: Edges | None = None,
     ) -> None:
-        self.reach, self.dtypes = reach, dtypes
+        self.reach = reach
         # Without axes where the array goes on at all ends.
         self.edges = edges or Edges(())
         # What is needed of a stage where the array goes on, and where it ends.
@@ -166,16 +163,15 @@ class Layout:
         # What a kernel is given after its arrays.
         self.coefficients = [name for name, *_ in kernel.coefficients]
         self.scalars = [*dict(kernel.scalars)]
-        self.others = [*self.coefficients, *self.scalars, "notes"]
         # What slides along rows knows elements as they are computed with; a chain keeps them so.
         slides = any(isinstance(stage, Histogram) for stage in kernel.stages)
         self.converts = HALVES and not slides and not edges
         fields = kernel.fields if self.converts else ()
         self.loads = {name: one.load for name, dtype in fields if (one := short(dtype))}
-        shorts = map(short, self.dtypes if self.converts else ())
+        shorts = map(short, dtypes if self.converts else ())
         self.stores = [one.store if one else "" for one in shorts]
         # Where reads stand that may be outside of their neighborhood.
-        self.places: list[str] = []
+        self.places = list[str]()
 
     def _keep_stages(self) -> None:
         """Tell what is kept of each stage, and how far all of them reach."""
@@ -210,10 +206,8 @@ class Layout:
         self.result = Kept(result, here, here, self.axis, 1)
         self.stages = (*self.kept, self.result)
         self.needs["out0"] = self.ends["out0"] = Box(here, here)
-        # Whether results are made at some of the planes of an axis that all have a turn.
-        self.thins = any(one.count > 1 for one in self.kept) and self.every[self.axis] > 1
         # How many planes are made before the first of the result.
-        self.warm = max((kept.warm for kept in self.kept), default=0)
+        self.warm = max(kept.warm for kept in self.stages)
         # Rows of a chain begin at multiples of 64 bytes where the array's rows begin: of the loads
         # of a step, those of the point's own column then touch one cache line a vector (heat in
         # two and three axes, float32: 1.2x, Zen 4).  So all of its stages are kept alike.
@@ -265,10 +259,6 @@ class Layout:
 
     # What is kept.
 
-    def room(self, kept: Kept) -> tuple[Offset, Offset]:
-        """The first and the last offset that there is room for."""
-        return (self.low, self.high) if self.edges.axes else (kept.low, kept.high)
-
     def first(self, kept: Kept) -> int:
         """The element of a stage's row at which column 0 is kept."""
         if not self.edges.axes or kept is self.result:
@@ -279,14 +269,13 @@ class Layout:
 
     def buffers(self) -> Iterator[str]:
         """The lines that make room for what is kept."""
+        axes = range(self.axis + 1, -1)
+        inner = [plus(*self.points(k), self.high[k] - self.low[k]) for k in axes]
+        if inner:
+            # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
+            inner[-1] += " | 1"
         for kept in self.kept:
-            low, high = self.room(kept)
-            axes = range(self.axis + 1, -1)
-            inner = [plus(*self.points(k), high[k] - low[k]) for k in axes]
-            if inner:
-                # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
-                inner[-1] += " | 1"
-            columns = plus(*self.points(-1), self.first(kept) + high[-1])
+            columns = plus(*self.points(-1), self.first(kept) + self.high[-1])
             for name in kept.stage.names:
                 width = f"padded({columns}, {self.item_size(name)})"
                 shape = as_tuple([str(kept.count), *inner, width])
@@ -309,9 +298,8 @@ class Layout:
         if kept.count > 1:
             turn = plus(self.turn, row[self.axis + 1] - kept.low[self.axis])
             index = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
-        low, _ = self.room(kept)
         axes = range(self.axis + 1, stop)
-        return [index, *(plus(self.indices[k + 1], row[k + 1] - low[k]) for k in axes)]
+        return [index, *(plus(self.indices[k + 1], row[k + 1] - self.low[k]) for k in axes)]
 
     def place(self, kept: Kept, row: Offset) -> str:
         """Where a stage keeps a row, or where it is in a result."""
@@ -347,8 +335,8 @@ def row_function(
         every, stores = layout.every[-1], layout.stores * (len(values) // len(kept.stage.names))
     point = _Row(layout, body)
     # What is done before the loop over the row, and for a point.
-    once: list[str] = []
-    lines: list[str] = []
+    once = list[str]()
+    lines = list[str]()
     for assign in body:
         own, expr = assign.name, assign.value
         if not isinstance(expr, Read):
@@ -371,7 +359,8 @@ def row_function(
     written = (*once, *over, *indented(lines))
     used = set(WORD.findall("\n".join(written)))
     labels = (label for label, _ in point.rows.values())
-    known = (*labels, *layout.whole, *point.buffers, *outs, "n", *layout.others)
+    arrays = (*labels, *layout.whole, *point.buffers, *outs)
+    known = (*arrays, "n", *layout.coefficients, *layout.scalars, "notes")
     parameters = tuple(one for one in known if one in used)
     return RowFunction(
         name, parameters, written, tuple(point.constants), point.rows, point.buffers
@@ -388,7 +377,7 @@ class _Row(Point):
         super().__init__(known, types, storage)
         self.layout, self.places = layout, layout.places
         # From which column on rows are read.
-        columns: dict[str, int] = {}
+        columns = dict[str, int]()
         for assign in body:
             for name, low, _ in extents(assign.value):
                 columns[name] = min(columns.get(name, low[-1]), low[-1])
@@ -404,11 +393,11 @@ class _Row(Point):
             label, column = self.rows[row]
             text = f"{label}[{plus('j', origin[-1] - column, *along.values())}]"
         else:
-            index = [[place] for place in (*self.layout.indices, "j")]
-            for axis, place in along.items():
-                index[axis].append(place)
-            steps = [o - low for o, low in zip(origin, self.layout.reach.lo, strict=True)]
-            places = [plus(*one, step) for one, step in zip(index, steps, strict=True)]
+            axes = zip((*self.layout.indices, "j"), origin, self.layout.reach.lo, strict=True)
+            places = [
+                plus(index, along.get(axis, 0), offset - low)
+                for axis, (index, offset, low) in enumerate(axes)
+            ]
             text = f"{field}[{', '.join(['b', *places])}]"
         load = self.layout.loads.get(field)
         return f"{load}({text})" if load else text
@@ -459,8 +448,9 @@ def _bins(stage: Histogram, layout: Layout, steps: Sequence[int], low: int) -> _
         # A box needs no tables.  (Medians of 15 x 15 and 31 x 31 bytes took 1.4 and 1.6 times as
         # long with them, 512 x 512, Zen 5.)
         down, begin, end, tables = "d", str(begins[0]), str(ends[0]), {}
-    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
-    outer += [f"{plus('i', step)} + {down}" for step in steps[-2:-1]]
+    outer = list(map(plus, layout.indices, steps))
+    if outer:
+        outer[-1] += f" + {down}"
 
     def element(place: str) -> str:
         index = ", ".join(["b", *outer, place])
@@ -512,9 +502,10 @@ class _Tile:
 
     def __init__(self, lines: Sequence[Offset]) -> None:
         self.planes = sorted({line[:-3] for line in lines})
-        self.top, self.left = min(line[-3] for line in lines), min(line[-2] for line in lines)
-        height = self.height = max(line[-3] for line in lines) - self.top + 1
-        width = self.width = max(line[-2] + line[-1] for line in lines) - self.left
+        *_, rows, begins, lengths = zip(*lines, strict=True)
+        self.top, self.left = min(rows), min(begins)
+        height = self.height = max(rows) - self.top + 1
+        width = self.width = max(map(sum, zip(begins, lengths, strict=True))) - self.left
         known = limits.current
         if height == 1:
             self.rows, columns = 1, max(known.sorted_columns, known.sorted_windows * width)
@@ -526,7 +517,7 @@ class _Tile:
         # How many elements its windows have together.
         self.elements = len(self.planes) * (self.rows + height - 1) * (self.columns + width - 1)
         # Of each run its plane and its row, where it begins and what comes after it.
-        self.runs: list[int] = []
+        self.runs = list[int]()
         for *steps, row, column, length in lines:
             first = column - self.left
             plane = self.planes.index(tuple(steps))
@@ -537,6 +528,14 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
     """What finds the elements by places in a tile, and keeps those of its rows."""
     machine = computed(dict(layout.kernel.fields)[stage.read.field])
     ndim, unsigned = layout.kernel.ndim, f"uint{8 * machine.itemsize}"
+    full = int(np.iinfo(unsigned).max)
+    top = full // 2 + 1
+    flipped = top if machine.kind == "i" else 0
+    # What `keyed` needs to know of a type, and the bits of NaN.
+    masks = [top, flipped, flipped, full, 0]
+    if machine.kind == "f":
+        infinite, nan = np.array([math.inf, math.nan], machine).view(unsigned).tolist()
+        masks = [top, top, full, infinite ^ top, nan]
     tile = _Tile(stage.runs)
     short = tile.elements <= limits.current.sorted_elements
     buffers = {
@@ -555,7 +554,7 @@ def _places(kept: Kept, stage: Histogram, layout: Layout, steps: Sequence[int]) 
         "rows": "1" if ndim == 1 else layout.limits(kept, -2)[1],
     }
     tables: dict[str, tuple[Sequence[object], str]] = {
-        "masks": (_masks(machine), "uint64"),
+        "masks": (masks, "uint64"),
         "runs": (tile.runs, "int64"),
     }
     if len(tile.planes) > 1:
@@ -604,15 +603,3 @@ found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
 for j in range(n):
     o0[j] = found0[at0 + j]
 """
-
-
-def _masks(machine: np.dtype) -> list[int]:
-    """What `keyed` needs to know of a type, and the bits of NaN."""
-    bits = np.dtype(f"uint{8 * machine.itemsize}")
-    full = int(np.iinfo(bits).max)
-    top = full // 2 + 1
-    if machine.kind == "f":
-        infinite, nan = np.array([math.inf, math.nan], machine).view(bits).tolist()
-        return [top, top, full, infinite ^ top, nan]
-    flipped = top if machine.kind == "i" else 0
-    return [top, flipped, flipped, full, 0]

@@ -44,6 +44,7 @@ from ...language.definitions import (
     Function,
     SelfReference,
     Unusable,
+    dotted,
     with_helpers,
 )
 from ...language.errors import Span, mistake
@@ -61,9 +62,6 @@ _SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", 
            "Not Enough Information", ">>>")  # fmt: skip
 _OWN = re.compile("ninepoint: (.*)")
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
-
-# What is said of a mistake, from Numba's words, the place and the error itself.
-Words = Callable[[str, Span, Exception], Exception]
 
 
 def by_type(prefer_literal: bool = False) -> Callable[[Callable[..., Any]], Any]:
@@ -119,7 +117,7 @@ def jitted(
         )
 
     # What functions that are being made are called by their own texts.
-    active: dict[str, Any] = {}
+    active = dict[str, Any]()
 
     def made(function: Function, **first: Any) -> Any:
         # Numba imports the module of what it kept on disk.
@@ -250,8 +248,9 @@ class BoundedCompiler(CompilerBase):
 
     def define_pipelines(self):
         passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_Lowering, NativeLowering)
-        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+        passes.passes = [
+            (_Lowering if one is NativeLowering else one, words) for one, words in passes.passes
+        ]
         passes.finalize()
         return [passes]
 
@@ -262,14 +261,19 @@ class BoundedCompiler(CompilerBase):
 def first_use(function: Function, name: str) -> Span:
     """Where a function first says a name."""
     for node in ast.walk(function.definition):
-        if isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) == name:
+        if dotted(node) == name:
             return function.span(node)
     return function.place
 
 
 @contextmanager
-def explained(function: Function, told: Words) -> Iterator[None]:
-    """Raise what Numba finds in a function as a mistake at the user's line, in these words."""
+def explained(
+    function: Function, told: Callable[[str, Span, Exception], Exception]
+) -> Iterator[None]:
+    """Raise what Numba finds in a function as a mistake at the user's line.
+
+    That is what is `told` of Numba's words, the place and the error itself.
+    """
     try:
         with warnings.catch_warnings():
             # What may be slow is told by a measurement.
@@ -286,10 +290,9 @@ def reason(text: str) -> str:
     """The first line of Numba's words that says something, or what we said ourselves."""
     if own := _OWN.search(text):
         return own[1]
-    lines = [line.strip(" -") for line in text.splitlines()]
-    useful = [line for line in lines if line and not line.startswith(_SILENT)]
-    found = useful[0] if useful else "Numba gives no reason"
-    found = _FUNCTION.sub(r"'\1'", found)
+    lines = (line.strip(" -") for line in text.splitlines())
+    useful = (line for line in lines if line and not line.startswith(_SILENT))
+    found = _FUNCTION.sub(r"'\1'", next(useful, "Numba gives no reason"))
     found = found.replace("found for signature", "for these arguments")
     return re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", found).rstrip(".:")
 

@@ -206,8 +206,8 @@ class _Actors:
             for one in copies
         ]
         if found and all(found):
-            holders, futures = zip(*(one[0] for one in found), strict=True)
-            fields = [*self._joined(parts, futures), *fields[count:]]
+            holders, kept = zip(*(one[0] for one in found), strict=True)
+            fields = [*self._joined(parts, kept), *fields[count:]]
             self._holders, self._step = holders, self._copied
         workers, self._parts = self._divided(fields)
         self._addresses, threads = list(workers), list(workers.values())

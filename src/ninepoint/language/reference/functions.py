@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..functions import origin
 from .number import (
     DOUBLE,
     OPERATORS,
@@ -43,10 +44,9 @@ def _strong(value: Any) -> Any:
 
 def is_known(value: Any) -> bool:
     """Whether it is a function of numbers: a conversion of Python's, one of `math` or of NumPy."""
-    module = (getattr(value, "__module__", None) or "").partition(".")[0]
     if not callable(value):
         return False
-    return isinstance(value, np.ufunc) or module in ("math", "numpy") or value in WRITTEN
+    return isinstance(value, np.ufunc) or origin(value) in ("math", "numpy") or value in WRITTEN
 
 
 def called(function: Any, *arguments: Any, **options: Any) -> Any:

@@ -39,12 +39,12 @@ DOUBLE = (np.float64, np.complex128)
 WRITTEN = (bool, int, float, complex)
 
 
-def _inverted(value: Any) -> Any:
-    """`~value`; of a truth it is the other one."""
-    return not value if isinstance(value, bool) else ~value
-
-
-_UNARY: dict[str, Operation] = {**UNARY, "~": _inverted, "abs": abs}
+_UNARY: dict[str, Operation] = {
+    **UNARY,
+    # Of a truth it is the other one.
+    "~": lambda value: not value if isinstance(value, bool) else ~value,
+    "abs": abs,
+}
 
 # Functions of NumPy that are operators of numbers.
 _SYMBOLS = {**UFUNCS, **UNARY_UFUNCS, np.absolute: "abs"}
