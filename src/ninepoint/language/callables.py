@@ -397,7 +397,7 @@ def _extreme(
     skips = name != kind and window.dtype.is_float
     if where is not None and where is not True:
         if initial is None:
-            raise mistake("where-initial", name if skips else kind)
+            raise mistake("where-initial", name)
         if lift(initial).shape:
             raise mistake("bad-operand", "'initial'", words(initial))
     if not skips:
