@@ -133,11 +133,11 @@ def arranged(call: Any, fields: PlainArrays, order: Axes, outs: PlainArrays) -> 
     if compiled.at_points and not compiled.positions:
         return call, merging([*fields, *outs])
     lain = ([one.transpose(order) for one in arrays] for arrays in (fields, outs))
-    how, form = with_lanes(compiled, *lain) or (None, ())
-    made = call.turned(form) if how else None
-    if how and made is not None:
-        return made, replace(how, order=tuple(order[axis] for axis in how.order))
-    return call, Turned(order)
+    found = with_lanes(compiled, *lain)
+    made = found and call.turned(found[1])
+    if not found or made is None:
+        return call, Turned(order)
+    return made, replace(found[0], order=tuple(order[axis] for axis in found[0].order))
 
 
 def told(program: Any, fields: PlainArrays) -> Iterator[tuple[str, str]]:

@@ -120,8 +120,11 @@ def _on_edge(value: Any, shape: Shape, axis: int, words: str) -> Any:
             "give its .data."
         )
     edge = (*shape[:axis], *shape[axis + 1 :])
-    pairs = zip(value.shape[::-1], edge[::-1], strict=False)
-    if len(value.shape) > len(edge) or not all(n in (1, m) for n, m in pairs):
+    try:
+        fits = np.broadcast_shapes(value.shape, edge) == edge
+    except (ValueError, TypeError):
+        fits = False
+    if not fits:
         raise ValueError(
             f"{words} has values of shape {tuple(value.shape)}, and the edge has the shape "
             f"{edge}, the fields' shape without the axis that ends there; give one of that "

@@ -278,7 +278,9 @@ class Region(tuple[Span, ...]):
 
     def along(self, axis: int, first: int, last: int) -> Region:
         """Give the same with other points along an axis."""
-        return Region((*self[:axis], (first, last), *self[axis + 1 :]))
+        spans = list(self)
+        spans[axis] = first, last
+        return Region(spans)
 
     def within(self, first: int, last: int) -> Region:
         """Give the points from `first` on and before `last` along the first axis."""

@@ -66,13 +66,6 @@ class Block:
     on: Shape | None = None
 
 
-def along(shape: Shape, axis: int, span: Span) -> Region:
-    """The points of a part of an axis, which is counted from the end."""
-    spans = [(0, n) for n in shape]
-    spans[axis] = span
-    return Region(spans)
-
-
 def spans_of(sizes: Sequence[int]) -> list[Span]:
     """From where to where each chunk of an axis is."""
     return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))

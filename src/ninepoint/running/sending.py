@@ -23,7 +23,7 @@ from ..arrays.accepted import broadcast_shape, listed, write
 from ..arrays.blocks import outputs_of
 from ..arrays.cuda.executable import understood
 from ..arrays.layout import Array, PlainArrays, Region, Shape, cut
-from ..arrays.regions import Block, along, looking, rings
+from ..arrays.regions import Block, looking, rings
 from ..backends.cuda import driver
 from ..backends.threads import run_parallel
 from ..base import limits
@@ -125,7 +125,8 @@ def computed(program: Program, fields: PlainArrays, targets: PlainArrays) -> Non
     while True:
         regions: list[Region | None] = [None]
         if count > 1:
-            regions = [along(shape, axis, span) for span in cut((0, shape[axis]), count)]
+            whole = Region((0, n) for n in shape)
+            regions = [whole.along(axis, *span) for span in cut((0, shape[axis]), count)]
         try:
             run_parallel((partial(piece, one) for one in regions), min(LANES, len(regions)))
             return

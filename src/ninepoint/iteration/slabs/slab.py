@@ -30,8 +30,8 @@ import numpy as np
 from ...arrays.accepted import Arrays, broadcast_shape, checked_out, write
 from ...arrays.blocks import pieces_of
 from ...arrays.launching import cut
-from ...arrays.layout import Array, Shape, Span, hull
-from ...arrays.regions import Block, Domain, Looking, along, rings, spans_of
+from ...arrays.layout import Array, Region, Shape, Span, hull
+from ...arrays.regions import Block, Domain, Looking, rings, spans_of
 from ...backends.memory import empty
 from ...backends.threads import VARIABLE, thread_count
 from ...base.remembered import cached_property
@@ -156,7 +156,7 @@ class Slab:
         self._parts, self._links, self._plan = parts, links, plan
         self._count, self.ended = parts.motion.states, False
         self._own, frame = parts.owned[links.part], parts.frames[links.part]
-        self._has = along(parts.shape, parts.axis, frame)
+        self._has = Region((0, n) for n in parts.shape).along(parts.axis, *frame)
         self._fields = [
             self._framed(k, field) if k in parts.cut else np.asarray(field, parts.motion.types[k])
             for k, field in enumerate(fields)
@@ -175,7 +175,7 @@ class Slab:
         program, given = parts.motion.program(first, length)
         views = [self._view(one, own) for one in self._spare]
         outs = dict(zip(program.wanted, views, strict=True))
-        domain = Domain(shape, self._has, along(shape, parts.axis, own))
+        domain = Domain(shape, self._has, self._has.along(parts.axis, *own))
         block = Block(tuple(self._fields), domain)
         made = program.run(block, outs, self._plan.threads, given)
         for target, result in zip(views, made, strict=True):
@@ -217,7 +217,7 @@ class Slab:
 
     def _view(self, array: Array, span: Span) -> Array:
         """The part of a frame that stands so along the axis."""
-        return cut(array, self._has, along(self._parts.shape, self._parts.axis, span))
+        return cut(array, self._has, self._has.along(self._parts.axis, *span))
 
     def _framed(self, number: int, field: Array) -> Array:
         """A frame with the part's own points of a field; a state has all axes of the shape."""

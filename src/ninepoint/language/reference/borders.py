@@ -9,7 +9,6 @@ Conditions extend the array first, axis by axis; the rules with names hold for w
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -128,36 +127,26 @@ def bordered(
 
     Around each element there are so many results as `factors` say.
     """
-    result = values.copy()
-    first = values.ndim - len(rules)
-    cut: list[Any] = [slice(None)] * first
-    # Along each axis: from where on there is nothing outside, up to where, and the rules.
-    ends = []
-    for lo, hi, size, k, (before, after) in zip(
-        *reach, values.shape[first:], factors, rules, strict=True
-    ):
-        start, stop = max(0, -lo * k), size - max(0, hi * k)
-        ends.append((start, stop, before, after))
-        first_left = start if before == "valid" else 0
-        cut.append(slice(first_left, max(0, stop) if after == "valid" else size))
+    result, first = values.copy(), values.ndim - len(rules)
+    # The rule by which an output has no value of its own: that of the first axis which has one.
+    without = np.full(values.shape, "", object)
+    cut: list[Any] = [slice(None)] * values.ndim
+    axes = zip(range(first, values.ndim), *reach, factors, rules, strict=True)
+    for axis, lo, hi, k, (before, after) in reversed([*axes]):
+        # From where on there is nothing outside, and up to where.
+        size = values.shape[axis]
+        start, stop = max(0, -lo * k), max(0, size - max(0, hi * k))
+        for rule, part in ((after, slice(stop, None)), (before, slice(start))):
+            if rule in ("fill", "keep"):
+                without[(slice(None),) * axis + (part,)] = rule
+        cut[axis] = slice(start if before == "valid" else 0, stop if after == "valid" else size)
     for point in np.ndindex(values.shape):
-        rule = _without(point[first:], ends)
-        if rule == "fill":
+        if without[point] == "fill":
             result[point] = number(cval)
-        elif rule == "keep":
+        elif without[point] == "keep":
             if field is None:
                 raise ValueError("'keep' needs a field for each output")
             element = (p // k for p, k in zip(point[first:], factors, strict=True))
             result[point] = number(field[*point[:first], *element])
     found: Array = result[(*cut, ...)]
     return found
-
-
-def _without(point: Point, ends: Sequence[tuple[int, int, Any, Any]]) -> str:
-    """The first rule by which an output at `point` has no value of its own."""
-    for position, (start, stop, before, after) in zip(point, ends, strict=True):
-        if position < start and before in ("fill", "keep"):
-            return str(before)
-        if position >= stop and after in ("fill", "keep"):
-            return str(after)
-    return ""
