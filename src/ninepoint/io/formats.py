@@ -72,6 +72,10 @@ TIFF = Format(
     2**31 - 1,
 )
 FORMATS = (PNG, JPEG, TIFF)
+
+# The types of numbers that Zarr has.
+STORABLE = {"bool", *TIFF.holds}
+
 IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 
 # Stores and files of arrays.
@@ -98,11 +102,6 @@ def check_options(form: Format, level: int | None, quality: int | None) -> None:
         raise ValueError(f"compression is a level from 0 to 9, not {level!r}")
     if quality is not None and quality not in range(1, 101):
         raise ValueError(f"quality is a number from 1 to 100, not {quality!r}")
-
-
-def storable(dtype: np.dtype) -> bool:
-    """Whether Zarr has a type for these numbers: it has those of TIFF, and bools."""
-    return dtype.name in ("bool", *TIFF.holds)
 
 
 def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
@@ -159,7 +158,7 @@ def encode(frame: np.ndarray, form: Format, level: int | None, quality: int | No
             file,
             frame,
             compression="zlib" if level else None,
-            compressionargs={"level": level} if level else None,
+            compressionargs={"level": level},
             **tiff_layout(frame.shape),
         )
         return file.getvalue()
