@@ -79,8 +79,6 @@ from .values import (
 # The functions of NumPy that are methods of windows.
 _METHODS = frozenset("sum prod mean min max std var median any all argmin argmax ptp".split())
 
-_STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
-
 # What tells how large an array is, and what that is of how long it is along each axis.
 _MEASURES = (len, np.shape, np.ndim, np.size)
 _MEASURED: dict[str, Any] = {"shape": tuple, "ndim": len, "len": itemgetter(0), "size": math.prod}
@@ -113,7 +111,7 @@ class Given:
             raise mistake("unknown-function", self.name)
         if function in _MEASURES and len(self.args) == 1 and isinstance(self.args[0], Field):
             return _MEASURED[function.__name__](_whole_shape(self.args[0]))
-        if function in _STRUCTURE:
+        if function in (range, len, enumerate, zip, tuple, list, reversed):
             return self._arranged(function)
         shape = is_shape(function)
         if shape or isinstance(getattr(function, "__self__", None), np.ndarray):
