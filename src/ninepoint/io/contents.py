@@ -241,8 +241,7 @@ class Contents:
         count, own = (len(self.share(part)) for part in (None, how.part))
         size = sum(one.nbytes for one in arrays) * len(units) / max(1, count)
         part = f" of part {how.part}" if how.part else ""
-        which = f"{len(units)} of {many(own, 'unit')}{part}"
-        page[0] += f" To write: {counted(size, 'B')}, {which}."
+        page[0] += f" To write: {counted(size, 'B')}, {len(units)} of {many(own, 'unit')}{part}."
         page.add("path", path)
         for one in self.variables:
             page.add("variable", f"{one.name} {one.array.dtype} {one.array.shape}".strip())
