@@ -452,6 +452,13 @@ def test_never_onto_a_source(tmp_path, layers):
     imsave(frames, tmp_path / "new" / "{}.png")
 
 
+def test_no_file_of_several_folders_is_read_and_overwritten(tmp_path):
+    (path,) = imsave(STACK[:1], tmp_path / "in" / "{}.png")
+    both = da.concatenate([imread(path), imread(path)])
+    with pytest.raises(ValueError, match="would overwrite"):
+        imsave(both, [tmp_path / "out" / "1.png", path], overwrite=True)
+
+
 @pytest.mark.parametrize(("source", "target", "refused"), [
     ("", "new{}.tif", True), ("**/*.png", "new{}.png", True), ("../*/?.png", "7.png", True),
     ("link/*.png", "new{}.png", True), ("[0-3].png", "{:d}0.png", True),

@@ -52,6 +52,8 @@ is_expression = _is("dask_array", "Array")
 is_xarray = _is("xarray", "DataArray")
 is_dataset = _is("xarray", "Dataset")
 is_cupy = _is("cupy", "ndarray")
+# Of ours: none is there before its module is.
+is_lazy = _is("ninepoint.running.calls", "Lazy")
 _is_series, _is_frame = _is("pandas", "Series"), _is("pandas", "DataFrame")
 
 
@@ -172,13 +174,7 @@ def refuse_foreign(value: object, what: str) -> None:
 
 def named(kind: type) -> str:
     """What a class of a library is called."""
-    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
-
-
-def is_lazy(value: object) -> bool:
-    """Whether it is a lazy value of ours; none is there before its module is."""
-    module = sys.modules.get("ninepoint.running.calls")
-    return module is not None and isinstance(value, module.Lazy)
+    return f"{origin(kind)}.{kind.__name__}"
 
 
 def as_it_is(value: Any) -> Any:

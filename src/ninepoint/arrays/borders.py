@@ -342,7 +342,7 @@ def _spacing(dx: Any) -> float:
 
 
 def _is_number(value: Value) -> bool:
-    return isinstance(value, numbers.Number | np.number | np.bool_)
+    return isinstance(value, numbers.Number | np.bool_)
 
 
 def _shown(value: Value) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..base.frozen import frozen
+from ..language.functions import origin
 from .accepted import is_dask, is_dataset, is_device, is_xarray, listed, refuse_foreign
 
 
@@ -99,7 +100,7 @@ def asks(values: Sequence[Any]) -> list[Any]:
         kind = type(value)
         if kind is np.ndarray or getattr(kind, "__array_ufunc__", usual) is usual:
             continue
-        if kind.__module__.partition(".")[0] == "ninepoint" or kind in map(type, found):
+        if origin(kind) == "ninepoint" or kind in map(type, found):
             continue
         if is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value):
             continue

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -171,9 +172,12 @@ def make_parser() -> ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=layout,
     )
-    version = f"ninepoint {__version__}"
-    words = "show the version and leave"
-    parser.add_argument("--version", action="version", version=version, help=words)
+    parser.add_argument(
+        "--version",
+        action="version",
+        version=f"ninepoint {__version__}",
+        help="show the version and leave",
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     made = {}
     for name, words, description, examples in _COMMANDS:
@@ -237,12 +241,13 @@ def dtype(text: str) -> Any:
 
 def part(text: str) -> tuple[int, int]:
     """Read `1/8`, the first of eight parts."""
-    number, slash, parts = text.partition("/")
-    if not slash or not number.isdecimal() or not parts.isdecimal():
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if not found:
         raise ArgumentTypeError(f"{text!r} is no part of many, as 1/8")
-    if not 1 <= int(number) <= int(parts):
+    number, parts = map(int, found.groups())
+    if not 1 <= number <= parts:
         raise ArgumentTypeError(f"{text!r}: parts are counted from 1 to {parts}")
-    return int(number) - 1, int(parts)
+    return number - 1, parts
 
 
 def boundary(text: str) -> str | tuple[Any, ...]:

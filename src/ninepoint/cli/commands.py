@@ -214,7 +214,11 @@ def explain(options: Namespace) -> None:
         with _at_fault(TypeError, ValueError):
             one = asked(kernel.definition, dtypes, given | place)
     elif not (dtypes or given or options.ir or options.source or place):
-        _show(kernel)
+        name, written = kernel.__name__, inspect.unwrap(kernel)
+        where = f"{inspect.getsourcefile(written)}, line {inspect.getsourcelines(written)[1]}"
+        print(f"{name} is a ready-made filter, to be read and copied: {where}\n")
+        print(f"{name}{inspect.signature(kernel)}\n")
+        print(inspect.getdoc(kernel))
         return
     elif len(dtypes) > 1:
         raise UsageError(f"{kernel.__name__!r} takes one image, and --dtype is given once")
@@ -233,15 +237,6 @@ def explain(options: Namespace) -> None:
         print(explaining.texts(one, options.device or "cpu"), end="")
     else:
         print(explaining.explained(kernel, one))
-
-
-def _show(kernel: Any) -> None:
-    """Print what a filter does, and where its text is."""
-    name, written = kernel.__name__, inspect.unwrap(kernel)
-    place = f"{inspect.getsourcefile(written)}, line {inspect.getsourcelines(written)[1]}"
-    print(f"{name} is a ready-made filter, to be read and copied: {place}\n")
-    print(f"{name}{inspect.signature(kernel)}\n")
-    print(inspect.getdoc(kernel))
 
 
 def info(options: Namespace) -> None:

@@ -49,7 +49,7 @@ from ..base.frozen import frozen
 from ..base.undisturbed import imported
 from ..language.dtypes import is_masked
 from ..language.signature import Explanation, Lines, counted, many
-from .formats import IMAGES
+from .formats import IMAGES, STORABLE
 from .paths import ZARR_FILES, AmongInputsError, Names, need, stamp, write_whole
 from .progress import shown
 from .run import (
@@ -102,11 +102,6 @@ class Variable:
     chunks: Shape | None = None
     shards: Shape | None = None
     most: int = UNIT_BYTES
-
-    @property
-    def of(self) -> str:
-        """Which one it is, for what is said of it."""
-        return f" of '{self.name}'" if self.name else ""
 
     @property
     def units(self) -> Units:
@@ -188,6 +183,16 @@ class Contents:
             )
         return laid
 
+    def check_types(self, what: str, names: Collection[str]) -> None:
+        """Raise `TypeError` for values of types other than these."""
+        for one in self.variables:
+            dtype, of = one.array.dtype, f" of '{one.name}'" if one.name else ""
+            if dtype.name not in names:
+                cure = "convert them first, such as array.astype('float64')"
+                if dtype.name in STORABLE:
+                    cure = "save as .zarr"
+                raise TypeError(f"{what} cannot hold the {dtype} values{of}: {cure}")
+
     @property
     def held(self) -> int:
         """About how many bytes a thread holds that computes the largest unit."""
@@ -236,8 +241,7 @@ class Contents:
         count, own = (len(self.share(part)) for part in (None, how.part))
         size = sum(one.nbytes for one in arrays) * len(units) / max(1, count)
         part = f" of part {how.part}" if how.part else ""
-        which = f"{len(units)} of {many(own, 'unit')}{part}"
-        page[0] += f" To write: {counted(size, 'B')}, {which}."
+        page[0] += f" To write: {counted(size, 'B')}, {len(units)} of {many(own, 'unit')}{part}."
         page.add("path", path)
         for one in self.variables:
             page.add("variable", f"{one.name} {one.array.dtype} {one.array.shape}".strip())
@@ -351,7 +355,7 @@ def array_of(result: Any, name: str = "", known: bool = True) -> Any:
 
 
 def _labelled(dataset: Any, of_zarr: bool) -> Contents:
-    xr = need("Saving a DataArray", "xarray")
+    encoded = imported("xarray.conventions").encode_cf_variable
     kinds = {one.dtype.kind for one in dataset.data_vars.values()}
     if kinds and kinds <= set("mM"):
         raise TypeError(
@@ -377,7 +381,7 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
         one = one.copy(deep=False, data=array_of(one.data, name))
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
-        stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
+        stored = one if is_kept else encoded(one, name=name)
         # The chunks and shards that it had in the store it was read from.
         told = dataset.variables[name].encoding if of_zarr else {}
         chunks, shards = told.get("chunks"), told.get("shards")
@@ -451,18 +455,19 @@ def check_not_read(arrays: Iterable[Any], targets: Sequence[str]) -> None:
     """Raise if arrays are read from files or stores that would be replaced, or from among them."""
     paths, folders = seen(arrays)
     read = paths | {str(folder) for path in paths for folder in PurePath(path).parents}
-    folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
+    real = cache(os.path.realpath)
     for target in targets:
-        if os.path.join(folder, os.path.basename(target)) in read:
+        folder, name = os.path.split(target)
+        if os.path.join(real(folder), name) in read:
             raise AmongInputsError(
                 f"this would overwrite {target!r}, from which the array is still to be read; "
                 "save under another name, or into another folder"
             )
-    if folder in folders and targets[0].lower().endswith(IMAGES):
-        raise AmongInputsError(
-            f"this would write {targets[0]!r} among the files that the array is read from, where "
-            "the next run would take it for one of them; save into another folder"
-        )
+        if real(folder) in folders and name.lower().endswith(IMAGES):
+            raise AmongInputsError(
+                f"this would write {target!r} among the files that the array is read from, where "
+                "the next run would take it for one of them; save into another folder"
+            )
 
 
 def sources(arrays: Iterable[Any]) -> list[Any]:

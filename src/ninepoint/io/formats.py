@@ -72,6 +72,10 @@ TIFF = Format(
     2**31 - 1,
 )
 FORMATS = (PNG, JPEG, TIFF)
+
+# The types of numbers that Zarr has.
+STORABLE = {"bool", *TIFF.holds}
+
 IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 
 # Stores and files of arrays.
@@ -98,11 +102,6 @@ def check_options(form: Format, level: int | None, quality: int | None) -> None:
         raise ValueError(f"compression is a level from 0 to 9, not {level!r}")
     if quality is not None and quality not in range(1, 101):
         raise ValueError(f"quality is a number from 1 to 100, not {quality!r}")
-
-
-def storable(dtype: np.dtype) -> bool:
-    """Whether Zarr has a type for these numbers: it has those of TIFF, and bools."""
-    return dtype.name in ("bool", *TIFF.holds)
 
 
 def check_holds(form: Format, dtype: np.dtype, shape: tuple[int, ...]) -> None:
@@ -159,7 +158,7 @@ def encode(frame: np.ndarray, form: Format, level: int | None, quality: int | No
             file,
             frame,
             compression="zlib" if level else None,
-            compressionargs={"level": level} if level else None,
+            compressionargs={"level": level},
             **tiff_layout(frame.shape),
         )
         return file.getvalue()
@@ -289,7 +288,8 @@ def _is_wide_colour(picture: Any) -> bool:
 # the chain of pages again.  The chain is followed here, which takes a fifth of the time (0.025 and
 # 0.12 ms a file of one page), as tifffile would read all that each page says.
 
-DEFLATE = (8, 32946)
+# How much smaller strips may be than what they hold, by their compression: none, and deflate.
+RATIOS = {1: 1, 8: BEST_DEFLATE_RATIO, 32946: BEST_DEFLATE_RATIO}
 
 # The tag in which a GeoTIFF says where on the Earth it is (OGC GeoTIFF 1.1, GeoKeyDirectoryTag).
 GEO_KEYS = 34735
@@ -431,7 +431,7 @@ def _check_segments(page: TiffPage | TiffFrame) -> None:
     whole: Any = page.keyframe
     nbytes = (page.size * whole.bitspersample + 7) // 8
     stored = sum(page.databytecounts[:wanted])
-    ratio = {1: 1, **dict.fromkeys(DEFLATE, BEST_DEFLATE_RATIO)}.get(page.compression)
+    ratio = RATIOS.get(page.compression)
     if ratio is not None and stored * ratio < nbytes:
         raise ValueError(f"it claims {nbytes} bytes of pixels, which its {stored} cannot hold")
     tile = math.prod(page.chunks)

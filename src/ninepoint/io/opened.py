@@ -200,7 +200,8 @@ def _from_group(path: str, group: Any, variable: str | None, level: int | None) 
 def _plain(store: str, node: Any) -> Found:
     """An array, with the names of its dimensions if it has them all."""
     array, dims = _array(store, node), _dims(node)
-    attrs = {k: v for k, v in dict(node.attrs).items() if k != "_ARRAY_DIMENSIONS"}
+    attrs = dict(node.attrs)
+    attrs.pop("_ARRAY_DIMENSIONS", None)
     return Found(array, labelled(array, dims, None, attrs) if dims else None)
 
 

@@ -275,8 +275,9 @@ def _frames_of(path: str, number: int) -> list[Frame]:
             return [Frame(now)]
         file.seek(0)
         places = formats.page_places(file)
-    many = len(places) > 1
-    return [Frame(now, place, page if many else None) for page, place in enumerate(places)]
+    if len(places) == 1:
+        return [Frame(now, *places)]
+    return [Frame(now, place, page) for page, place in enumerate(places)]
 
 
 def _read_header(frames: list[Frame], max_pixels: int | None) -> tuple[Header, str | None]:
@@ -538,8 +539,8 @@ def _natural(array: Opened) -> Shape:
     if not math.prod(shape):
         return tuple(max(1, n) for n in shape)
     sizes = tuple(max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True))
-    most = min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS, Room.of(None).unit)
-    most = max(LEAST_BYTES, most)
+    least = math.prod(shape) * itemsize // LEAST_CHUNKS
+    most = max(LEAST_BYTES, min(CHUNK_BYTES, least, Room.of(None).unit))
     if array.shards is not None:
         shard = tuple(max(1, min(n, one)) for n, one in zip(shape, array.shards, strict=True))
         if math.prod(shard) * itemsize <= SHARD_BYTES:

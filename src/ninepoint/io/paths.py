@@ -217,10 +217,11 @@ def local_path(path: AnyPath, urls: str = "") -> str:
         raise TypeError(f"a path is text, not {path!r}")
     if "\0" in text:
         raise ValueError(f"a path cannot hold a NUL character: {text!r}")
-    is_url = "://" in text
-    if is_url and urls:
+    if "://" not in text:
+        return os.path.expanduser(text)
+    if urls:
         raise ValueError(urls.format(text))
-    return text if is_url else os.path.expanduser(text)
+    return text
 
 
 def nth(names: Names, number: int) -> str:

@@ -112,8 +112,9 @@ def lengths(
         known = known or dims
         unknown = [dim for dim in cut if dim not in known]
         if unknown:
-            there = list(known)
-            raise ValueError(f"{name} names the dimension {unknown[0]!r}, and there are {there}")
+            raise ValueError(
+                f"{name} names the dimension {unknown[0]!r}, and there are {list(known)}"
+            )
         given = [cut.get(dim, n) for dim, n in zip(dims, own, strict=True)]
     elif not isinstance(cut, tuple | list):
         given = [cut] * len(shape)
@@ -240,8 +241,7 @@ class Writer:
         try:
             self.put(block.get() if is_cupy(block) else np.asarray(block), region)
         except OSError as error:
-            what = f"{error.strerror or error}: [{spans(region)}] is not written"
-            words = f"{what}; {self.rest}"
+            words = f"{error.strerror or error}: [{spans(region)}] is not written; {self.rest}"
             where = nth(self.path, region[0].start) if self.rest == WHOLE else self.path
             raise OSError(error.errno, words, where) from error
         return 1

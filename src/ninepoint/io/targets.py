@@ -62,7 +62,7 @@ from .contents import (
     noted,
     stored_by_xarray,
 )
-from .formats import IMAGES, NUMBERS, TIFF, check_holds, storable, tiff_layout
+from .formats import IMAGES, NUMBERS, STORABLE, TIFF, check_holds, tiff_layout
 from .ome import KINDS, axes_of, labels_of
 from .opened import INCOMPLETE
 from .opening import open
@@ -81,12 +81,7 @@ def save_zarr(result: Any, path: str, how: How) -> str | None:
     need("Writing a .zarr store", "dask.array", "zarr")
     is_image = path.lower().endswith(".ome.zarr")
     found = _image(result, path) if is_image else contents(result, of_zarr=True)
-    for one in found.variables:
-        if not storable(one.array.dtype):
-            raise TypeError(
-                f"a .zarr store cannot hold the {one.array.dtype} values{one.of}: convert them "
-                "first, such as array.astype('float64')"
-            )
+    found.check_types("a .zarr store", STORABLE)
     return _save(found.laid(how), path, how)
 
 
@@ -154,9 +149,9 @@ def _scratched(found: Contents, folder: str, how: How) -> Contents:
     def scratched(array: Any) -> Any:
         last = maker(array)
         states = chain(last.computation) if last else []
-        types = [output.dtype for state in states[:-1] for output in state.outputs]
+        types = [output.dtype.name for state in states[:-1] for output in state.outputs]
         # What a store has no type for stays in memory.
-        if not last or sum(one.waits for one in states) <= most or not all(map(storable, types)):
+        if not last or sum(one.waits for one in states) <= most or not STORABLE.issuperset(types):
             return array
         states = chain(last.computation, is_stored)
         for number, state in enumerate(states[:-1], 1):
@@ -271,7 +266,7 @@ def _lay_out_arrays(path: str, found: Contents) -> None:
     zarr = imported("zarr")
     said = {INCOMPLETE: UNFINISHED}
     if all(variable.name for variable in found.variables):
-        zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
+        zarr.create_group(path, zarr_format=3, attributes=said)
     for variable in found.variables:
         zarr.create_array(
             path,
@@ -299,7 +294,6 @@ def _lay_out_group(path: str, found: Contents) -> None:
         warnings.filterwarnings("ignore", "The data type")
         found.dataset.assign_attrs({INCOMPLETE: UNFINISHED}).to_zarr(
             path,
-            mode="w-",
             zarr_format=3,
             compute=False,
             consolidated=True,
@@ -322,8 +316,11 @@ def _image(result: Any, path: str) -> Contents:
         {"type": "scale", "scale": [axis.step for axis in axes]},
         {"type": "translation", "translation": [axis.start for axis in axes]},
     ]
-    sizes = [{"path": "0", "coordinateTransformations": changes}]
-    image = {"name": str(result.name or ""), "axes": told, "datasets": sizes}
+    image = {
+        "name": str(result.name or ""),
+        "axes": told,
+        "datasets": [{"path": "0", "coordinateTransformations": changes}],
+    }
     said: dict[str, Any] = {"version": "0.5", "multiscales": [image]}
     if labels:
         # The channels as a viewer shows them first.
@@ -377,13 +374,7 @@ def netcdf(result: Any, path: str, how: How) -> str | None:
     if not (is_xarray(result) or is_dataset(result)):
         result = imported("xarray").DataArray(array_of(result), name="data")
     found = contents(result)
-    for one in found.variables:
-        dtype = one.array.dtype
-        if dtype.name not in (*NUMBERS, "bool", "float32", "float64"):
-            cure = "convert them, with array.astype('float64')"
-            if dtype.kind == "c":
-                cure = "save as .zarr"
-            raise TypeError(f"NetCDF cannot hold the {dtype} values{one.of}: {cure}")
+    found.check_types("NetCDF", (*NUMBERS, "bool", "float32", "float64"))
 
     def lay_out(path: str, laid: Contents) -> Put:
         """Let xarray write everything but the values of the variables, which are lazy."""
@@ -453,8 +444,7 @@ def is_on_earth(result: Any) -> bool:
 def raster(result: Any, path: str, how: How) -> str | None:
     """A GeoTIFF: laid out by rioxarray, which knows of projections, then tile by tile."""
     array = array_of(result)
-    variable = Variable("", array, result.dims, chunks=(*array.shape[:-2], TILE, TILE))
-    found = Contents((variable,), result.to_dataset(name="data")[[]])
+    found = Contents((Variable("", array, chunks=(*array.shape[:-2], TILE, TILE)),))
 
     def lay_out(path: str, _: Contents) -> Put:
         """Write everything but the pixels."""

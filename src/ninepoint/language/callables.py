@@ -129,21 +129,20 @@ def _numpy_round(value: Any, decimals: Any = 0) -> Any:
     if not isinstance(decimals, int):
         raise mistake("wrong-arguments", "round", "the number of digits is not constant")
     if lifted.dtype.is_integer:
-        return lifted if decimals >= 0 else _whole_tens(lifted, 10**-decimals)
+        if decimals >= 0:
+            return lifted
+        # The nearest multiple of a power of ten, the even of two; above 64 bits it wraps.
+        whole = DType.UINT if lifted.dtype is DType.UINT else DType.INT
+        step = 10**-decimals
+        if step < 2**63 or (step < 2**64 and whole is DType.UINT):
+            return in_common("round", whole, lifted, Value(Const(whole, str(step)), True))
+        if step > 2**64:
+            return lift(lifted * 0)
+        below = select(lifted < -step // 2, wrapped(-step), 0)
+        return lift(select(lifted > step // 2, wrapped(step), below))
     rint = partial(call, "rint", lifted.dtype, weak=lifted.weak)
     scale = 10.0 ** abs(decimals)
     return rint(lifted * scale) / scale if decimals > 0 else rint(lifted / scale) * scale
-
-
-def _whole_tens(value: Value, step: int) -> Value:
-    """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
-    dtype = DType.UINT if value.dtype is DType.UINT else DType.INT
-    if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
-        return in_common("round", dtype, value, Value(Const(dtype, str(step)), True))
-    if step > 2**64:
-        return lift(value * 0)
-    above, below = value > step // 2, value < -step // 2
-    return lift(select(above, wrapped(step), select(below, wrapped(-step), 0)))
 
 
 def _test(function: str, value: Any) -> Any:
@@ -236,7 +235,7 @@ def _log(value: Any, base: Any = None) -> Any:
 # Casts.
 
 
-def _cast(target: type, value: Any = 0) -> Any:
+def _cast(target: Any, value: Any = 0) -> Any:
     if target is bool or target is np.bool:
         return truth(value)
     if target is int:
@@ -398,7 +397,7 @@ def _extreme(
     skips = name != kind and window.dtype.is_float
     if where is not None and where is not True:
         if initial is None:
-            raise mistake("where-initial", name if skips else kind)
+            raise mistake("where-initial", name)
         if lift(initial).shape:
             raise mistake("bad-operand", "'initial'", words(initial))
     if not skips:
@@ -522,11 +521,6 @@ def _named(module: Any, names: str, build: Builder) -> dict[Any, Builder]:
     return {getattr(module, name): partial(build, name) for name in names.split()}
 
 
-# The types of numbers, called as functions.
-_TYPES: tuple[Any, ...] = (
-    bool, int, float, *(np.dtype(one).type for one in "?bBhHiIlLqQefdFD"),
-)  # fmt: skip
-
 _RADIANS, _DEGREES = math.pi / 180, 180 / math.pi
 
 # Every function that is understood.
@@ -552,7 +546,11 @@ FUNCTIONS: dict[Any, Builder] = {
     **dict.fromkeys((np.radians, np.deg2rad), _of_floats("radians", lambda x: x * _RADIANS)),
     **dict.fromkeys((np.round, np.around), _numpy_round),
     **dict.fromkeys((np.divmod, divmod), lambda a, b: (binary("//", a, b), binary("%", a, b))),
-    **{one: partial(_cast, one) for one in _TYPES},
+    # The types of numbers, called as functions.
+    **{
+        one: partial(_cast, one)
+        for one in (bool, int, float, *(np.dtype(code).type for code in "?bBhHiIlLqQefdFD"))
+    },
     complex: _complex,
     abs: _absolute,
     min: partial(_builtin_extreme, min),

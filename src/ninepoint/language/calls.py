@@ -46,7 +46,6 @@ from .ir import (
     Const,
     DType,
     Element,
-    Expr,
     Field,
     Position,
     Read,
@@ -78,8 +77,6 @@ from .values import (
 
 # The functions of NumPy that are methods of windows.
 _METHODS = frozenset("sum prod mean min max std var median any all argmin argmax ptp".split())
-
-_STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
 # What tells how large an array is, and what that is of how long it is along each axis.
 _MEASURES = (len, np.shape, np.ndim, np.size)
@@ -113,7 +110,7 @@ class Given:
             raise mistake("unknown-function", self.name)
         if function in _MEASURES and len(self.args) == 1 and isinstance(self.args[0], Field):
             return _MEASURED[function.__name__](_whole_shape(self.args[0]))
-        if function in _STRUCTURE:
+        if function in (range, len, enumerate, zip, tuple, list, reversed):
             return self._arranged(function)
         shape = is_shape(function)
         if shape or isinstance(getattr(function, "__self__", None), np.ndarray):
@@ -412,25 +409,21 @@ def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
     with np.errstate(all="ignore"):
         for assign in value.body:
             expr = assign.value
-            made = _done(expr, [*map(number, atoms(expr))], known)
+            args = [*map(number, atoms(expr))]
+            match expr:
+                case Binary(op="round"):
+                    made = np.rint(args[0] / args[1]) * args[1]
+                case Unary(op=name) | Binary(op=name) | Call(function=name):
+                    own = (UNARY if len(args) == 1 else PYTHON).get(name)
+                    made = (own or getattr(np if hasattr(np, name) else math, name))(*args)
+                case Select():
+                    made = args[1] if args[0] else args[2]
+                case Cast(storage=storage):
+                    made = np.asarray(args[0]).astype(storage or expr.dtype.numpy)
+                case Element(array=array, index=index):
+                    made = known[array][index]
+                case _:
+                    raise AssertionError(expr)
             known[assign.name] = expr.dtype.numpy.type(made)
     found = number(value.atom)
     return found.item() if value.weak and value.body else found
-
-
-def _done(expr: Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
-    """A plain operation on numbers."""
-    match expr:
-        case Binary(op="round"):
-            return np.rint(args[0] / args[1]) * args[1]
-        case Unary(op=name) | Binary(op=name) | Call(function=name):
-            known = UNARY if len(args) == 1 else PYTHON
-            return (known.get(name) or getattr(np if hasattr(np, name) else math, name))(*args)
-        case Select():
-            return args[1] if args[0] else args[2]
-        case Cast(storage=storage):
-            return np.asarray(args[0]).astype(storage or expr.dtype.numpy)
-        case Element(array=array, index=index):
-            return arrays[array][index]
-        case _:
-            raise AssertionError(expr)

@@ -228,7 +228,7 @@ class Frame(ABC):
         for item in several(value) or (value,):
             # Helpers may return more.
             if len(self.active) == 1 and not is_single(item):
-                raise mistake("not-a-number", self.returned, words(item))
+                raise mistake("not-a-number", words(item))
         self.done, self.result = True, value
 
     def split(

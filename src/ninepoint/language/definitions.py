@@ -98,12 +98,8 @@ class Function:
 
     @property
     def definition(self) -> Definition:
-        """The syntax tree, with the line numbers of the file."""
+        """The syntax tree, with the line numbers of the file; who changes it copies it first."""
         return self.tree or _parsed(self.text, self.first_line, self.columns)
-
-    def parsed(self) -> Definition:
-        """The syntax tree of its text, which nobody else has: it may be changed."""
-        return _parsed.__wrapped__(self.text, self.first_line, self.columns)
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -98,8 +98,7 @@ def is_masked(value: Any) -> bool:
 
     `np.ma` is looked for, not imported: that takes 10 to 30 ms.
     """
-    kind = getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())
-    return isinstance(value, kind)
+    return isinstance(value, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ()))
 
 
 def common(*storages: np.dtype) -> np.dtype:

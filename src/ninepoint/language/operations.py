@@ -182,7 +182,10 @@ def binary(op: str, left: Any, right: Any) -> Any:
     mixed = _mixed(a, b)
     if mixed:
         if op in COMPARISONS:
-            return _compared(op, a, b)
+            if a.dtype is not DType.UINT:
+                a, b, op = b, a, MIRRORED[op]
+            found = binary(op, a, cast(b, DType.UINT))
+            return (b < 0) | found if op in (">", ">=", "!=") else (b >= 0) & found
         if op in ("//", "%"):
             return _divided(op, a, b)
         if op in _EXTREMES:
@@ -374,15 +377,6 @@ def _signed(value: Value) -> bool:
         return atom.text.startswith("-")
     made = reading.windows.values.get(atom.name)
     return not isinstance(made, Weight) or any(text.startswith("-") for text in made.texts)
-
-
-def _compared(op: str, left: Value, right: Value) -> Any:
-    """`left op right` of mixed integers."""
-    if left.dtype is not DType.UINT:
-        left, right, op = right, left, MIRRORED[op]
-    above = op in (">", ">=", "!=")
-    found = binary(op, left, cast(right, DType.UINT))
-    return (right < 0) | found if above else (right >= 0) & found
 
 
 def _extreme(op: Any, left: Value, right: Value) -> Value:

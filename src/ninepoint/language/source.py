@@ -15,6 +15,7 @@ import __future__
 
 import ast
 import builtins
+import copy
 import dis
 import functools
 import inspect
@@ -275,7 +276,7 @@ def rebuild(
     """
     names = live_names(function) if names is None else names
     # Without defaults: their names may mean nothing here.  Annotations are no code in this file.
-    definition = function.tree or function.parsed()
+    definition = copy.deepcopy(function.definition)
     given = definition.args
     if by_place:
         given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]

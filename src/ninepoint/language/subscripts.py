@@ -113,23 +113,18 @@ def _read_field(field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> 
     """An element of a field, or a window of it."""
     first, last, along, shape = ends_of(field.name, indices, node, computed=True)
     reading.stages.read.add(field.name)
-    if any(isinstance(one, Value) for one in first):
-        if along:
-            raise NotUnderstood("a window at an offset that varies")
-        return _gather(field, first)
-    reading.check(field.name, first, last)
-    return emit(Read(field.dtype, field.label, first, along), False, shape)
-
-
-def _gather(field: Field, offsets: Sequence[Any]) -> Value:
-    """An element at an offset that is computed, which must be in the neighborhood."""
-    # Of each axis what is known of the offset, what is computed, and between which ends.
+    if not any(isinstance(one, Value) for one in first):
+        reading.check(field.name, first, last)
+        return emit(Read(field.dtype, field.label, first, along), False, shape)
+    if along:
+        raise NotUnderstood("a window at an offset that varies")
+    # Of each axis what is known of the offset, between which ends what is computed is, and that.
     within = reading.neighborhood or ()
     parts = [
         (0, *within[axis], _inside(one, *within[axis], str(axis)).atom)
         if isinstance(one, Value)
         else (one, 0, 0, Const(DType.INT, "0"))
-        for axis, one in enumerate(offsets)
+        for axis, one in enumerate(first)
     ]
     offset, low, high, steps = zip(*parts, strict=True)
     reading.check(field.name, added(offset, low), added(offset, high))
@@ -157,7 +152,7 @@ def _read_value(value: Value, name: str, indices: Sequence[Any], node: ast.Subsc
 
 def ends_of(
     name: str, indices: Sequence[Any], node: ast.Subscript, computed: bool = False
-) -> tuple[Offset, Offset, Offset, Offset]:
+) -> tuple[tuple[Any, ...], Offset, Offset, Offset]:
     """The first and the last offset along each axis, which are values if they are `computed`.
 
     Beside these the axes along which a window is asked for, and its shape.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -271,7 +272,7 @@ def _inferred(
 
 def _prepared(function: Function) -> Function:
     """A function, and those that it calls, which reduce windows along an axis by ours."""
-    tree, constants = function.parsed(), function.constants
+    tree, constants = copy.deepcopy(function.definition), function.constants
     for node in ast.walk(tree):
         match node:
             case ast.Call(

@@ -87,7 +87,7 @@ class Loops(Layout):
             *dict(self.kernel.fields),
             *self.result.stage.names,
             *self.coefficients,
-            *(name for name, _ in self.edges.tables),
+            *dict(self.edges.tables),
             *self.scalars,
             *["notes"] * looks,
         ]

@@ -246,8 +246,8 @@ class Window:
         program = gathered + _PLACES[kind] + search + between
         if self.known.nan or kind != "quantile":
             program += "$own = $own if $at else $type(nan)"
-        told = {"q": repr(self.reduce.quantile), "rank": low, "fraction": part}
-        return self.lines(program, **told, **words)
+        q = repr(self.reduce.quantile)
+        return self.lines(program, q=q, rank=low, fraction=part, **words)
 
 
 class Point(Operations):

@@ -381,7 +381,7 @@ class _Row(Point):
         for assign in body:
             for name, low, _ in extents(assign.value):
                 columns[name] = min(columns.get(name, low[-1]), low[-1])
-        order = [*(name for name, _ in kernel.fields), *layout.by_name]
+        order = [*dict(kernel.fields), *layout.by_name]
         self.rows = dict[tuple[str, Offset], tuple[str, int]]()
         found = sorted(rows_of(body), key=lambda one: (order.index(one[0]), one[1]))
         for k, row in enumerate(found):

@@ -130,7 +130,7 @@ def bordered(
     result, first = values.copy(), values.ndim - len(rules)
     # The rule by which an output has no value of its own: that of the first axis which has one.
     without = np.full(values.shape, "", object)
-    cut = [slice(None)] * values.ndim
+    cut: list[Any] = [slice(None)] * values.ndim
     axes = zip(range(first, values.ndim), *reach, factors, rules, strict=True)
     for axis, lo, hi, k, (before, after) in reversed([*axes]):
         # From where on there is nothing outside, and up to where.
