@@ -27,7 +27,6 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from functools import cache
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +133,8 @@ class Threads:
         """Let all leave the core that this thread is on."""
         if not hasattr(os, "sched_getaffinity"):
             return
-        process, usable = _process(), os.sched_getaffinity(0)
+        # The process's own functions are there as well.
+        process, usable = ctypes.pythonapi, os.sched_getaffinity(0)
         left = process.sched_getcpu(), usable
         if left == self._left or not 1 < len(usable) <= FEW_CORES:
             return
@@ -142,12 +142,6 @@ class Threads:
         mask = sum(1 << core for core in usable - {left[0]}).to_bytes(128, "little")
         for member in self._members:
             process.pthread_setaffinity_np(ctypes.c_void_p(member), len(mask), mask)
-
-
-@cache
-def _process() -> Any:
-    """The functions of C that this process has."""
-    return ctypes.CDLL(None)
 
 
 def _begun() -> int:

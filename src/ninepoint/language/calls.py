@@ -46,7 +46,6 @@ from .ir import (
     Const,
     DType,
     Element,
-    Expr,
     Field,
     Position,
     Read,
@@ -410,25 +409,21 @@ def _evaluated(value: Any, scalars: Mapping[str, Any]) -> Any:
     with np.errstate(all="ignore"):
         for assign in value.body:
             expr = assign.value
-            made = _done(expr, [*map(number, atoms(expr))], known)
+            args = [*map(number, atoms(expr))]
+            match expr:
+                case Binary(op="round"):
+                    made = np.rint(args[0] / args[1]) * args[1]
+                case Unary(op=name) | Binary(op=name) | Call(function=name):
+                    own = (UNARY if len(args) == 1 else PYTHON).get(name)
+                    made = (own or getattr(np if hasattr(np, name) else math, name))(*args)
+                case Select():
+                    made = args[1] if args[0] else args[2]
+                case Cast(storage=storage):
+                    made = np.asarray(args[0]).astype(storage or expr.dtype.numpy)
+                case Element(array=array, index=index):
+                    made = known[array][index]
+                case _:
+                    raise AssertionError(expr)
             known[assign.name] = expr.dtype.numpy.type(made)
     found = number(value.atom)
     return found.item() if value.weak and value.body else found
-
-
-def _done(expr: Expr, args: Sequence[Any], arrays: Mapping[str, Any]) -> Any:
-    """A plain operation on numbers."""
-    match expr:
-        case Binary(op="round"):
-            return np.rint(args[0] / args[1]) * args[1]
-        case Unary(op=name) | Binary(op=name) | Call(function=name):
-            known = UNARY if len(args) == 1 else PYTHON
-            return (known.get(name) or getattr(np if hasattr(np, name) else math, name))(*args)
-        case Select():
-            return args[1] if args[0] else args[2]
-        case Cast(storage=storage):
-            return np.asarray(args[0]).astype(storage or expr.dtype.numpy)
-        case Element(array=array, index=index):
-            return arrays[array][index]
-        case _:
-            raise AssertionError(expr)

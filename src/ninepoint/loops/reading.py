@@ -260,7 +260,9 @@ class _Body:
                 test, then = self._truth(node.test), self.block(node.body)
                 self.lines.append(If(test, then, self.block(node.orelse)))
             case ast.Return(value=ast.expr() as value):
-                self._return(self._number(value))
+                given = self._number(value)
+                self.result = self.result or given.type
+                self.lines.append(Return(convert(given, self.result)))
             case ast.Expr(value=ast.Call() as call):
                 found = self._value(call)
                 if isinstance(found, Call):
@@ -340,10 +342,6 @@ class _Body:
         self.names[name] = Name("int64", index)
         body = self.block(inner)
         self.lines.append(For(index, limits.start or word(0), limits.stop, body, step.value))
-
-    def _return(self, value: Value) -> None:
-        self.result = self.result or value.type
-        self.lines.append(Return(convert(value, self.result)))
 
     # Expressions.
 

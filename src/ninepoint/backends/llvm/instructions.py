@@ -162,11 +162,8 @@ class Instructions:
 
     def place(self, array: Memory, index: Sequence[str]) -> str:
         """Where the element at an index begins; with fewer indices, the first of those."""
-        kind = stored(array.machine)
-        if not index:
-            return array.data
-        if array.strides is None and len(array.shape) == 1:
-            return self.further(array.data, kind, index[0])
+        if array.strides is None and len(array.shape) == len(index) == 1:
+            return self.further(array.data, stored(array.machine), index[0])
         offset = "0"
         for one, stride in zip(index, self.strides(array), strict=False):
             step = self.new(f"mul nsw i64 {one}, {stride}")
@@ -266,7 +263,11 @@ class Instructions:
         if op in COMPARISONS:
             return self.compared(op, args[0], args[1], machine)
         if machine in PARTS:
-            return self._of_parts(op, machine, args)
+            if op not in _FLOATING:
+                return self._of_c(op, machine, args)
+            part = PARTS[machine]
+            made = self.by_parts(machine, args, lambda *each: self._of_floats(op, part, each))
+            return self.pair(machine, made)
         if machine in FLOATS:
             return self._of_floats(op, machine, args)
         return self._of_integers(op, machine, args, exact)
@@ -319,14 +320,6 @@ class Instructions:
         if row.intrinsic:
             name = f"llvm.{row.c}.{SHORT[machine]}"
         return self._function(name, machine, args)
-
-    def _of_parts(self, op: str, machine: str, args: Sequence[str]) -> str:
-        """An operation of complex numbers."""
-        if op not in _FLOATING:
-            return self._of_c(op, machine, args)
-        part = PARTS[machine]
-        made = self.by_parts(machine, args, lambda *each: self._of_floats(op, part, each))
-        return self.pair(machine, made)
 
     def _of_c(self, op: str, machine: str, args: Sequence[str]) -> str:
         """A function of C of a complex number, in double precision."""

@@ -134,9 +134,8 @@ class _Writer(Instructions):
             case Let(name, value):
                 self.values[name] = self.value(value)
             case Variable(name, value):
-                begin = self.value(value)
-                self.variables[name] = place = self.variable(TYPES[value.type])
-                self.do(f"store {TYPES[value.type]} {begin}, ptr {place}")
+                self.variables[name] = self.variable(TYPES[value.type])
+                self.statement(Assign(name, value))
             case Assign(name, value):
                 held = self.value(value)
                 self.do(f"store {TYPES[value.type]} {held}, ptr {self.variables[name]}")
@@ -144,14 +143,23 @@ class _Writer(Instructions):
                 # What is stored is computed before where it goes.
                 held = self.value(value)
                 self.store(array.element, self._place(array, index), held)
-            case View():
-                self._view(node)
+            case View(array, source, index, first):
+                of, data = self.arrays[source.name], self._place(source, index)
+                if first is not None:
+                    data = self.further(data, stored(array.element), self.value(first))
+                left = None if array.dense else self.strides(of)[len(index) :]
+                memory = Memory(array.element, data, of.shape[len(index) :], left)
+                self.arrays[array.name] = memory
             case Laid(array, address, shape, strides):
                 data = self.address(self.value(address))
                 lengths, steps = (tuple(map(self.value, one)) for one in (shape, strides))
                 self.arrays[array.name] = Memory(array.element, data, lengths, steps or None)
-            case For():
-                self._for(node)
+            case For(name, start, stop, body, step):
+                turn = Name("int64", f"{name} of turns")
+                more = Assign(turn.name, Op("int64", "+", (turn, word(step)), exact=True))
+                goes_on = Op("bool", "<", (turn, stop))
+                self.statement(Variable(turn.name, start))
+                self._while(While((Let(name, turn),), goes_on, (*body, more)))
             case While():
                 self._while(node)
             case If():
@@ -162,13 +170,6 @@ class _Writer(Instructions):
                 self.value(node)
             case _:
                 assert_never(node)
-
-    def _for(self, node: For) -> None:
-        turn = Name("int64", f"{node.index} of turns")
-        goes_on = Op("bool", "<", (turn, node.stop))
-        more = Assign(turn.name, Op("int64", "+", (turn, word(node.step)), exact=True))
-        self.statement(Variable(turn.name, node.start))
-        self._while(While((Let(node.index, turn),), goes_on, (*node.body, more)))
 
     def _while(self, node: While) -> None:
         test, body, end = self.labels(3)
@@ -194,14 +195,6 @@ class _Writer(Instructions):
 
     def _place(self, array: Array, index: Sequence[Value]) -> str:
         return self.place(self.arrays[array.name], [self.value(one) for one in index])
-
-    def _view(self, node: View) -> None:
-        of, count = self.arrays[node.of.name], len(node.index)
-        data = self._place(node.of, node.index)
-        if node.first is not None:
-            data = self.further(data, stored(node.array.element), self.value(node.first))
-        strides = None if node.array.dense else self.strides(of)[count:]
-        self.arrays[node.array.name] = Memory(node.array.element, data, of.shape[count:], strides)
 
     # Values.
 
