@@ -50,7 +50,7 @@ def reaches(kernel: Kernel) -> tuple[Box, ...]:
     for output in kernel.outputs:
         cone = needed(kernel.body, [output])
         boxes = [Box(low, high) for one in cone for _, low, high in extents(one.value)]
-        found.append(joined(boxes) if boxes else here)
+        found.append(joined(boxes or [here]))
     return tuple(found)
 
 

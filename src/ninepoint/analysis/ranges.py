@@ -162,11 +162,15 @@ def bound(expr: Expr, known: Known, values: Named, position: int = 0) -> Interva
 
     `position` is the place in the window, in C order, for what stands inside one.
     """
+    if expr.dtype.is_complex:
+        return ANY
     match expr:
         case Read(field=name) | Gather(field=name) | Element(array=name):
             return known[name]
         case Weight():
             return interval(Const(expr.dtype, expr.texts[position]), known)
+        case Unary() | Cast() | Call() | Reduce() if expr.dtype is DType.BOOL:
+            return TRUTH
         case Unary():
             return _unary(expr, interval(expr.arg, known))
         case Binary():
@@ -223,21 +227,17 @@ def _step(ref: Ref, after: Expr | None) -> int:
 
 def _settled(result: Interval, dtype: DType) -> Interval:
     """A computed bound as its type holds it."""
-    if dtype in (DType.INT, DType.UINT):
-        word = of_type(dtype)
-        return result if result.within(word) else replace(word, wraps=True)
     if dtype.is_float:
         if any(map(math.isnan, result.ends)):
             return ANY
         slack = _SLACK[dtype]
         low, high = result.low - abs(result.low) * slack, result.high + abs(result.high) * slack
         return Interval(low, high, result.nan)
-    return result if dtype is DType.BOOL else ANY
+    word = of_type(dtype)
+    return result if result.within(word) else replace(word, wraps=True)
 
 
 def _unary(expr: Unary, arg: Interval) -> Interval:
-    if expr.op == "not":
-        return TRUTH
     if expr.op not in _TURNING:
         return ANY
     turns = {0} if arg.low < 0 < arg.high else set[int]()
@@ -252,8 +252,6 @@ _TURNING: dict[str, Callable[[Any], Any]] = {**UNARY, "abs": abs}
 def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
     if expr.op in COMPARISONS:
         return TRUTH
-    if expr.dtype.is_complex:
-        return ANY
     match expr.op:
         case "&" | "|" | "^":
             result = _bits(expr.op, a, b)
@@ -326,8 +324,6 @@ def _bits(op: str, a: Interval, b: Interval) -> Interval:
 
 
 def _cast(expr: Cast, arg: Interval) -> Interval:
-    if expr.dtype is DType.BOOL:
-        return TRUTH
     if not expr.dtype.is_integer:
         # Every integer up to 2**24 or 2**53 is exact; the slack covers the others.
         found = _settled(Interval(float(arg.low), float(arg.high), arg.nan), expr.dtype)
@@ -355,8 +351,6 @@ def stepped(value: Interval, step: Callable[[float], float] = round) -> Interval
 
 
 def _call(expr: Call, arg: Interval) -> Interval:
-    if expr.dtype is DType.BOOL:
-        return TRUTH
     if not expr.dtype.is_float:
         return ANY
     if expr.function in WHOLE:
@@ -411,12 +405,8 @@ def _narrowed(plain: Interval, op: str, other: Interval) -> Interval | None:
 
 
 def _reduce(expr: Reduce, known: Known) -> Interval:
-    if expr.dtype is DType.BOOL:
-        return TRUTH
     if expr.kind in ("argmin", "argmax"):
         return Interval(0, math.prod(expr.shape) - 1)
-    if expr.dtype.is_complex:
-        return ANY
     items = window_ranges(expr, known)
     result = _reduced(expr, items)
     return replace(result, wraps=result.wraps or any(item.wraps for item in items))
@@ -483,7 +473,7 @@ def _window_ranges(expr: Reduce, given: tuple[tuple[str, Interval], ...]) -> tup
 
 def words(value: Interval) -> str:
     """The range as one would say it."""
-    if math.isinf(value.low) and math.isinf(value.high):
+    if value.ends == ANY.ends:
         return "any float"
     low, high = (str(v) if isinstance(v, int) else f"{v:g}" for v in value.ends)
     return f"{low} to {high}"
@@ -495,12 +485,15 @@ def holds(storage: np.dtype, value: Interval) -> bool:
 
 
 def smallest_integer(value: Interval) -> np.dtype:
-    """The narrowest integer type that holds a range; unsigned where nothing is negative."""
+    """The narrowest integer type that holds a range; unsigned where nothing is negative.
+
+    One of 64 bits where none holds it.
+    """
     for bits in (8, 16, 32, 64):
         storage = np.dtype(f"{'u' * (value.low >= 0)}int{bits}")
         if holds(storage, value):
             return storage
-    return np.dtype("int64")
+    return np.dtype("int64" if value.high < 2**63 else "uint64")
 
 
 # Machine types: the narrowest that hold what the ranges prove.
@@ -523,8 +516,6 @@ def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
     if dtype is DType.BOOL:
         return "bool"
     if dtype.is_integer:
-        if value.high > 2**63 - 1:
-            return "uint64"
         if least > 8 and holds(np.dtype(f"int{least}"), value):
             return f"int{least}"
         return str(smallest_integer(value))

@@ -102,13 +102,20 @@ def limit() -> int:
         return 0
     if told is not None:
         return told * 1_000_000
+    return of_machine() // _PART
+
+
+def of_machine() -> int:
+    """The bytes of memory of this machine, or of what this process may take; 0 if none says."""
+    if not hasattr(os, "sysconf"):
+        return 0
     found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     for name in _LIMITS:
         with suppress(OSError):
             text = Path(name).read_text().strip()
             if text.isdecimal():
                 found.append(int(text))
-    return min(found) // _PART
+    return min(found)
 
 
 @dataclass(slots=True, eq=False)

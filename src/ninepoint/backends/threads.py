@@ -110,7 +110,12 @@ class Threads:
         if sys.platform == "win32":
             return
         with self._gate:
-            self._crew = self._crew or _begun()
+            if not self._crew:
+                memory = ctypes.create_string_buffer(entries.LENGTH + 64)
+                # Threads stay until the process ends, after the interpreter has.
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
+                self._crew = -(-ctypes.addressof(memory) // 64) * 64
+                native.function("begin")(self._crew)
             # If there are too many threads already, the job is shared among fewer.
             with suppress(RuntimeError):
                 while self._count + 1 < threads:
@@ -142,16 +147,6 @@ class Threads:
         mask = sum(1 << core for core in usable - {left[0]}).to_bytes(128, "little")
         for member in self._members:
             process.pthread_setaffinity_np(ctypes.c_void_p(member), len(mask), mask)
-
-
-def _begun() -> int:
-    """Where a crew of nobody is."""
-    memory = ctypes.create_string_buffer(entries.LENGTH + 64)
-    # Threads stay until the process ends, after the interpreter has.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
-    address = -(-ctypes.addressof(memory) // 64) * 64
-    native.function("begin")(address)
-    return address
 
 
 _threads: Threads

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 from ..backends import cache as kernel_cache
+from ..backends.memory import of_machine
 from ..backends.threads import cores, thread_count
 from ..language.signature import Explanation, counted
 
@@ -61,7 +62,8 @@ def facts() -> Iterator[tuple[str, str]]:
     yield "system", platform.platform()
     yield "processor", _processor()
     yield "vectors", _vectors()
-    yield "memory", _memory()
+    memory = of_machine()
+    yield "memory", counted(memory, "B") if memory else "unknown"
     yield "cores", f"{os.cpu_count()}, of which this process may use {cores()}"
     yield "threads", str(thread_count())
     files, size = folder_size(kernel_cache.folder())
@@ -125,12 +127,6 @@ def _vectors() -> str:
     features = binding.get_host_cpu_features()
     found = [name for name in _VECTORS if features.get(name)]
     return f"{binding.get_host_cpu_name()}: {' '.join(found) or 'none that are known'}"
-
-
-def _memory() -> str:
-    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
-        return "unknown"
-    return counted(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "B")
 
 
 def folder_size(folder: Path) -> tuple[int, int]:

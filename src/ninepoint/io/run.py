@@ -20,7 +20,6 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 from __future__ import annotations
 
 import math
-import os
 import threading
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -33,6 +32,7 @@ import numpy as np
 
 from ..arrays.accepted import is_cupy
 from ..arrays.layout import Shape
+from ..backends.memory import of_machine
 from ..backends.threads import stop_elsewhere
 from ..base.frozen import frozen
 from ..base.undisturbed import imported, start, undisturbed
@@ -185,7 +185,7 @@ class Room:
         own = imported("dask.config").get("num_workers", None)
         threads = sum(one["nthreads"] for one in workers)
         threads = threads or int(own or imported("dask.system").CPU_COUNT)
-        most = int(SHARE * (there or _memory()))
+        most = int(SHARE * (there or of_machine() or 1 << 32))
         if memory is not None:
             try:
                 most = int(imported("dask.utils").parse_bytes(memory))
@@ -194,16 +194,6 @@ class Room:
         if most <= 0:
             raise ValueError(f"memory={memory!r} is no number of bytes, such as '2 GB'")
         return Room(most, threads, len(workers))
-
-
-def _memory() -> int:
-    """The bytes of memory of this machine, or of what this process may take of it."""
-    try:
-        return int(imported("distributed.system").MEMORY_LIMIT)
-    except ImportError:
-        if not hasattr(os, "sysconf"):
-            return 1 << 32
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 # What becomes of the other units where one cannot be written.

@@ -369,15 +369,13 @@ def _told(callee: str, parameter: str, value: Any) -> Any:
             used = [*names_of([atom]), *(name for one in body for name in operands(one.value))]
             # Lengths of arrays are known where the calls are done only.
             length = any(name.startswith("length") for name in used)
-            if not length and all(isinstance(one.value, _PLAIN) for one in body):
+            # The operations that give the same at every point.
+            plain = Unary | Binary | Select | Cast | Call | Element
+            if not length and all(isinstance(one.value, plain) for one in body):
                 return Told(atom, weak, body)
     if isinstance(value, Value | Field):
         raise mistake("stage-scalar", parameter, callee)
     return value
-
-
-# Operations that give the same at every point.
-_PLAIN = (Unary, Binary, Select, Cast, Call, Element)
 
 
 def _is_told(value: Any) -> bool:

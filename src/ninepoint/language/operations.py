@@ -78,8 +78,8 @@ def lift(value: Any, beside: Collection[DType] = ()) -> Value:
         raise mistake("literal-range", value.bit_length())
     if is_number(value):
         number = np.asarray(value)
-        known = Const(value_type(number.dtype), repr(number.item()))
-        return Value(known, not isinstance(value, np.number))
+        atom = Const(value_type(number.dtype), repr(number.item()))
+        return Value(atom, not isinstance(value, np.number))
     if isinstance(value, np.ndarray | Coefficients):
         raise NotUnderstood("arithmetic of whole arrays")
     raise mistake("not-a-number", words(value))

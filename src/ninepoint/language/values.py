@@ -213,7 +213,7 @@ def varies_index(index: Any) -> bool:
 def is_large(value: Any) -> bool:
     """Whether a number of the text is an integer that int64 does not hold."""
     value = constant(value)
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
+    return isinstance(value, int) and wrapped(value) != value
 
 
 def wrapped(value: int) -> int:

@@ -191,13 +191,12 @@ class _Chain:
         self.unbounded = {link.border for link in links if link.unbounded}
         # The borders of who looks beyond the ends of each value, and which values the rule "keep"
         # keeps.
-        self.readers = dict[str, list[int]]()
+        self.readers = dict[str, dict[int, None]]()
         self.kept = set[str]()
         for link, far in zip(links, self.far, strict=True):
             for name, source in link.sources.items():
                 if name in far:
-                    known = self.readers.setdefault(source, [])
-                    known += [link.border] * (link.border not in known)
+                    self.readers.setdefault(source, {})[link.border] = None
             self.kept |= set(self._before(link))
 
     def kernel(self, schedule: Schedule) -> tuple[Kernel, Edges]:
@@ -250,7 +249,7 @@ class _Chain:
             # It is kept as an array would be.
             free = link.unbounded
             for name in names:
-                readers = self.readers.get(name, [])
+                readers = self.readers.get(name, {})
                 free = free or not self.unbounded.isdisjoint(readers)
                 self._ends_beyond(name, next(iter(readers), None))
             self.edges.absent |= self._absent(link, names[0])
@@ -287,7 +286,7 @@ class _Chain:
         """
         # What the rule "keep" keeps stands in rows of its own.
         copied = not made and name in self.kept
-        borders: list[int | None] = [*self.readers.get(name, [])]
+        borders: list[int | None] = [*self.readers.get(name, {})]
         arrays = {
             border: name if made and not k else self._copy(name, f"{name}_c{2 * k}", border)
             for k, border in enumerate(borders or [None] * copied)

@@ -95,11 +95,9 @@ def evened(kernel: Kernel, _: Request) -> Kernel:
     return replace(kernel, body=body)
 
 
-def _turns(expr: Expr, values: Named) -> bool:
-    """Whether an expression is an element minus a later one of the same field."""
-    if not isinstance(expr, Binary) or expr.op != "-":
-        return False
-    if not expr.dtype.is_float and expr.dtype is not DType.INT:
+def _turns(expr: Binary, values: Named) -> bool:
+    """Whether an operation is an element minus a later one of the same field."""
+    if expr.op != "-" or not (expr.dtype.is_float or expr.dtype is DType.INT):
         return False
     # Elements may be given another type.
     left, right = uncast(expr.left, values), uncast(expr.right, values)

@@ -91,8 +91,6 @@ def natural_dtypes(kernel: Kernel, kept: int, phases: int) -> tuple[np.dtype, ..
             storage = dtype.numpy
         elif widest.kind in "iu" and holds(widest, held):
             storage = widest
-        elif held.high > 2**63 - 1:
-            storage = np.dtype("uint64")
         if position < kept:
             storage = common(storage, kernel.fields[position][1])
         found.append(storage)

@@ -304,18 +304,15 @@ def not_nan(value: Atom, items: Sequence[Atom], emit: Emit) -> Atom:
     return emit(Select(value.dtype, combined(truths, "|", emit), Const(value.dtype, "nan"), value))
 
 
-def valid_position(reduce: Reduce, count: int) -> tuple[int, float]:
-    """The element below what is wanted of so many elements, and the fraction towards the next."""
-    if reduce.kind == "nanrank":
-        return min(int(count * reduce.quantile / 100), count - 1), 0.0
-    return quantile_position(count, reduce.quantile)
-
-
 def _of_valid(reduce: Reduce, items: Sequence[Atom], emit: Emit) -> Atom:
     """What is wanted of the elements that are no NaN, in whose place others come first or last."""
     size, dtype = len(items), items[0].dtype
     # For each number of such elements the place of one, and the fraction towards the next.
-    places = [valid_position(reduce, count) for count in range(1, size + 1)]
+    counts = range(1, size + 1)
+    if reduce.kind == "nanrank":
+        places = [(min(int(k * reduce.quantile / 100), k - 1), 0.0) for k in counts]
+    else:
+        places = [quantile_position(k, reduce.quantile) for k in counts]
     above = places[-1][0] > (size - 1) // 2
     if above:
         places = [(place + size - k, part) for k, (place, part) in enumerate(places, 1)]

@@ -5,6 +5,7 @@
     entry(*the same, table, crew, threads)                the same, shared among a crew
 
 This is text for the compiler (see `native`), as that of kernels is: it never runs as Python.
+A function gives 0 if it says nothing else.
 All numbers are words, addresses too, and `at[k]` is the word so many words on; `c` has the
 functions of C, and `machine` what only machine code does (see `printing`).
 
@@ -62,7 +63,7 @@ def entry(self, arguments, count):
     views = machine.room(record[WORDS])
     values = views + 8 * record[ARRAYS] * (2 * record[AXES] + 1)
     held[RECORD], held[VIEWS], held[VALUES] = record, views, values
-    held[TABLE], held[CREW], held[THREADS] = 0, 0, 0
+    held[TABLE], held[CREW] = 0, 0
     for k in range(count - kinds):
         held[TABLE + k] = c.PyLong_AsLongLong(arguments[kinds + k])
     if not taken(record, arguments, views):
@@ -179,7 +180,6 @@ def filled(size, to, shape, array, steps, constant, told):
         padded(np.uint64, 8, to, shape, array, steps, constant, told)
     else:
         padded(np.complex128, 16, to, shape, array, steps, constant, told)
-    return 0
 
 
 def padded(kind, size, to, shape, array, steps, constant, told):
@@ -235,14 +235,13 @@ BUSY, OWNED = 256, 264
 GATE, WAKE = 320, 448
 LENGTH = 576
 
-CLOCK = time.CLOCK_MONOTONIC if hasattr(time, "CLOCK_MONOTONIC") else 0
+CLOCK = getattr(time, "CLOCK_MONOTONIC", 0)
 
 
 def begin(crew):
     """Begin a crew at an address."""
     c.pthread_mutex_init(crew + GATE, 0)
     c.pthread_cond_init(crew + WAKE, 0)
-    return 0
 
 
 def member(crew):
@@ -263,7 +262,6 @@ def member(crew):
         if machine.add(crew + OPEN, -1) > 0:
             work(crew)
         machine.add(crew + BUSY, -1)
-    return 0
 
 
 def work(crew):

@@ -162,8 +162,15 @@ class _Writer(Instructions):
                 self._while(While((Let(name, turn),), goes_on, (*body, more)))
             case While():
                 self._while(node)
-            case If():
-                self._if(node)
+            case If(test, then, other):
+                here, there, end = self.labels(3)
+                self.choose(self.value(test), here, there)
+                self.block(then)
+                self.go(end)
+                self.at(there)
+                self.block(other)
+                self.go(end)
+                self.at(end)
             case Return(value):
                 self.leave(f"ret {TYPES[value.type]} {self.value(value)}")
             case Call():
@@ -179,16 +186,6 @@ class _Writer(Instructions):
         self.choose(self.value(node.test), body, end)
         self.block(node.body)
         self.go(test)
-        self.at(end)
-
-    def _if(self, node: If) -> None:
-        then, other, end = self.labels(3)
-        self.choose(self.value(node.test), then, other)
-        self.block(node.then)
-        self.go(end)
-        self.at(other)
-        self.block(node.other)
-        self.go(end)
         self.at(end)
 
     # Arrays.
