@@ -178,8 +178,15 @@ class Extension:
         wide = np.complex128 if block.dtype.kind == "c" else np.float64
         to = into(one.places)
         mirrored = np.asarray(block[to], wide)
-        values = [_at_edge(value, one, images) for value in self.values]
-        made: Any = values[0]
+        values = list[Any]()
+        for value in self.values:
+            if isinstance(value, np.ndarray):
+                value = value[images] if len(value) > 1 else value
+                # Those along the edge that are beside the ghosts.
+                for k, n in enumerate(value.shape[1:]):
+                    value = value.take(one.edge[k], k + 1) if n > 1 else value
+            values.append(value)
+        made = values[0]
         match self.kind:
             case "dirichlet":
                 made = 2 * made - mirrored
@@ -220,18 +227,6 @@ class Gather:
 def into(slices: Iterable[Any]) -> tuple[Any, ...]:
     """What takes these of the last axes of an array."""
     return (..., *slices)
-
-
-def _at_edge(values: Any, one: Ghosts, images: slice) -> Any:
-    """Those values along an edge that are beside some ghosts."""
-    if not isinstance(values, np.ndarray):
-        return values
-    if len(values) > 1:
-        values = values[images]
-    for k, n in enumerate(values.shape[1:]):
-        if n > 1:
-            values = values.take(one.edge[k], k + 1)
-    return values
 
 
 def cut(span: Span, count: int) -> list[Span]:
@@ -396,8 +391,13 @@ class Layout:
         """Say how a block is filled; it has all that ghosts in it are made of."""
         border = self.border
         if border.uses("ghost"):
-            axes = zip(spans, self.shape, self.reach.sides, strict=True)
-            spans = [_with_mirrored(*axis) for axis in axes]
+            found = list[Span]()
+            for (start, stop), n, reach in zip(spans, self.shape, self.reach.sides, strict=True):
+                # With all elements that ghosts may be made of.
+                far = min(n, max(*reach, 1 + HIGHEST))
+                first = min(start, n - far) if stop > n else start
+                found.append((first, max(stop, far) if start < 0 else stop))
+            spans = found
         each = list(zip(spans, self.shape, border.rules, strict=True))
         lanes = (*(1,) * (len(spans) - 1), border.lanes)
         sources = tuple(
@@ -446,12 +446,6 @@ def _points(shape: Shape, reach: Box, border: Border) -> tuple[Region, Region]:
         extent.append((first, max(first, high if after == "valid" else n)))
         window.append((low if before in ABSENT else 0, high if after in ABSENT else n))
     return Region(extent), Region(window)
-
-
-def _with_mirrored(span: Span, n: int, reach: tuple[int, int]) -> Span:
-    """Positions along an axis, with those of all elements that ghosts there may be made of."""
-    (start, stop), far = span, min(n, max(*reach, 1 + HIGHEST))
-    return min(start, n - far) if stop > n else start, max(stop, far) if start < 0 else stop
 
 
 def _ghosts(
