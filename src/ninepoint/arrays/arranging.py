@@ -71,7 +71,7 @@ class Turned:
             pairs = zip(result.shape, self.merged, strict=True)
             shape = [(n // math.prod(inner), *inner) for n, inner in pairs]
             result = result.reshape(list(chain(*shape)))
-        return result.transpose(np.argsort(self.order))
+        return result.transpose([self.order.index(axis) for axis in range(len(self.order))])
 
 
 def with_lanes(
