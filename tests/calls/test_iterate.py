@@ -1,6 +1,7 @@
 """`Stencil.iterate` is so many calls, each on the result of the one before; also in processes."""
 
 import inspect
+import os
 import pickle
 import pydoc
 import shutil
@@ -544,9 +545,13 @@ def test_processes_of_mpi(tmp_path):
         pytest.skip("needs mpi4py and an MPI")
     script = tmp_path / "drift.py"
     script.write_text(SCRIPT)
+    # Open MPI asks before it runs as root, or on fewer cores.
+    allowed = dict.fromkeys(("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"), "1")
+    allowed["PRTE_MCA_rmaps_default_mapping_policy"] = ":oversubscribe"
     done = subprocess.run(
-        [run, "-n", "2", sys.executable, script], capture_output=True, text=True, timeout=300
-    )
+        [run, "-n", "2", sys.executable, script],
+        capture_output=True, text=True, timeout=300, env=os.environ | allowed,
+    )  # fmt: skip
     assert "equal 2" in done.stdout, done.stderr
 
 
