@@ -155,6 +155,9 @@ class Slab:
         self.longest, self.unit = parts.longest, min(parts.longest, parts.motion.together)
         self._parts, self._links, self._plan = parts, links, plan
         self._count, self.ended = parts.motion.states, False
+        # Whether some steps are left over before a look, or at the end.
+        stretches = plan.steps, plan.every or 0
+        self._odd = plan.until is not None or any(n % self.unit for n in stretches)
         self._own, frame = parts.owned[links.part], parts.frames[links.part]
         self._has = Region((0, n) for n in parts.shape).along(parts.axis, *frame)
         self._fields = [
@@ -172,12 +175,16 @@ class Slab:
         if self._own[0] == self._own[1]:
             return length
         parts, own, shape = self._parts, self._own, self._parts.shape
-        program, given = parts.motion.program(first, length)
         views = [self._view(one, own) for one in self._spare]
-        outs = dict(zip(program.wanted, views, strict=True))
         domain = Domain(shape, self._has, self._has.along(parts.axis, *own))
         block = Block(tuple(self._fields), domain)
-        made = program.run(block, outs, self._plan.threads, given)
+        # The kernel of single steps is compiled before the first of many are done, and nobody
+        # waits for it at the end.
+        for count in (1, length) if self._odd and length > 1 else (length,):
+            program, given = parts.motion.program(first, count)
+            outs = dict(zip(program.wanted, views, strict=True))
+            made = program.run(block, outs, self._plan.threads, given)
+        self._odd = False
         for target, result in zip(views, made, strict=True):
             if not np.may_share_memory(target, result):
                 target[...] = result
